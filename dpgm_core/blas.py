@@ -15,7 +15,7 @@ import threading
 from contextlib import ContextDecorator
 from typing import Any
 
-__all__ = ["OneThread", "one_thread", "start_with_one_thread"]
+__all__ = ["OneThread", "one_thread", "said", "start_with_one_thread"]
 
 # What BLAS libraries read when they are loaded.
 _VARIABLES = (
@@ -26,6 +26,8 @@ _VARIABLES = (
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+# Those that `start_with_one_thread` has set.
+_OURS: set[str] = set()
 
 
 class OneThread(ContextDecorator):
@@ -50,9 +52,10 @@ class OneThread(ContextDecorator):
     def __enter__(self) -> None:
         with self.lock:
             # A library comes with a module: where no module is new, no library is.
-            if self._modules != len(sys.modules):
-                self._modules = len(sys.modules)
+            modules = len(sys.modules)
+            if self._modules != modules:
                 self._libraries, self._most = _blas(), _said() or 1
+                self._modules = modules  # last: where the look failed, the next entry looks again
                 self._limit()
             elif not self._inside:
                 self._limit()
@@ -82,8 +85,13 @@ def _blas() -> list[Any]:
 
 def _said() -> int:
     """The most threads that the environment grants any library; 0 where it says nothing."""
-    said = [os.environ.get(name, "") for name in _VARIABLES]
-    return max(int(one) if one.isdecimal() else sys.maxsize if one else 0 for one in said)
+    texts = [said(name) for name in _VARIABLES]
+    return max(int(one) if one.isdecimal() else sys.maxsize if one else 0 for one in texts)
+
+
+def said(name: str) -> str:
+    """What the user says by a variable of the environment; "" for nothing, or what `start_with_one_thread` has set."""
+    return "" if name in _OURS and os.environ.get(name) == "1" else os.environ.get(name, "")
 
 
 def start_with_one_thread() -> None:
@@ -93,6 +101,7 @@ def start_with_one_thread() -> None:
     What the user has set in any of the variables stands.
     """
     if "numpy" not in sys.modules and not _said():
+        _OURS.update(_VARIABLES)
         os.environ |= dict.fromkeys(_VARIABLES, "1")
 
 

@@ -127,6 +127,24 @@ def test_a_library_that_comes_inside_is_limited_too(library, monkeypatch):
     assert (library.threads, late.threads) == (4, 3)
 
 
+def test_where_looking_for_libraries_fails_the_next_entry_looks_again(library, monkeypatch):
+    """An import that failed once must not leave everything after it without a limit."""
+    limit, outcomes = OneThread(), iter([ImportError("interrupted"), [library]])
+
+    def look():
+        found = next(outcomes)
+        if isinstance(found, ImportError):
+            raise found
+        return found
+
+    monkeypatch.setattr(dpgm_core.blas, "_blas", look)
+    with pytest.raises(ImportError, match="interrupted"), limit:
+        pass
+    with limit:
+        assert library.threads == 1
+    assert library.threads == 4
+
+
 @frozen
 class Watched:
     """Exact inference that notes how many threads there are when it is compiled and called."""

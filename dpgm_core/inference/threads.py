@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from dpgm_core.blas import said
 from dpgm_core.errors import OptionError
 
 __all__ = ["cores", "in_threads"]
@@ -34,18 +35,18 @@ def cores() -> int:
     """How many threads may work at once: what DPGM_THREADS or else OMP_NUM_THREADS says, at most what may be used.
 
     Those that run many processes on one machine, such as joblib, dask and Spark, say it by OMP_NUM_THREADS. A process
-    of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. Raises OptionError where
-    it is no number above 0.
+    of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. What our own programs set
+    for BLAS says nothing here. Raises OptionError where DPGM_THREADS is no number above 0.
     """
     found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if said := os.environ.get("DPGM_THREADS", "").strip():
-        if not said.isdecimal() or int(said) < 1:
-            raise OptionError(f"DPGM_THREADS must be a number of threads, 1 or more, got {said!r}")
-        return min(int(said), found)
+    if ours := os.environ.get("DPGM_THREADS", "").strip():
+        if not ours.isdecimal() or int(ours) < 1:
+            raise OptionError(f"DPGM_THREADS must be a number of threads, 1 or more, got {ours!r}")
+        return min(int(ours), found)
     processes = sys.modules.get("multiprocessing.process")
     if processes and processes.parent_process():
         return 1
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the others are for nested regions
+    first = said("OMP_NUM_THREADS").split(",")[0].strip()  # the others are for nested regions
     return min(int(first), found) if first.isdecimal() and int(first) > 0 else found
 
 

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from dpgm_core import blas
 from dpgm_core.errors import OptionError
 from dpgm_core.inference import threads
 from dpgm_core.inference.threads import cores, in_threads
@@ -161,6 +162,22 @@ def test_variables_bound_the_threads(usable, ours, theirs, expected):
     usable.setenv("DPGM_THREADS", ours)
     usable.setenv("OMP_NUM_THREADS", theirs)
     assert cores() == expected
+
+
+def test_what_our_programs_set_for_blas_bounds_nothing(usable):
+    """They start BLAS with one thread; a user who says 2 afterwards is heard."""
+    for name in blas._VARIABLES:
+        usable.setenv(name, "")
+    with usable.context() as begun:
+        begun.delitem(sys.modules, "numpy")
+        begun.setattr(blas, "_OURS", set())
+        blas.start_with_one_thread()
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+        assert cores() == 8
+        begun.setenv("OMP_NUM_THREADS", "2")
+        assert cores() == 2
+    usable.setenv("OMP_NUM_THREADS", "1")
+    assert cores() == 1
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "two", "1.5"])

@@ -364,6 +364,17 @@ class BoundsByItsAnswer(Wrapped):
         return LogPartitionBounds(low=log_partition - 1e-9, high=log_partition + 1e-9)
 
 
+class SqueezesBounds(Wrapped):
+    """Moves the lower bound next to the upper one: no matter where both are exact, as they are on small structures."""
+
+    exact = False
+    capabilities = frozenset({"bounds"})
+
+    def bounds(self, potentials):
+        found = self.inner.bounds(potentials)
+        return attrs.evolve(found, low=max(found.low, found.high - 1e-9))
+
+
 class HonoursAll(Wrapped):
     """The original, with constraints among its capabilities where the engine within has them, and bounds."""
 
@@ -404,6 +415,7 @@ MUTANTS = [
     (factory(SamplesIndependently), "samples-follow-the-model"),
     (factory(RoundsNothing), "rounded-records-have-the-expected-tables"),
     (factory(BoundsByItsAnswer, LoopyBP), "bounds-hold-log-z"),
+    (factory(SqueezesBounds, LoopyBP), "bounds-hold-log-z"),
     (factory(RulesOutWhatItHolds), "impossible-records-have-probability-zero"),
 ]
 

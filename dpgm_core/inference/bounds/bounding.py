@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.inference.bounds.bethe import Attractive
 from dpgm_core.inference.bounds.growth import blocks, cover
 from dpgm_core.inference.bounds.lower import Blocks, ascend
 from dpgm_core.inference.bounds.upper import EPSILON, Cover, Division, divide
@@ -66,26 +67,31 @@ class PartwiseBounds:
         if len(self._cover.engines) == 1:
             low = divided.bound - divided.slack - rounding
             return LogPartitionBounds(low=low, high=high, notes=("one junction tree holds the model: both are exact",))
-        best = -math.inf
-        for low, slack in self._rises(theta, divided):
-            best = max(best, low - slack - rounding)
-        notes = () if best > -math.inf else ("no possible record was found to start from, so nothing is known below",)
-        return LogPartitionBounds(low=min(best, high), high=high, notes=notes)
+        best, note = -math.inf, "no possible record was found to start from, so nothing is known below"
+        for low, slack, by in self._rises(theta, divided):
+            if low - slack - rounding > best:
+                best, note = low - slack - rounding, f"the lower bound is {by}"
+        return LogPartitionBounds(low=min(best, high), high=high, notes=(note,))
 
-    def _rises(self, theta: Tables, divided: Division) -> Iterator[tuple[float, float]]:
-        """Lower bounds, and the slack of each, from the marginals of the parts and from a record."""
+    def _rises(self, theta: Tables, divided: Division) -> Iterator[tuple[float, float, str]]:
+        """Lower bounds, the slack of each, and whose it is, from the marginals of the parts and from a record."""
         names = theta.structure.domain.names
         tables = [
             Tables(engine.structure, values)
             for engine, values in zip(self._cover.engines, divided.marginals, strict=True)
         ]
         single = {name: np.mean([one[(name,)] for one in tables], axis=0) for name in names}
-        yield ascend(self._blocks, theta, self._blocks.start(single))
+        starts = [(single, "structured mean field's")]
         record = self._record(theta, divided)
         if np.isfinite(_log_weights(theta, record[None])[0]):
             sizes = theta.structure.domain.sizes
             point = {name: np.eye(sizes[name])[code] for name, code in zip(names, record, strict=True)}
-            yield ascend(self._blocks, theta, self._blocks.start(point))
+            starts.append((point, "structured mean field's, about one record"))
+        for start, by in starts:
+            yield *ascend(self._blocks, theta, self._blocks.start(start)), by
+        attractive = Attractive.of(theta)
+        if attractive is not None:
+            yield *attractive.bound([start for start, _ in starts]), "Bethe's, as the model is attractive"
 
     def _record(self, theta: Tables, divided: Division) -> IntArray:
         """A likely record, possible if one is found: the best of draws from the parts, improved block by block."""

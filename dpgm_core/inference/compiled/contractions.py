@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled.blocks import add_products, dots, elementwise, matrix
-from dpgm_core.inference.compiled.exponentials import BLOCK, exponentials
+from dpgm_core.inference.compiled.exponentials import exponentials
 from dpgm_core.inference.compiled.format import (
     AT_FREE,
     AT_INPUTS,
@@ -44,7 +44,6 @@ from dpgm_core.inference.compiled.format import (
     REFUSED,
     ROOTS,
     SCALES,
-    SCRATCH,
     STEP,
     STEPS,
     TABLES,
@@ -54,6 +53,7 @@ from dpgm_core.inference.compiled.loading import jit, jit_strictly, jit_without_
 
 __all__ = ["infer", "run"]
 
+_FEW = 4096  # potentials that are looked at together before they are table by table
 _LARGEST = 1.7976931348623157e308
 
 
@@ -167,47 +167,74 @@ def run(
 
 
 @jit_without_nan
-def _spread(theta: FloatArray, start: int, stop: int) -> tuple[float, float]:
-    low = high = theta[start]
-    for i in range(start, stop):
-        x = theta[i]
-        low = min(low, x)
-        high = max(high, x)
-    return low, high
+def _spread(theta: FloatArray, start: int, stop: int, instead: float) -> tuple[float, float]:
+    """The least and the largest number, of `instead` for -inf; eight at a time, as LLVM makes no vectors of one."""
+    given = theta[start:stop]
+    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = h0 = h1 = h2 = h3 = h4 = h5 = h6 = h7 = _or(given[0], instead)
+    whole = len(given) & ~7
+    for i in range(0, whole, 8):
+        x0, x1, x2, x3 = given[i], given[i + 1], given[i + 2], given[i + 3]
+        x4, x5, x6, x7 = given[i + 4], given[i + 5], given[i + 6], given[i + 7]
+        x0, x1, x2, x3 = _or(x0, instead), _or(x1, instead), _or(x2, instead), _or(x3, instead)
+        x4, x5, x6, x7 = _or(x4, instead), _or(x5, instead), _or(x6, instead), _or(x7, instead)
+        l0, l1, l2, l3 = min(l0, x0), min(l1, x1), min(l2, x2), min(l3, x3)
+        l4, l5, l6, l7 = min(l4, x4), min(l5, x5), min(l6, x6), min(l7, x7)
+        h0, h1, h2, h3 = max(h0, x0), max(h1, x1), max(h2, x2), max(h3, x3)
+        h4, h5, h6, h7 = max(h4, x4), max(h5, x5), max(h6, x6), max(h7, x7)
+    for i in range(whole, len(given)):
+        x0 = _or(given[i], instead)
+        l0, h0 = min(l0, x0), max(h0, x0)
+    return min(l0, l1, l2, l3, l4, l5, l6, l7), max(h0, h1, h2, h3, h4, h5, h6, h7)
+
+
+@jit_without_nan
+def _or(value: float, instead: float) -> float:
+    return value if value > -np.inf else instead
 
 
 @jit_strictly
-def _all_finite(theta: FloatArray, start: int, stop: int) -> bool:
-    finite = 0  # counted, as whole numbers are added in any order
-    for i in range(start, stop):
-        finite += abs(theta[i]) <= _LARGEST
-    return finite == stop - start
+def _counted(theta: FloatArray, start: int, stop: int) -> tuple[int, int]:
+    """How many potentials are finite, and how many -inf; counts are added in any order, so these are vectors."""
+    given, finite, minus = theta[start:stop], 0, 0
+    for i in range(len(given)):
+        finite += 1 if abs(given[i]) <= _LARGEST else 0
+        minus += 1 if given[i] == -np.inf else 0
+    return finite, minus
 
 
 @jit_strictly
 def _bounds(theta: FloatArray, start: int, stop: int) -> tuple[float, float, bool]:
     """The least finite potential, the largest, and whether some is -inf; of NaN and +inf the largest is inf."""
-    if _all_finite(theta, start, stop):
-        low, high = _spread(theta, start, stop)
-        return low, high, False
-    low, high = np.inf, -np.inf
-    for i in range(start, stop):
-        x = theta[i]
-        if math.isnan(x) or x == np.inf:
-            return low, np.inf, False
-        if x > high:
-            high = x
-        if x < low and x != -np.inf:
-            low = x
-    return low, high, True
+    finite, minus = _counted(theta, start, stop)
+    if finite + minus < stop - start or finite == 0:
+        return 0.0, np.inf, False
+    if minus:
+        _, high = _spread(theta, start, stop, -_LARGEST)
+        low, _ = _spread(theta, start, stop, high)
+        return low, high, True
+    low, high = _spread(theta, start, stop, 0.0)
+    return low, high, False
+
+
+@jit_strictly
+def _filled_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray) -> int:
+    """Write all probabilities of few and mild potentials, which need no guard; BEYOND where that is not sure."""
+    mild, inputs = logs[plan[STEPS] + 1], plan[INPUTS]
+    finite, minus = _counted(theta, 0, len(theta))
+    if finite + minus < len(theta):
+        return REFUSED
+    low, high = _spread(theta, 0, len(theta), 0.0)
+    if low < -mild or high > mild or inputs * low < -2 * REACH or inputs * max(0.0, high) + logs[plan[STEPS]] > REACH:
+        return BEYOND
+    exponentials(theta, 0, len(theta), 0.0, memory)
+    return ZEROS if minus else FINE
 
 
 @jit_strictly
 def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float]:
     """Write the tables' probabilities and the bounds of their logarithms; (status, what was taken from log Z)."""
     status, shift = FINE, 0.0
-    lows, highs, scratch = plan[LOWS], plan[HIGHS], memory[plan[SCRATCH] : plan[SCRATCH] + BLOCK]
-    bits = scratch.view(np.int64)
+    lows, highs = plan[LOWS], plan[HIGHS]
     for group in range(plan[GROUPS]):
         at = plan[TABLES] + 3 * group
         start, stop = plan[at], plan[at + 1]
@@ -222,10 +249,22 @@ def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) 
             return BEYOND, 0.0
         if zeros:
             status = ZEROS
-        exponentials(theta, start, stop, above, memory, scratch, bits)
+        exponentials(theta, start, stop, above, memory)
         memory[lows + group] = low - above
         memory[highs + group] = high - above
     return status, shift
+
+
+@jit_strictly
+def _must_be_guarded(memory: FloatArray, plan: IntArray, log_terms: float) -> bool:
+    """Whether the bounds of all tables together leave the reach; log_terms: of all that is summed."""
+    low, high = 0.0, log_terms
+    for node in range(plan[INPUTS]):
+        group = plan[plan[AT_INPUTS] + node]
+        # Of any product on the way: one over some of the tables may lie further out than that over all of them.
+        low += min(0.0, memory[plan[LOWS] + group])
+        high += max(0.0, memory[plan[HIGHS] + group])
+    return low < -2 * REACH or high > REACH
 
 
 @jit_strictly
@@ -308,17 +347,17 @@ def infer(
     -inf only; BEYOND where double precision may not do.
     """
     steps = plan[STEPS]
-    status, shift = _filled(theta, memory, plan, logs[steps + 1])
+    status, shift = BEYOND, 0.0
+    if len(theta) <= _FEW:
+        status = _filled_at_once(theta, memory, plan, logs)
+    sure = status != BEYOND
+    if not sure:
+        status, shift = _filled(theta, memory, plan, logs[steps + 1])
     if status != FINE and status != ZEROS:
         return status, 0.0
     zeros = status == ZEROS
     counters = memory[plan[COUNTERS] : plan[COUNTERS] + LOOPS].view(np.int64)
-    low, high = 0.0, logs[steps]
-    for node in range(plan[INPUTS]):
-        group = plan[plan[AT_INPUTS] + node]
-        low += memory[plan[LOWS] + group]
-        high += memory[plan[HIGHS] + group]
-    guarded = low < -2 * REACH or high > REACH
+    guarded = not sure and _must_be_guarded(memory, plan, logs[steps])
     if guarded:
         status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
         if status != FINE or log_scale == -np.inf:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.arrays import FloatArray
+from dpgm_core.inference.compiled.bits import double_of, whole_of
 from dpgm_core.inference.compiled.loading import jit_strictly
 
-__all__ = ["BLOCK", "LOWEST", "exponentials"]
+__all__ = ["LOWEST", "exponentials"]
 
-#: Cells worked on at a time; the scratch has room for so many.
-BLOCK = 256
 #: Below this, exp is taken as 0: whoever calls has refused such numbers, -inf apart.
 LOWEST = -700.0
 
@@ -22,37 +19,31 @@ _MAGIC = 6755399441055744.0
 
 
 @jit_strictly
-def exponentials(
-    theta: FloatArray, start: int, stop: int, above: float, out: FloatArray, scratch: FloatArray, bits: IntArray
-) -> None:
+def exponentials(theta: FloatArray, start: int, stop: int, above: float, out: FloatArray) -> None:
     """out[i] = exp(theta[i] - above) for start <= i < stop, and 0 below LOWEST.
 
-    scratch: (BLOCK,), of which `bits` is the view as whole numbers. Cody and Waite (1980): exp x = 2^k exp r with
-    |r| <= log(2) / 2, and exp r by its series to r^13, whose next term is below 5e-18.
+    Cody and Waite (1980): exp x = 2^k exp r with |r| <= log(2) / 2, and exp r by its series to r^13, whose next term
+    is below 5e-18.
     """
-    for low in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - low)
-        given, result = theta[low : low + size], out[low : low + size]
-        for i in range(size):
-            scratch[i] = max(given[i] - above, LOWEST) * _LOG2E + _MAGIC
-        for i in range(size):
-            k = scratch[i] - _MAGIC
-            r = (max(given[i] - above, LOWEST) - k * _LN2_HIGH) - k * _LN2_LOW
-            s = 1.0 / 6227020800.0
-            s = s * r + 1.0 / 479001600.0
-            s = s * r + 1.0 / 39916800.0
-            s = s * r + 1.0 / 3628800.0
-            s = s * r + 1.0 / 362880.0
-            s = s * r + 1.0 / 40320.0
-            s = s * r + 1.0 / 5040.0
-            s = s * r + 1.0 / 720.0
-            s = s * r + 1.0 / 120.0
-            s = s * r + 1.0 / 24.0
-            s = s * r + 1.0 / 6.0
-            s = s * r + 0.5
-            s = s * r + 1.0
-            result[i] = s * r + 1.0 if given[i] - above > LOWEST else 0.0
-        for i in range(size):
-            bits[i] = (bits[i] + np.int64(1023)) << np.int64(52)
-        for i in range(size):
-            result[i] *= scratch[i]
+    given, result = theta[start:stop], out[start:stop]
+    for i in range(len(given)):
+        x = given[i] - above
+        bounded = x if x > LOWEST else LOWEST
+        near = bounded * _LOG2E + _MAGIC
+        k = near - _MAGIC
+        r = (bounded - k * _LN2_HIGH) - k * _LN2_LOW
+        s = 1.0 / 6227020800.0
+        s = s * r + 1.0 / 479001600.0
+        s = s * r + 1.0 / 39916800.0
+        s = s * r + 1.0 / 3628800.0
+        s = s * r + 1.0 / 362880.0
+        s = s * r + 1.0 / 40320.0
+        s = s * r + 1.0 / 5040.0
+        s = s * r + 1.0 / 720.0
+        s = s * r + 1.0 / 120.0
+        s = s * r + 1.0 / 24.0
+        s = s * r + 1.0 / 6.0
+        s = s * r + 0.5
+        s = s * r + 1.0
+        power = double_of((whole_of(near) + 1023) << 52)
+        result[i] = (s * r + 1.0) * power if x > LOWEST else 0.0

@@ -1,7 +1,7 @@
 """The layout of a flat program: one array of whole numbers that the interpreter reads and the lowering writes.
 
 It begins with HEAD numbers, at the places named below: how many there are of something, or where it stands, in the
-program itself (AT_..., TABLES, FORWARD, BACKWARD, END) or in memory (the last seven). Then come
+program itself (AT_..., TABLES, FORWARD, BACKWARD, END) or in memory (the last six). Then come
 
     tables  3 numbers a group: where its cells begin and end, and its cliques
     inputs  of each input node, its group
@@ -52,7 +52,6 @@ __all__ = [
     "REFUSED",
     "ROOTS",
     "SCALES",
-    "SCRATCH",
     "STEP",
     "STEPS",
     "STRIDED",
@@ -65,7 +64,9 @@ __all__ = [
 # MATRIX is one product of matrices that lie there row by row, large enough for BLAS.
 ELEMENTWISE, PRODUCTS, DOTS, STRIDED, MASK, FINISH, MATRIX = range(7)
 HEADER, DIMENSION, STEP = 8, 4, 9
-LOOPS = 16  # the most outer loops that an instruction may have: numpy's tables have 64 axes, merged ones few
+#: The most outer loops that an instruction may have: a table in memory has fewer than 61 axes of two codes or more, and
+#: the letters of an instruction are those of two tables.
+LOOPS = 128
 
 HEAD = 32
 (
@@ -88,9 +89,8 @@ HEAD = 32
     NODE_LOWS,
     NODE_HIGHS,
     SCALES,
-    SCRATCH,
     COUNTERS,
-) = range(21)
+) = range(20)
 
 #: How an inference ended: FINE; ZEROS is FINE with potentials of -inf; REFUSED for NaN, +inf and a table of -inf only;
 #: BEYOND where double precision may not do.

@@ -6,6 +6,7 @@ model of `loops` wins. The tables of cliques, and their marginals, keep the orde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 from attrs import evolve
@@ -16,7 +17,11 @@ from dpgm_core.inference.exact.loops import price
 __all__ = ["laid_out"]
 
 _SMALL = 64  # cells of tables whose order matters little
-_WORTH = 0.005  # of the whole: what the steps around a table must cost for its order to be looked at
+# Of the whole, and nanoseconds: what the steps around a table must cost for its order to be looked at.
+_WORTH, _LEAST = 0.01, 3000.0
+_TINY = 150.0  # nanoseconds
+_LOOK = 5e5  # nanoseconds to look at one
+_CALLS, _BETTER = 100, 0.1  # inferences that planning is for, and what another beginning may save of one
 # How a sum takes its axes from the larger operand, and the new ones: (larger, new, the letter summed) -> axes.
 _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
 
@@ -31,7 +36,12 @@ def laid_out(contraction: Contraction) -> Contraction:
     >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, laid_out(chain).nodes)].count(False)
     0
     """
-    return min((_Layout(contraction, inherit) for inherit in (_in_front, _in_place)), key=lambda one: one.total).made()
+    one, two = sorted([_Layout(contraction, inherit) for inherit in (_in_front, _in_place)], key=_forwards)
+    one.improve()
+    if one.worth_another():
+        two.improve()
+        one = min(one, two, key=_total)
+    return one.made()
 
 
 def _in_front(large: Letters, new: Letters, summed: frozenset[int]) -> Letters:
@@ -52,8 +62,13 @@ class _Layout:
         self.sums = {step.out for step in contraction.steps} - self.products
         self.user = {node: step for step in contraction.steps for node in _operands(step)}
         self._assign(inherit)
-        self._improve()
-        self.total = sum(map(self._price, contraction.steps))
+        self.prices: dict[int, float] = {}
+        self.forwards = sum([self._forwards(step) for step in contraction.steps])
+
+    @property
+    def total(self) -> float:
+        """Nanoseconds of one inference, about."""
+        return sum(self.prices.values())
 
     def made(self) -> Contraction:
         return evolve(self.contraction, nodes=tuple(self.nodes))
@@ -85,34 +100,68 @@ class _Layout:
     def _sibling(self, step: Step, node: int) -> Letters:
         return () if step.right is None else self.nodes[step.right if node == step.left else step.left]
 
-    def _improve(self) -> None:
-        """Try for each table the orders of those around it."""
-        nodes, worth = self.nodes, _WORTH * sum(map(self._price, self.contraction.steps))
-        for step in self.contraction.steps:
-            after = self.user.get(step.out)
-            if after is None or self.contraction.cells(step.out) < _SMALL:
-                continue
-            if self._price(step) + self._price(after) < worth:
-                continue
-            own = nodes[step.out]
+    def worth_another(self) -> bool:
+        """Whether to improve another beginning too is likely to save more than it takes."""
+        return len(self._dear()) * _LOOK < _CALLS * _BETTER * self.total
+
+    def improve(self) -> None:
+        """Try for each table that matters the orders of those around it."""
+        nodes, prices = self.nodes, self.prices
+        prices |= {step.out: self._price(step) for step in self.contraction.steps}
+        for step, after in self._dear():
+            chosen = nodes[step.out]
             guides = [*[nodes[node] for node in _operands(step)], nodes[after.out], self._sibling(after, step.out)]
-            best, chosen = self._price(step) + self._price(after), own
-            for order in _orders(own, guides):
+            for order in _orders(chosen, guides):
                 nodes[step.out] = order
-                cost = self._price(step) + self._price(after)
-                if cost < best:
-                    best, chosen = cost, order
+                most = prices[step.out] + prices[after.out]
+                dear, other = (step, after) if prices[step.out] > prices[after.out] else (after, step)
+                first = self._price(dear, most)
+                second = self._price(other, most - first) if first < most else 0.0
+                if first + second < most:
+                    chosen, prices[dear.out], prices[other.out] = order, first, second
             nodes[step.out] = chosen
 
-    def _price(self, step: Step) -> float:
-        """Of a step forwards, and of the adjoint of either operand."""
-        if step.right is None:
-            return 0.0
-        out, left, right = self.nodes[step.out], self.nodes[step.left], self.nodes[step.right]
-        return self._of(out, left, right) + self._of(left, out, right) + self._of(right, out, left)
+    def _dear(self) -> list[tuple[Step, Step]]:
+        """The steps that make the tables that matter, and those that use these."""
+        prices, worth = self.prices, max(_LEAST, _WORTH * self.total)
+        pairs = [(step, self.user[step.out]) for step in self.contraction.steps if step.out in self.user]
+        return [
+            (step, after)
+            for step, after in pairs
+            if prices[step.out] + prices[after.out] >= worth and self.contraction.cells(step.out) >= _SMALL
+        ]
+
+    def _price(self, step: Step, most: float = math.inf) -> float:
+        """Of a step forwards, and of the adjoint of either operand; no further than to what is too much."""
+        found = self._forwards(step)
+        if found < _TINY:  # whatever the orders
+            return 3 * found
+        out, left = self.nodes[step.out], self.nodes[step.left]
+        right = self._other(step)
+        if found < most:
+            found += self._of(left, out, right)
+        return found if found >= most or step.right is None else found + self._of(right, out, left)
+
+    def _forwards(self, step: Step) -> float:
+        return self._of(self.nodes[step.out], self.nodes[step.left], self._other(step))
+
+    def _other(self, step: Step) -> Letters:
+        """The letters of the right operand: of a sum, ones over what is summed."""
+        if step.right is not None:
+            return self.nodes[step.right]
+        out = self.nodes[step.out]
+        return tuple([letter for letter in self.nodes[step.left] if letter not in out])
 
     def _of(self, r: Letters, p: Letters, q: Letters) -> float:
         return price(r, p, q, self.sizes)
+
+
+def _forwards(layout: _Layout) -> float:
+    return layout.forwards
+
+
+def _total(layout: _Layout) -> float:
+    return layout.total
 
 
 def _operands(step: Step) -> tuple[int, ...]:

@@ -16,6 +16,8 @@ from dpgm_core.structure import Structure
 
 __all__ = ["CompiledExecutor"]
 
+_FINE = layout.FINE
+_empty = np.empty  # small models wait for each name that is looked up
 _POOLED = 2**22  # memories above 32 MiB are not kept between calls
 
 
@@ -29,6 +31,8 @@ class CompiledExecutor:
         self._given = (contraction, structure, mild, log_free)
         self._log_free = log_free
         self._program: FlatProgram = flatten(contraction, structure, mild)
+        self._plan, self._logs, self._cells = self._program.plan, self._program.logs, structure.cells
+        self._keeps = self._program.memory <= _POOLED
         self._pool: list[FloatArray] = []  # taken from and given back in one step each, so no lock is needed
         self._infer = kernels("contractions").infer
 
@@ -37,16 +41,15 @@ class CompiledExecutor:
 
         theta: (cells,), nats. None: potentials that must be refused, or that double precision may not do.
         """
-        program, pool = self._program, self._pool
         try:
-            memory = pool.pop()
+            memory = self._pool.pop()
         except IndexError:
             memory = self._new()
-        marginals = np.empty(theta.size)
-        status, log_partition = self._infer(theta, marginals, memory, program.plan, program.logs, total)
-        if program.memory <= _POOLED:
-            pool.append(memory)
-        return (marginals, log_partition + self._log_free) if status == layout.FINE else None
+        marginals = _empty(self._cells)
+        status, log_partition = self._infer(theta, marginals, memory, self._plan, self._logs, total)
+        if self._keeps:
+            self._pool.append(memory)
+        return (marginals, log_partition + self._log_free) if status == _FINE else None
 
     def _new(self) -> FloatArray:
         memory = np.empty(self._program.memory)

@@ -51,7 +51,7 @@ class Contraction:
 
     def shape(self, node: int) -> tuple[int, ...]:
         """The shape of a node's table."""
-        return tuple(self.sizes[letter] for letter in self.nodes[node])
+        return tuple([self.sizes[letter] for letter in self.nodes[node]])
 
     def cells(self, node: int) -> int:
         """The cells of a node's table."""

@@ -17,7 +17,7 @@ from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.exact.axes import laid_out
 from dpgm_core.inference.exact.contraction import Contraction, Letters
-from dpgm_core.inference.exact.loops import PEAK, arranged, arrangement, loops_of, packings, price
+from dpgm_core.inference.exact.loops import PEAK, Arrangement, arrangement, packings, price
 from dpgm_core.inference.exact.lowering import Instruction, Kind, Lowering, Sketch, Table, View
 from dpgm_core.inference.exact.program import InferenceLowering, Program
 from dpgm_core.structure import Structure
@@ -25,7 +25,6 @@ from dpgm_core.structure import Structure
 __all__ = ["FlatCode", "FlatProgram", "encoded", "flatten"]
 
 _WORTH_PACKING = 2000.0  # nanoseconds
-_SCRATCH = 256  # `compiled.exponentials.BLOCK`; importing that would import numba
 
 
 @frozen(kw_only=True, eq=False)
@@ -57,14 +56,14 @@ class FlatCode(Lowering):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         # Of each instruction; none of those that go cell by cell.
-        self.axes: list[tuple[Letters, Letters, Letters] | None] = []
+        self.loops: list[Arrangement | None] = []
 
     def place(
         self, ends: Sequence[int], read: Mapping[int, int], written: Mapping[int, int]
     ) -> tuple[list[tuple[Instruction, ...]], Callable[[Sketch], View], int]:
         parts, view, arena = super().place(ends, read, written)
-        axes = iter(self.axes)
-        return [tuple([one._replace(axes=next(axes)) for one in part]) for part in parts], view, arena
+        loops = iter(self.loops)
+        return [tuple([Instruction(*one[:3], next(loops)) for one in part]) for part in parts], view, arena
 
     def sum_out(self, table: Table, out: Table) -> None:
         self.contract(table, self.all_ones({*table[1]} - {*out[1]}), out)
@@ -105,18 +104,20 @@ class FlatCode(Lowering):
     def packed(self, r: Letters, p: Letters, q: Letters) -> tuple[Letters, Letters, Letters]:
         """The orders of axes in which to contract: their own, unless copies to others pay."""
         best, chosen = price(r, p, q, self.sizes), (r, p, q)
-        if best < _WORTH_PACKING + 2 * self.cells({*p, *q}) / PEAK:
+        if best < _WORTH_PACKING or best < _WORTH_PACKING + 2 * self.cells({*p, *q}) / PEAK:
             return chosen
         for orders in packings(r, p, q):
-            copies = [price(one, two, (), self.sizes) for one, two in zip(orders, (r, p, q), strict=True) if one != two]
-            cost = price(*orders, self.sizes) + sum(copies)
+            cost = price(*orders, self.sizes)
+            for one, two in zip(orders, (r, p, q), strict=True):
+                if one != two and cost < best:
+                    cost += price(one, two, (), self.sizes)
             if cost < best:
                 best, chosen = cost, orders
         return chosen
 
     def plain(self, p: Table, q: Table, r: Table, call: Kind = "contract") -> None:
         self.emit(call, self.whole(r), self.whole(p), self.whole(q))
-        self.axes.append((r[1], p[1], q[1]))
+        self.loops.append(arrangement(r[1], p[1], q[1], self.sizes, call == "contract more"))
 
 
 class _Flat(FlatCode, InferenceLowering):
@@ -132,7 +133,7 @@ class _Flat(FlatCode, InferenceLowering):
         else:
             self.contract(above, other, table)
         value = self.whole(self.value[node])
-        self.axes.append(None)
+        self.loops.append(None)
         if node >= len(contraction.groups):
             self.emit("mask", self.whole(table), value)
             return
@@ -166,7 +167,6 @@ def _memory(program: Program, contraction: Contraction, structure: Structure) ->
         (layout.NODE_LOWS, nodes),
         (layout.NODE_HIGHS, nodes),
         (layout.SCALES, len(contraction.steps)),
-        (layout.SCRATCH, _SCRATCH),
         (layout.COUNTERS, layout.LOOPS),
     ):
         scratch[name] = at
@@ -197,7 +197,7 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
     for part in (*program.forward, *program.backward):
         first = starts[-1] + len(code)
         for instruction in part:
-            code += encoded(instruction, memory.place, flat.sizes)
+            code += encoded(instruction, memory.place)
         spans.append((first, starts[-1] + len(code)))
     end = starts[-1] + len(code)
     of_steps = [
@@ -250,23 +250,16 @@ def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
     return memory.place(program.values[node]), memory.place(adjoint)
 
 
-def encoded(
-    instruction: Instruction,
-    place: Callable[[View], int],
-    sizes: Sequence[int],
-) -> list[int]:
+def encoded(instruction: Instruction, place: Callable[[View], int]) -> list[int]:
     """One instruction as numbers, for tables that lie where `place` says."""
     r, *others = map(place, (instruction.out, *instruction.inputs))
-    cells = math.prod(instruction.out.shape)
-    if instruction.axes is None:
+    cells, found = math.prod(instruction.out.shape), instruction.loops
+    if found is None:
         mask = instruction.call == "mask"
         fresh = instruction.call != "finish again"
         kind = layout.MASK if mask else layout.FINISH
         return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
     more = instruction.call == "contract more"
-    found = (
-        arranged(loops_of(*instruction.axes, sizes)) if more else arrangement(*instruction.axes, sizes)
-    )  # BLAS does not add
     assert len(found.outer) <= layout.LOOPS
     if found.swap:
         others.reverse()

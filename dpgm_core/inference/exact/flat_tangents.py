@@ -27,13 +27,12 @@ def compiled_tangents(
     contraction: Contraction, structure: Structure, program: Program, columns: int
 ) -> tuple[TangentProgram, Bind]:
     """As `numpy_tangents`, for one call of a kernel in place of many of numpy."""
-    sizes = (*contraction.sizes, columns)
 
     def bound(instructions: Sequence[Instruction], memory: FloatArray, starts: Mapping[Space, int]) -> list[Call]:
         code = [
             number
             for instruction in instructions
-            for number in encoded(instruction, lambda view: starts[view.space] + view.start, sizes)
+            for number in encoded(instruction, lambda view: starts[view.space] + view.start)
         ]
         plan, loops = np.array(code, dtype=np.int64), np.zeros(layout.LOOPS, dtype=np.int64)
         return [(kernels("contractions").run, (memory, np.zeros(1), plan, loops, 0, len(code), False))]

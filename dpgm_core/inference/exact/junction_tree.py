@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -80,19 +80,21 @@ class JunctionTree:
         """
         executor = chosen(self.executor)
         plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
-        return JunctionTreeEngine(structure, plan, self.max_bytes, executor)
+        return JunctionTreeEngine(structure, plan, self.max_bytes, self.executor)
 
 
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
-    def __init__(
-        self, structure: Structure, plan: Plan, max_bytes: int, executor: Literal["numpy", "numba", "log"]
-    ) -> None:
-        self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
-        self.contraction, self.executor = plan.contraction, executor
+    def __init__(self, structure: Structure, plan: Plan, max_bytes: int, executor: Executor) -> None:
+        self._structure, self._plan, self._max_bytes, self._asked = structure, plan, max_bytes, executor
+        self.contraction, self.executor = plan.contraction, chosen(executor)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it was asked for: "auto" may mean another executor on the machine that it comes to.
+        return JunctionTreeEngine, (self._structure, self._plan, self._max_bytes, self._asked)
 
     @property
     def structure(self) -> Structure:

@@ -7,7 +7,7 @@ speed: the innermost should go along cells side by side, in vectors, and be long
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -25,6 +25,7 @@ PEAK = 20.0
 _BLAS_LEAST, _BLAS_WORTH, _BLAS_PEAK = 16, 2**17, 35.0
 _NO_LOOP: Loop = (1, 0, 0, 0)
 _LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanoseconds to reach one
+_NUMBERS = tuple(range(128))  # numpy's tables have at most 64 axes
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
 _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 1, 1): DOTS}
 
@@ -52,16 +53,16 @@ def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[L
     """
     of_r, of_p, of_q = _strides(r, sizes), _strides(p, sizes), _strides(q, sizes)
     loops: list[Loop] = []
-    length, in_r, in_p, in_q = 1, 0, 0, 0  # of the last loop
-    for letter in (*r, *[letter for letter in p if letter not in of_r]):
+    length, in_r, in_p, in_q = 0, 0, 0, 0  # of the last loop, none at first
+    for letter in dict.fromkeys(r + p):
         size, to, one, two = sizes[letter], of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0)
-        if in_r == size * to and in_p == size * one and in_q == size * two and loops:
+        if length and in_r == size * to and in_p == size * one and in_q == size * two:
             length *= size
-            loops.pop()
+            loops[-1] = length, to, one, two
         else:
             length = size
+            loops.append((length, to, one, two))
         in_r, in_p, in_q = to, one, two
-        loops.append((length, to, one, two))
     return loops or [_NO_LOOP]
 
 
@@ -80,41 +81,55 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     >>> found.inner, found.outer, found.swap
     (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
     """
-    best = max(loops, key=lambda loop: (loop[1:] in _KINDS, loop[0]))
-    kind = _KINDS.get(best[1:], STRIDED)
-    if kind == DOTS and best[0] < _SHORT and len(loops) > 1:
-        kind = STRIDED
-    if kind == STRIDED:
-        best = min(loops, key=_strided)
+    kind, best = _innermost(loops)
     rest = [loop for loop in loops if loop is not best]
     swap = kind == PRODUCTS and best[3] == 0  # the run must be q's
     if swap:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
-
-    def taken(wanted: Callable[[Loop], bool]) -> Loop:
-        longest = _NO_LOOP
-        for loop in rest:
-            if wanted(loop) and (loop[0] > longest[0] or longest is _NO_LOOP):
-                longest = loop
-        if longest is not _NO_LOOP:
-            rest.remove(longest)
-        return longest
-
     if kind == DOTS:
-        row = taken(lambda loop: loop[1] != 0 and loop[3] == 0)
-        column = taken(lambda loop: loop[1] != 0 and (loop[2] == 0 or row is _NO_LOOP))
+        row = _taken(rest, [loop for loop in rest if loop[1] and not loop[3]])
+        column = _taken(rest, [loop for loop in rest if loop[1] and (not loop[2] or row is _NO_LOOP)])
     elif kind == STRIDED:
-        rest.sort(key=lambda loop: -max(loop[1:]))
+        rest.sort(key=_reach)
         column, row = rest.pop() if rest else _NO_LOOP, rest.pop() if rest else _NO_LOOP
     else:
         # rows that all have the same runs of q are worth most
-        row = taken(lambda loop: loop[1] != 0 and (kind == ELEMENTWISE or loop[3] == 0))
-        column = taken(lambda loop: loop[1] == 0)
+        row = _taken(rest, [loop for loop in rest if loop[1] and (kind == ELEMENTWISE or not loop[3])])
+        column = _taken(rest, [loop for loop in rest if not loop[1]])
         if row is _NO_LOOP:
-            row = taken(lambda loop: loop[1] != 0)
+            row = _taken(rest, [loop for loop in rest if loop[1]])
     added_to = rest if kind in (ELEMENTWISE, PRODUCTS) else [*rest, row, column]
     clear = kind == DOTS or any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
     return Arrangement(kind, (row, column, best), tuple(rest), swap, clear)
+
+
+def _innermost(loops: Sequence[Loop]) -> tuple[int, Loop]:
+    """The kind of the innermost loop, and which it is: the longest of those along runs, if there is one."""
+    kind, best = STRIDED, _NO_LOOP
+    for loop in loops:
+        found = _KINDS.get(loop[1:], STRIDED)
+        if found != STRIDED and (kind == STRIDED or loop[0] > best[0]):
+            kind, best = found, loop
+    if kind == STRIDED or (kind == DOTS and best[0] < _SHORT and len(loops) > 1):
+        return STRIDED, min(loops, key=_strided)
+    return kind, best
+
+
+def _taken(rest: list[Loop], wanted: Sequence[Loop]) -> Loop:
+    """The longest of those wanted, which the rest then lacks."""
+    if not wanted:
+        return _NO_LOOP
+    longest = max(wanted, key=_length)
+    rest.remove(longest)
+    return longest
+
+
+def _length(loop: Loop) -> int:
+    return loop[0]
+
+
+def _reach(loop: Loop) -> int:
+    return -max(loop[1:])
 
 
 def _nanoseconds(found: Arrangement) -> float:
@@ -144,23 +159,25 @@ def _swapped(loop: Loop) -> Loop:
     return loop[0], loop[1], loop[3], loop[2]
 
 
-def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> Arrangement:
+def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int], more: bool = False) -> Arrangement:
     """`arranged` loops of a contraction; remembered, as most steps of a chain, tree or grid are alike.
+
+    more: r is added to, which BLAS cannot.
 
     >>> arrangement((5, 4), (5, 3), (3, 4), [0, 0, 0, 2, 3, 4]) is arrangement((2, 1), (2, 0), (0, 1), [2, 3, 4])
     True
     """
-    place: dict[int, int] = {}
-    for letter in (*r, *p, *q):
-        place.setdefault(letter, len(place))
-    tables = [tuple([place[letter] for letter in table]) for table in (r, p, q)]
-    return _known(tables[0], tables[1], tables[2], tuple([sizes[letter] for letter in place]))
+    letters = dict.fromkeys(r + p)
+    place = dict(zip(letters, _NUMBERS, strict=False)).__getitem__
+    return _known(len(r), tuple(map(place, p)), tuple(map(place, q)), tuple([sizes[x] for x in letters]), more)
 
 
 @lru_cache(maxsize=2**13)
-def _known(r: Letters, p: Letters, q: Letters, sizes: tuple[int, ...]) -> Arrangement:
-    found = arranged(loops_of(r, p, q, sizes))
-    found = _as_matrices(found) or found
+def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -> Arrangement:
+    # Letters are numbered as they come, so those of r are the first.
+    found = arranged(loops_of(_NUMBERS[:r], p, q, sizes))
+    if not more:
+        found = _as_matrices(found) or found
     return found._replace(nanoseconds=_nanoseconds(found))
 
 

@@ -18,6 +18,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.inference.exact.contraction import Letters
 from dpgm_core.inference.exact.costs import NUMPY
 from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
+from dpgm_core.inference.exact.loops import Arrangement
 
 __all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Table", "View", "bind", "viewed"]
 
@@ -41,13 +42,13 @@ class View(NamedTuple):
 class Instruction(NamedTuple):
     """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`.
 
-    axes: the letters of out and of two inputs, where it is a contraction.
+    loops: those of a contraction for compiled kernels.
     """
 
     call: Kind
     out: View
     inputs: tuple[View, ...]
-    axes: tuple[Letters, Letters, Letters] | None = None
+    loops: Arrangement | None = None
 
 
 def viewed(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
@@ -124,8 +125,8 @@ class Lowering:
         self.code.append((call, out, inputs))
 
     def whole(self, table: Table) -> Sketch:
-        shape = tuple(self.sizes[letter] for letter in table[1])
-        return table[0], shape, tuple(range(len(shape)))
+        shape = tuple([self.sizes[letter] for letter in table[1]])
+        return table[0], shape, _IN_ORDER[: len(shape)]
 
     def cells(self, letters: Iterable[int]) -> int:
         return math.prod(self.sizes[letter] for letter in letters)

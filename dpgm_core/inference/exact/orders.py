@@ -18,6 +18,7 @@ __all__ = ["Candidate", "Search", "search"]
 # Orders tied for the greedy rules differ in speed by up to 2: other ties are tried, for about as long as 10 calls take.
 MOST_TRIES, CALLS_WORTH = 16, 10
 TRY = 3e3  # nanoseconds of planning per table and neighbour
+_HOPELESS = 1.3  # times the cells of the best order: few with more are faster
 _ADDRESSABLE = 2**62
 
 
@@ -98,16 +99,19 @@ class _Search:
         """The domain's order and its reverse, then the greedy rules with ties broken at random."""
         graph = self.graph
         natural = range(len(graph.sizes))
-        most = 2 * min(played.total for played in self.seen.values())
+        most = 2.0 * min(played.total for played in self.seen.values())
         for name, order in (("natural", natural), ("reverse", natural[::-1])):
             self.consider(name, graph.play(order, most), most)
         ranks = list(natural)
         shuffle = random.Random(0).shuffle
-        for number in range(self.tries()):
+        number = 0
+        while number < self.tries():  # fewer once something faster is found
             if number % len(graph.rules) == 0:
                 shuffle(ranks)
             rule = graph.rules[number % len(graph.rules)]
+            most = _HOPELESS * min(played.total for played in self.seen.values())
             self.consider(f"{rule}, random ties", graph.greedy(rule, ranks, most), most)
+            number += 1
 
     def tries(self) -> int:
         if not self.found:  # luck may halve what is needed, not more

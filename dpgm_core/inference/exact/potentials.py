@@ -20,6 +20,7 @@ __all__ = ["Potentials", "Ready", "refuse_infinite"]
 _IMPOSSIBLE = (
     "inference: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
 )
+_FLOAT = np.dtype(np.float64)
 _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
 
 
@@ -58,7 +59,8 @@ class Potentials:
         """The potentials as float64; raises StructureError for another structure's."""
         if potentials.structure is not self._structure and potentials.structure != self._structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
-        return potentials.values.astype(np.float64, copy=False)
+        values = potentials.values
+        return values if values.dtype is _FLOAT else values.astype(np.float64)
 
     def checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table.

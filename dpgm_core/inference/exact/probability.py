@@ -7,7 +7,8 @@ both add up over products, and a sum adds the logarithm of its number of terms t
 [-REACH, REACH] is measured and divided by one number: its largest cell becomes 1 or, where its nonzero cells span more
 than REACH, as much more as that is over, up to exp(REACH). So operands are exactly 0 or within exp(+-REACH), products
 within exp(+-2 REACH), far from the ends of double precision at exp(+-708): nothing nonzero ever becomes 0. When the
-bounds of all tables together stay within reach, no node need be looked at.
+bounds of all tables together stay within reach, those of tables that would bring them back left aside, no node need be
+looked at.
 
 Floors. Nonzero cells of a measured node that are still below FLOOR = exp(-REACH) are raised to it (those of tables by
 whoever fills them). That only adds weight, and only to records that pass through a raised cell; the probability of all
@@ -150,7 +151,9 @@ class ProbabilityExecutor:
         zeros: bool,
     ) -> tuple[FloatArray, float, Scales, bool] | None:
         groups = self._contraction.groups
-        low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
+        # Of any product on the way: one over some of the tables may lie further out than that over all of them.
+        low = sum(min(0.0, lows[group]) for group in groups)
+        high = sum(max(0.0, highs[group]) for group in groups)
         guarded = low < -2 * REACH or high + self._log_terms > REACH
         raised = min(lows, default=0.0) < -REACH
         fill(work.potentials)

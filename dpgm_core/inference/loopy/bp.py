@@ -118,10 +118,7 @@ class LoopyBP:
                 f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * BYTES_PER_CELL)}, "
                 f"above max_bytes = {human_bytes(self.max_bytes)}; use smaller cliques or raise the limit"
             )
-        plan = compile_plan(structure)
-        compiled = chosen(self.executor) == "numba" and (plan.forest or self.schedule == "flooding")
-        flat = flatten(plan) if compiled else None
-        return LoopyEngine(structure=structure, options=self, plan=plan, flat=flat)
+        return _engine(structure, self, compile_plan(structure))
 
 
 @frozen(kw_only=True, eq=False)
@@ -132,6 +129,10 @@ class LoopyEngine:
     options: LoopyBP
     plan: LoopyPlan
     flat: FlatPlan | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it was asked for: "auto" may mean another executor on the machine that it comes to.
+        return _engine, (self.structure, self.options, self.plan)
 
     @property
     def exact(self) -> bool:
@@ -277,6 +278,11 @@ class LoopyEngine:
                 f"themselves (tolerance {self.options.tolerance:.1e}); raise damping or max_iterations, or try "
                 "schedule = 'residual'"
             )
+
+
+def _engine(structure: Structure, options: LoopyBP, plan: LoopyPlan) -> LoopyEngine:
+    compiled = chosen(options.executor) == "numba" and (plan.forest or options.schedule == "flooding")
+    return LoopyEngine(structure=structure, options=options, plan=plan, flat=flatten(plan) if compiled else None)
 
 
 def _shift(plan: LoopyPlan, log_cells: FloatArray) -> float:

@@ -1,5 +1,6 @@
 """Awkward structures, and brute force over every record: what the tests of the exact engine share."""
 
+import math
 from types import SimpleNamespace
 from unittest import mock
 
@@ -7,6 +8,9 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain import Domain
+from dpgm_core.inference.exact.junction_tree import JunctionTreeEngine
+from dpgm_core.inference.exact.orders import Candidate, search
+from dpgm_core.inference.exact.planning import plan_along
 from dpgm_core.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
@@ -73,6 +77,14 @@ def in_logarithms(engine, theta):
     return beliefs.marginals.values, beliefs.log_partition
 
 
+def along(structure, executor):
+    """An engine that eliminates in the domain's order, whatever the search would find."""
+    found = search(structure)
+    played = found.graph.play(range(len(structure.domain)), math.inf)
+    candidate = Candidate(heuristic="by hand", played=played, nanoseconds=0.0, bytes=0)
+    return JunctionTreeEngine(structure, plan_along(found, candidate), 2**31, executor)
+
+
 @pytest.fixture(params=AWKWARD)
 def awkward(request):
     """Each awkward structure, one after another."""
@@ -96,5 +108,6 @@ def lab():
         log_joint=log_joint,
         brute_force=brute_force,
         in_logarithms=in_logarithms,
+        along=along,
         project=project,
     )

@@ -206,7 +206,7 @@ def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms():
 
 
 @pytest.mark.parametrize("columns", [1, 9])
-def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns):
+def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
     """x0 = 0 is impossible, but all other tables of a chain favour it by more than e^709: with its zeros the chain is
     one record, and what a fork at its end adds is known by hand."""
     length = 40
@@ -218,7 +218,7 @@ def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns):
     tables[f"x{length - 1}", "end"] = np.zeros((2, 2))
     directions = np.random.default_rng(0).normal(size=(structure.cells, columns))
     with mock.patch.object(logspace, "forward", side_effect=AssertionError("logarithms")):
-        found = JunctionTree().compile(structure).curvature(Tables.from_arrays(structure, tables))(directions)
+        found = lab.along(structure, "auto").curvature(Tables.from_arrays(structure, tables))(directions)
     expected = np.zeros((structure.cells, columns))
     expected[-2:] = (directions[-2] - directions[-1]) / 4 * np.array([[1.0], [-1.0]])
     np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
+from dpgm_core.inference.compiled import loading
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -143,3 +144,17 @@ def test_engines_travel(lab, executor):
     travelled = pickle.loads(pickle.dumps(engine)).infer(theta)
     np.testing.assert_array_equal(travelled.marginals.values, expected.marginals.values)
     assert travelled.log_partition == expected.log_partition
+
+
+def test_engines_travel_to_machines_without_numba_and_back(lab, monkeypatch):
+    """What was asked for travels, not what it meant: "auto" is chosen again."""
+    engine = JunctionTree().compile(lab.awkward["complete"])
+    theta = Tables(engine.structure, np.random.default_rng(0).normal(size=engine.structure.cells))
+    expected, sent = engine.infer(theta).log_partition, pickle.dumps(engine)
+    with monkeypatch.context() as there:
+        there.setattr(loading, "_LACKS", ["is not installed"])
+        travelled = pickle.loads(sent)
+        assert travelled.executor == "numpy"
+        assert travelled.infer(theta).log_partition == pytest.approx(expected, rel=1e-12)
+        sent = pickle.dumps(travelled)
+    assert pickle.loads(sent).executor == engine.executor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dpgm_core.components.options import build
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, NotConverged, OptionError
+from dpgm_core.inference.compiled import loading
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -249,3 +251,17 @@ def test_calls_share_no_state(lab):
     engine.infer(lab.random_potentials(structure, seed=1))
     again = engine.infer(lab.random_potentials(structure, seed=0))
     assert np.array_equal(first.marginals.values, kept) and np.array_equal(again.marginals.values, kept)
+
+
+def test_engines_travel_to_machines_without_numba_and_back(lab, monkeypatch):
+    """What was asked for travels, not what it meant: "auto" is chosen again."""
+    engine = LoopyBP().compile(lab.loopy["grid"])
+    potentials = lab.random_potentials(engine.structure, seed=0)
+    expected, sent = engine.infer(potentials).log_partition, pickle.dumps(engine)
+    with monkeypatch.context() as there:
+        there.setattr(loading, "_LACKS", ["is not installed"])
+        travelled = pickle.loads(sent)
+        assert travelled.flat is None
+        assert travelled.infer(potentials).log_partition == pytest.approx(expected)
+        sent = pickle.dumps(travelled)
+    assert (pickle.loads(sent).flat is None) == (engine.flat is None)
