@@ -91,21 +91,6 @@ def _strided(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh:
 
 
 @jit
-def _inner(memory: FloatArray, loops: IntArray, kind: int, r: int, p: int, q: int, fresh: bool) -> None:
-    """The three innermost loops of a contraction."""
-    if kind == ELEMENTWISE:
-        elementwise(memory, loops, r, p, q, fresh)
-    elif kind == PRODUCTS:
-        add_products(memory, loops, r, p, q, fresh)
-    elif kind == DOTS:
-        dots(memory, loops, r, p, q)
-    elif kind == MATRIX:
-        matrix(memory, loops, r, p, q)
-    else:
-        _strided(memory, loops, r, p, q, fresh)
-
-
-@jit
 def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: int, fresh: bool, zeros: bool) -> None:
     """Marginals: a table's probabilities times their adjoint, which may be anything at a 0; tied cliques add up."""
     result, values, adjoints = out[r : r + cells], memory[p : p + cells], memory[q : q + cells]
@@ -141,28 +126,35 @@ def run(
                 memory[r + j] = 0.0
             outside = at + HEADER + 3 * DIMENSION
             inner = code[at + HEADER : outside]
-            if outer == 0:
-                _inner(memory, inner, kind, r, p, q, fresh)
-            else:
-                for d in range(outer):
-                    counters[d] = 0
-                d = 0
+            for d in range(outer):
+                counters[d] = 0
+            d = 0
+            while d >= 0:
+                # Each kernel is called in one place: it is compiled anew for each.
+                if kind == ELEMENTWISE:
+                    elementwise(memory, inner, r, p, q, fresh)
+                elif kind == PRODUCTS:
+                    add_products(memory, inner, r, p, q, fresh)
+                elif kind == DOTS:
+                    dots(memory, inner, r, p, q)
+                elif kind == MATRIX:
+                    matrix(memory, inner, r, p, q)
+                else:
+                    _strided(memory, inner, r, p, q, fresh)
+                d = outer - 1
                 while d >= 0:
-                    _inner(memory, inner, kind, r, p, q, fresh)
-                    d = outer - 1
-                    while d >= 0:
-                        loop = outside + d * DIMENSION
-                        counters[d] += 1
-                        r += code[loop + 1]
-                        p += code[loop + 2]
-                        q += code[loop + 3]
-                        if counters[d] < code[loop]:
-                            break
-                        counters[d] = 0
-                        r -= code[loop] * code[loop + 1]
-                        p -= code[loop] * code[loop + 2]
-                        q -= code[loop] * code[loop + 3]
-                        d -= 1
+                    loop = outside + d * DIMENSION
+                    counters[d] += 1
+                    r += code[loop + 1]
+                    p += code[loop + 2]
+                    q += code[loop + 3]
+                    if counters[d] < code[loop]:
+                        break
+                    counters[d] = 0
+                    r -= code[loop] * code[loop + 1]
+                    p -= code[loop] * code[loop + 2]
+                    q -= code[loop] * code[loop + 3]
+                    d -= 1
         at += size
 
 
@@ -295,42 +287,50 @@ def _measured(memory: FloatArray, start: int, cells: int) -> tuple[float, float]
 
 
 @jit_strictly
-def _guarded_forward(
-    memory: FloatArray, out: FloatArray, plan: IntArray, logs: FloatArray, counters: IntArray, zeros: bool
-) -> tuple[int, float]:
-    """The way forward with bounds on every table; (status, the logarithm of all that was divided by)."""
-    lows, highs, scales = plan[NODE_LOWS], plan[NODE_HIGHS], plan[SCALES]
+def _bounded(memory: FloatArray, plan: IntArray) -> None:
+    """The bounds of the inputs, of the groups whose tables they are."""
     for node in range(plan[INPUTS]):
         group = plan[plan[AT_INPUTS] + node]
-        memory[lows + node] = memory[plan[LOWS] + group]
-        memory[highs + node] = memory[plan[HIGHS] + group]
-    log_scale = 0.0
-    for step in range(plan[STEPS]):
-        at = plan[AT_STEPS] + STEP * step
-        run(memory, out, plan, counters, plan[at], plan[at + 1], zeros)
-        left, right, node = plan[at + 4], plan[at + 5], plan[INPUTS] + step
-        low, high = memory[lows + left], memory[highs + left] + logs[step]
-        if right >= 0:
-            low += memory[lows + right]
-            high += memory[highs + right]
-        memory[scales + step] = 1.0
-        if low < -REACH or high > REACH:
-            start, cells = plan[at + 6], plan[at + 7]
-            smallest, largest = _measured(memory, start, cells)
-            if largest == 0.0:
-                return FINE, -np.inf
-            # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
-            span = math.log(largest) - math.log(smallest)
-            if span > 2 * REACH:
-                return BEYOND, 0.0
-            low, high = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
-            scale = largest * math.exp(-high)
-            for i in range(start, start + cells):
-                memory[i] /= scale
-            memory[scales + step] = scale
-            log_scale += math.log(scale)
-        memory[lows + node], memory[highs + node] = low, high
+        memory[plan[NODE_LOWS] + node] = memory[plan[LOWS] + group]
+        memory[plan[NODE_HIGHS] + node] = memory[plan[HIGHS] + group]
+
+
+@jit_strictly
+def _guarded(memory: FloatArray, plan: IntArray, logs: FloatArray, step: int) -> tuple[int, float]:
+    """Bound what a step made, and divide it where it may leave the range; (status, the logarithm of that scale)."""
+    lows, highs, scales, at = plan[NODE_LOWS], plan[NODE_HIGHS], plan[SCALES], plan[AT_STEPS] + STEP * step
+    left, right, node = plan[at + 4], plan[at + 5], plan[INPUTS] + step
+    low, high, log_scale = memory[lows + left], memory[highs + left] + logs[step], 0.0
+    if right >= 0:
+        low += memory[lows + right]
+        high += memory[highs + right]
+    memory[scales + step] = 1.0
+    if low < -REACH or high > REACH:
+        start, cells = plan[at + 6], plan[at + 7]
+        smallest, largest = _measured(memory, start, cells)
+        if largest == 0.0:
+            return FINE, -np.inf
+        # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
+        span = math.log(largest) - math.log(smallest)
+        if span > 2 * REACH:
+            return BEYOND, 0.0
+        low, high = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
+        scale = largest * math.exp(-high)
+        for i in range(start, start + cells):
+            memory[i] /= scale
+        memory[scales + step] = scale
+        log_scale = math.log(scale)
+    memory[lows + node], memory[highs + node] = low, high
     return FINE, log_scale
+
+
+@jit_strictly
+def _rescaled(memory: FloatArray, plan: IntArray, step: int) -> None:
+    """Divide the adjoint of what a step made by what that was divided by."""
+    scale, at = memory[plan[SCALES] + step], plan[AT_STEPS] + STEP * step
+    if scale != 1.0:
+        for i in range(plan[at + 8], plan[at + 8] + plan[at + 7]):
+            memory[i] /= scale
 
 
 @jit_strictly(
@@ -359,27 +359,30 @@ def infer(
     counters = memory[plan[COUNTERS] : plan[COUNTERS] + LOOPS].view(np.int64)
     guarded = not sure and _must_be_guarded(memory, plan, logs[steps])
     if guarded:
-        status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
-        if status != FINE or log_scale == -np.inf:
-            return status, log_scale
-    else:
-        log_scale = 0.0
-        run(memory, out, plan, counters, plan[FORWARD], plan[BACKWARD], zeros)
-    log_partition = _turned(memory, plan) + log_scale
-    if log_partition == -np.inf:
-        return FINE, log_partition
-    if guarded:
-        for back in range(steps):
-            step = steps - 1 - back
-            at = plan[AT_STEPS] + STEP * step
-            scale = memory[plan[SCALES] + step]
-            if scale != 1.0:
-                above = plan[at + 8]
-                for i in range(above, above + plan[at + 7]):
-                    memory[i] /= scale
-            run(memory, out, plan, counters, plan[at + 2], plan[at + 3], zeros)
-    else:
-        run(memory, out, plan, counters, plan[BACKWARD], plan[END], zeros)
+        _bounded(memory, plan)
+    # Forwards and backwards in one go each, or step by step under guard. In one loop: each call of `run` is compiled
+    # anew, which takes seconds.
+    log_partition, turns = 0.0, steps if guarded else 1
+    for turn in range(2 * turns):
+        forwards, start, end = turn < turns, plan[FORWARD], plan[BACKWARD]
+        step = turn if forwards else 2 * turns - 1 - turn
+        if turn == turns:
+            log_partition += _turned(memory, plan)
+            if log_partition == -np.inf:
+                return FINE, log_partition
+        if guarded:
+            at = plan[AT_STEPS] + STEP * step + (0 if forwards else 2)
+            start, end = plan[at], plan[at + 1]
+            if not forwards:
+                _rescaled(memory, plan, step)
+        elif not forwards:
+            start, end = plan[BACKWARD], plan[END]
+        run(memory, out, plan, counters, start, end, zeros)
+        if guarded and forwards:
+            status, log_scale = _guarded(memory, plan, logs, step)
+            if status != FINE or log_scale == -np.inf:
+                return status, log_scale
+            log_partition += log_scale
     for free in range(plan[FREE]):  # tables without letters: each of their cliques has probability 1
         out[plan[plan[AT_FREE] + 2 * free]] = plan[plan[AT_FREE] + 2 * free + 1]
     if zeros:

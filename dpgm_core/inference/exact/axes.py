@@ -7,7 +7,7 @@ model of `loops` wins. The tables of cliques, and their marginals, keep the orde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from attrs import evolve
 
@@ -18,9 +18,9 @@ __all__ = ["laid_out"]
 
 _SMALL = 64  # cells of tables whose order matters little
 # Of the whole, and nanoseconds: what the steps around a table must cost for its order to be looked at.
-_WORTH, _LEAST = 0.01, 3000.0
+_WORTH, _LEAST = 0.02, 3000.0
 _TINY = 150.0  # nanoseconds
-_LOOK = 5e5  # nanoseconds to look at one
+_LOOK = 3e5  # nanoseconds to look at one
 _CALLS, _BETTER = 100, 0.1  # inferences that planning is for, and what another beginning may save of one
 # How a sum takes its axes from the larger operand, and the new ones: (larger, new, the letter summed) -> axes.
 _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
@@ -102,7 +102,7 @@ class _Layout:
 
     def worth_another(self) -> bool:
         """Whether to improve another beginning too is likely to save more than it takes."""
-        return len(self._dear()) * _LOOK < _CALLS * _BETTER * self.total
+        return 0 < len(self._dear()) * _LOOK < _CALLS * _BETTER * self.total
 
     def improve(self) -> None:
         """Try for each table that matters the orders of those around it."""
@@ -110,8 +110,8 @@ class _Layout:
         prices |= {step.out: self._price(step) for step in self.contraction.steps}
         for step, after in self._dear():
             chosen = nodes[step.out]
-            guides = [*[nodes[node] for node in _operands(step)], nodes[after.out], self._sibling(after, step.out)]
-            for order in _orders(chosen, guides):
+            made_of = [nodes[node] for node in _operands(step)]
+            for order in _orders(chosen, made_of, nodes[after.out], self._sibling(after, step.out)):
                 nodes[step.out] = order
                 most = prices[step.out] + prices[after.out]
                 dear, other = (step, after) if prices[step.out] > prices[after.out] else (after, step)
@@ -168,12 +168,18 @@ def _operands(step: Step) -> tuple[int, ...]:
     return (step.left,) if step.right is None else (step.left, step.right)
 
 
-def _orders(own: Letters, guides: Iterable[Letters]) -> list[Letters]:
+def _orders(own: Letters, made_of: Sequence[Letters], made: Letters, sibling: Letters) -> list[Letters]:
+    """Orders of a table's axes as in those around it: what it is made of, what is made of it and with what.
+
+    What two tables share may be one run at the end or at the beginning; the two cases left out hardly ever won.
+    """
     found: dict[Letters, None] = {}
-    for guide in guides:
-        shared = [letter for letter in guide if letter in own]
-        more = [letter for letter in own if letter not in guide]
-        found[(*more, *shared)] = None
-        found[(*shared, *more)] = None
+    for guide in (*made_of, made, sibling):
+        shared = tuple([letter for letter in guide if letter in own])
+        more = tuple([letter for letter in own if letter not in guide])
+        if guide is not sibling:
+            found[more + shared] = None
+        if guide is not made:
+            found[shared + more] = None
     found.pop(own, None)
     return list(found)

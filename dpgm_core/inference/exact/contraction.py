@@ -92,17 +92,19 @@ def buckets_of(scopes: Sequence[int], played: Played, pairings: Pairings) -> Ite
         rank[place] = turn
     by_turn = rank.__getitem__
     waiting: list[list[tuple[int, int]]] = [[] for _ in rank]
-    held = 0
     for number, scope in enumerate(scopes):
-        held |= scope
         if scope:
             waiting[min(places(scope), key=by_turn)].append((scope, number))
-    for place, near in zip(played.order, played.around, strict=True):
+    for place in played.order:
         bucket = waiting[place]
         if not bucket:
             continue
         bucket.sort()  # the same tables in another order are paired alike
-        message = near & held
+        # Not the neighbours: attributes of one label, gone earlier, may have made some that no table has.
+        message = 0
+        for scope, _ in bucket:
+            message |= scope
+        message &= ~(1 << place)
         pairing = pairings.of(place, tuple([scope for scope, _ in bucket]))
         yield Bucket(place, tuple([number for _, number in bucket]), pairing, message)
         if message:

@@ -22,7 +22,7 @@ from dpgm_core.inference.exact.lowering import Instruction, Kind, Lowering, Sket
 from dpgm_core.inference.exact.program import InferenceLowering, Program
 from dpgm_core.structure import Structure
 
-__all__ = ["FlatCode", "FlatProgram", "encoded", "flatten"]
+__all__ = ["FlatCode", "FlatProgram", "encoded", "flat_scratch", "flatten"]
 
 _WORTH_PACKING = 2000.0  # nanoseconds
 
@@ -156,19 +156,35 @@ class _Memory:
         return self.spaces[view.space] + view.start
 
 
+def flat_scratch(contraction: Contraction, structure: Structure) -> int:
+    """Doubles that a call needs besides its tables.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.exact.planning import planned
+    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    >>> flat_scratch(planned(pair, 2**20).contraction, pair)
+    138
+    """
+    return sum(_scratch(contraction, structure).values())
+
+
+def _scratch(contraction: Contraction, structure: Structure) -> dict[int, int]:
+    groups, nodes = len(structure.groups), len(contraction.nodes)
+    return {
+        layout.LOWS: groups,
+        layout.HIGHS: groups,
+        layout.NODE_LOWS: nodes,
+        layout.NODE_HIGHS: nodes,
+        layout.SCALES: len(contraction.steps),
+        layout.COUNTERS: layout.LOOPS,
+    }
+
+
 def _memory(program: Program, contraction: Contraction, structure: Structure) -> _Memory:
     arena = structure.cells
     ones = arena + program.arena
     at, scratch = ones + program.ones, {}
-    groups, nodes = len(structure.groups), len(contraction.nodes)
-    for name, size in (
-        (layout.LOWS, groups),
-        (layout.HIGHS, groups),
-        (layout.NODE_LOWS, nodes),
-        (layout.NODE_HIGHS, nodes),
-        (layout.SCALES, len(contraction.steps)),
-        (layout.COUNTERS, layout.LOOPS),
-    ):
+    for name, size in _scratch(contraction, structure).items():
         scratch[name] = at
         at += size
     # Marginals are written to an array of their own.

@@ -80,6 +80,8 @@ class JunctionTree:
         """
         executor = chosen(self.executor)
         plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
+        if executor == "numba" and plan.model == NUMPY:  # all that fits
+            return JunctionTreeEngine(structure, plan, self.max_bytes, "numpy")
         return JunctionTreeEngine(structure, plan, self.max_bytes, self.executor)
 
 

@@ -133,6 +133,12 @@ class Lowering:
 
     def sum_out(self, table: Table, out: Table) -> None:
         (letter,) = set(table[1]) - set(out[1])
+        rest = tuple([other for other in table[1] if other != letter])
+        if rest != out[1]:  # a layout for other kernels may turn axes where something is summed
+            turned = self.buffer(out[0].cells), rest
+            self.sum_out(table, turned)
+            self.transpose(turned, out)
+            return
         at = table[1].index(letter)
         before, size, after = self.cells(table[1][:at]), self.sizes[letter], self.cells(table[1][at + 1 :])
         self.ones_cells = max(self.ones_cells, size)
@@ -155,7 +161,12 @@ class Lowering:
         self.emit("add", self.whole(out), self.whole(table))
 
     def spread(self, table: Table, out: Table) -> None:
-        """Copy a table to each code of the letter that it lacks; its others are in the same order in `out`."""
+        """Copy a table to each code of the letter that it lacks."""
+        shared = tuple([letter for letter in out[1] if letter in table[1]])
+        if shared != table[1]:
+            turned = self.buffer(table[0].cells), shared
+            self.transpose(table, turned)
+            table = turned
         shape = tuple(self.sizes[letter] if letter in table[1] else 1 for letter in out[1])
         self.emit("copy", self.whole(out), (table[0], shape, tuple(range(len(shape)))))
 

@@ -7,7 +7,8 @@ from functools import cached_property, lru_cache
 from attrs import frozen
 
 from dpgm_core.inference.exact.contraction import Contraction
-from dpgm_core.inference.exact.costs import NUMPY, CostModel
+from dpgm_core.inference.exact.costs import NUMBA, NUMPY, CostModel
+from dpgm_core.inference.exact.flat import flat_scratch, flatten
 from dpgm_core.inference.exact.layout import LINE
 from dpgm_core.inference.exact.orders import Candidate, Search, search
 from dpgm_core.inference.exact.program import Program, lower
@@ -44,8 +45,8 @@ class Cost:
 class Plan:
     """How inference on a structure is done.
 
-    candidate: the order. tried: how many there were. model: by what they were compared. widest: the attributes of the
-    largest cluster.
+    candidate: the order. tried: how many there were. model: by what they were compared, that of what runs the plan.
+    widest: the attributes of the largest cluster.
     """
 
     structure: Structure
@@ -63,31 +64,45 @@ class Plan:
     @cached_property
     def needs(self) -> Cost:
         """What an inference takes."""
-        contraction, program = self.contraction, self.program
+        contraction = self.contraction
         made = [contraction.cells(step.out) for step in contraction.steps] or [0]
         return Cost(
             treewidth=self.candidate.played.width,
             cells=sum(made),
             largest=max(made),
             multiply_adds=contraction.multiply_adds,
-            peak_bytes=8 * (2 * self.structure.cells + program.arena + program.ones),
+            peak_bytes=self.flat_bytes if self.model == NUMBA else self.numpy_bytes,
         )
 
+    @property
+    def numpy_bytes(self) -> int:
+        """What one call of numpy's program takes besides its result."""
+        return 8 * (2 * self.structure.cells + self.program.arena + self.program.ones)
+
+    @cached_property
+    def flat_bytes(self) -> int:
+        """What one call of compiled kernels takes, their result counted as numpy's program has it: twice the tables."""
+        return 8 * (self.structure.cells + flatten(self.contraction, self.structure, 0.0).memory)
+
     def fits(self, max_bytes: int) -> bool:
-        """Whether an inference takes no more; the program is made only where that is close."""
-        return self.most_bytes <= max_bytes or self.needs.peak_bytes <= max_bytes
+        """Whether an inference takes no more, also where compiled kernels hand over to numpy's program; programs are
+        made only where that is close."""
+        if self.most_bytes <= max_bytes:
+            return True
+        return self.numpy_bytes <= max_bytes and (self.model != NUMBA or self.flat_bytes <= max_bytes)
 
     @cached_property
     def most_bytes(self) -> int:
         """What every program along the contraction stays below: no buffer is used twice, every operand is copied."""
         contraction = self.contraction
-        doubles = 2 * self.structure.cells + max(contraction.sizes, default=1)
+        most = max(contraction.sizes, default=1)
+        doubles = 2 * self.structure.cells + most + flat_scratch(contraction, self.structure)
         for node in range(len(contraction.nodes)):
             doubles += 2 * (contraction.cells(node) + LINE)
         for step in contraction.steps:
-            if step.right is not None:  # three products, with three tables each
-                tables = (step.left, step.right, step.out)
-                doubles += 3 * sum([contraction.cells(node) + LINE for node in tables])
+            # At most three products, with three tables each; what only sums is a product with ones.
+            other = most if step.right is None else contraction.cells(step.right)
+            doubles += 3 * (contraction.cells(step.left) + other + contraction.cells(step.out) + 3 * LINE)
         return 8 * doubles
 
 
@@ -95,7 +110,7 @@ class Plan:
 def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> Plan:
     """The fastest plan that fits; remembered, as learners and selectors ask for the same structures again and again.
 
-    Raises TooLarge.
+    Of numpy's model also where NUMBA is asked for, and only numpy's program fits. Raises TooLarge.
 
     >>> from dpgm_core.domain import Domain
     >>> planned(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).needs.treewidth
@@ -109,6 +124,8 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
             return plan
         if closest is None or plan.needs.peak_bytes < closest.needs.peak_bytes:
             closest = plan
+    if closest is not None and model == NUMBA:
+        return planned(structure, max_bytes, NUMPY)
     if closest is not None:
         played, needed = closest.candidate.played, closest.needs.peak_bytes
         what = f"{thousands(closest.needs.cells)} cells in intermediate tables"

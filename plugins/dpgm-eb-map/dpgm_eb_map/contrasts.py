@@ -160,6 +160,24 @@ class Basis:
         return found
 
     @cached_property
+    def by_table(self) -> tuple[tuple[tuple[slice, ...], FloatArray], ...]:
+        """Of each table the parts of what it tells about, and its rows of B in their columns (cells, q)."""
+        found = []
+        for group, where in enumerate(self.structure.slices):
+            own: list[Effect] = []
+            parts: list[slice] = []
+            for effect in self.effects:
+                if holders := tuple(one for one in effect.holders if one.group == group):
+                    low = own[-1].part.stop if own else 0
+                    parts.append(effect.part)
+                    part = slice(low, low + effect.part.stop - effect.part.start)
+                    own.append(evolve(effect, holders=holders, part=part))
+            size = own[-1].part.stop if own else 0
+            rows = evolve(self, effects=(), size=size)._spread(np.eye(size), tuple(own))
+            found.append((tuple(parts), rows[where].copy()))
+        return tuple(found)
+
+    @cached_property
     def _written(self) -> tuple[csr_array, csr_array, tuple[Effect, ...]]:
         """B and B' of small effects, by rows, and the others: a fit asks for hundreds of products with one vector, and
         many small ones take longer than one."""

@@ -21,13 +21,11 @@ _AT_ONCE = 32  # columns, which the cache holds
 class Dense:
     """W = (N F + V)^-1 and H = N^2 F W F + Lam, factored.
 
-    information: N F, the covariance of the statistics of N records (p, p). variances: the diagonal of V (p,).
-    drift: (p,), V has drift drift' besides: what an estimated N does to the residual.
+    information: N F, the covariance of the statistics of N records (p, p), symmetric. variances: the diagonal of V
+    (p,). drift: (p,), V has drift drift' besides: what an estimated N does to the residual.
     """
 
     def __init__(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> None:
-        information = information + information.T
-        information *= 0.5
         try:
             lower = _factor(_summed(information, variances, drift))
         except InferenceError:  # an approximate engine's covariance need not be one

@@ -21,6 +21,8 @@ __all__ = ["Objective", "System", "together"]
 # vector, or None where the engine gives up; it ends with the minimiser and how far that is.
 _Asked: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
 _Vector: TypeAlias = Generator[_Asked, FloatArray | None, FloatArray]
+# A step, how the gradient changed in it, and H^-1 of that change.
+_Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _Descent: TypeAlias = Generator[_Asked, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
@@ -76,11 +78,12 @@ class Objective:
         value, weighted = yield from self._value(phi)
         if not math.isfinite(value):
             raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
-        pairs: list[tuple[FloatArray, FloatArray]] = []
+        pairs: list[_Pair] = []
         gradient = yield from self._gradient(phi, weighted)
+        solved = _given((yield "newton", gradient))
         distance = math.inf
         for _ in range(steps):
-            step = yield from _two_loops(-gradient, pairs)
+            step = -_two_loops(gradient, solved, pairs)
             slope = float(gradient @ step)
             distance = math.sqrt(max(0.0, -slope))
             if distance <= tolerance:
@@ -93,11 +96,12 @@ class Objective:
                 length /= 2
                 if length < _SHORTEST:
                     return phi, distance
-            before = gradient
+            before, solved_before = gradient, solved
             phi, value = phi + length * step, after
             gradient = yield from self._gradient(phi, weighted)
+            solved = _given((yield "newton", gradient))
             if (gradient - before) @ step > 0:
-                pairs = [*pairs, (length * step, gradient - before)][-_MEMORY:]
+                pairs = [*pairs, (length * step, gradient - before, solved - solved_before)][-_MEMORY:]
         return phi, distance
 
     def _value(self, phi: FloatArray) -> Generator[_Asked, FloatArray | None, tuple[float, FloatArray]]:
@@ -161,17 +165,20 @@ def _given(answer: FloatArray | None) -> FloatArray:
     return answer
 
 
-def _two_loops(gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]]) -> _Vector:
-    """The L-BFGS estimate of H^-1 g, from the system's (Nocedal and Wright 2006, algorithm 7.4)."""
-    direction = gradient
+def _two_loops(gradient: FloatArray, solved: FloatArray, pairs: list[_Pair]) -> FloatArray:
+    """The L-BFGS estimate of H^-1 g, from the system's (Nocedal and Wright 2006, algorithm 7.4).
+
+    solved: the system's. It is linear, so what it makes of g less changes of g is at hand.
+    """
+    direction, found = gradient, solved
     weights = []
-    for step, change in reversed(pairs):
+    for step, change, solved_change in reversed(pairs):
         weights.append(float(step @ direction) / float(change @ step))
         direction = direction - weights[-1] * change
-    found = _given((yield "newton", direction))
+        found = found - weights[-1] * solved_change
     if pairs:  # so long as the last change says, where the initial H is not the objective's (their equation 7.20)
-        step, change = pairs[-1]
-        found = found * (float(step @ change) / float(change @ _given((yield "newton", change))))
-    for (step, change), weight in zip(pairs, reversed(weights), strict=True):
+        step, change, solved_change = pairs[-1]
+        found = found * (float(step @ change) / float(change @ solved_change))
+    for (step, change, _), weight in zip(pairs, reversed(weights), strict=True):
         found = found + (weight - float(change @ found) / float(change @ step)) * step
     return found

@@ -12,6 +12,7 @@ from dpgm_core.inference import infer_all
 from dpgm_core.learning import Likelihood, consistent, expected_distance
 from dpgm_core.noise import products
 from dpgm_eb_map.contrasts import Basis
+from dpgm_eb_map.joints import covariance_by_pairs
 
 __all__ = ["Moments", "Product", "measured", "pilot", "statistics_of"]
 
@@ -68,11 +69,20 @@ class Moments:
         return counted
 
     def covariances(self, phi: FloatArray) -> FloatArray:
-        """F at phi, (p, p)."""
-        if not isinstance(self.engine, SecondOrder):
-            return self.covariance(phi)(np.eye(self.basis.size))
-        self.products += self.basis.size
-        return self.basis.statistics(self.engine.curvature(self._potentials(phi))(self.basis.matrix()))
+        """F at phi, (p, p), symmetric."""
+        potentials = self._potentials(phi)
+        found = covariance_by_pairs(self.engine, self.basis, potentials)
+        if found is not None:
+            self.calls += 1
+            return found
+        if isinstance(self.engine, SecondOrder):
+            self.products += self.basis.size
+            found = self.basis.statistics(self.engine.curvature(potentials)(self.basis.matrix()))
+        else:
+            found = self.covariance(phi)(np.eye(self.basis.size))
+        found = found + found.T
+        found *= 0.5
+        return found
 
     def _exact(self, phi: FloatArray) -> Product:
         assert isinstance(self.engine, SecondOrder)

@@ -5,8 +5,12 @@ import pytest
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import TooLarge
+from dpgm_core.inference.exact.contraction import contraction_of
+from dpgm_core.inference.exact.costs import NUMPY
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.exact.pairing import Pairings
 from dpgm_core.structure import Structure
+from dpgm_core.structure.bitgraph import BitGraph
 from dpgm_core.tables import Tables
 
 
@@ -21,10 +25,10 @@ def test_what_cannot_fit_is_refused_at_once(rows):
 def test_the_limit_is_the_memory_taken():
     """A limit of exactly the announced bytes is enough; one byte less is not."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 5 for i in range(8)}), order=3)
-    engine = JunctionTree().compile(structure)
-    assert JunctionTree(max_bytes=engine.needs.peak_bytes).compile(structure).needs == engine.needs
+    engine = JunctionTree(executor="numpy").compile(structure)
+    assert JunctionTree(executor="numpy", max_bytes=engine.needs.peak_bytes).compile(structure).needs == engine.needs
     with pytest.raises(TooLarge, match="treewidth 3"):
-        JunctionTree(max_bytes=engine.needs.peak_bytes - 1).compile(structure)
+        JunctionTree(executor="numpy", max_bytes=engine.needs.peak_bytes - 1).compile(structure)
 
 
 def test_cost_of_a_chain():
@@ -47,3 +51,12 @@ def test_a_star_of_many_leaves():
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
     expected = np.exp(tables - leaves[:, None] + root - log_partition)
     np.testing.assert_allclose(beliefs.marginals.values, expected.reshape(-1), rtol=1e-9, atol=1e-300)
+
+
+def test_what_only_an_attribute_of_one_label_joins_has_no_message():
+    """d is eliminated first and makes a and b neighbours, though no table has both: a's message goes nowhere."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "d": 1}), [("a", "d"), ("d", "b")])
+    graph = BitGraph.of(structure.adjacency, structure.domain.sizes)
+    contraction = contraction_of(structure, graph.play([2, 0, 1]), Pairings(graph.sizes, NUMPY))
+    assert [contraction.nodes[root] for root in contraction.roots] == [(), ()]
+    assert [step.right for step in contraction.steps] == [None, None]

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from dpgm_core.domain import Domain
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.exact.flat import flatten
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
 
 
 def test_every_place_is_within_memory(awkward):
@@ -24,13 +27,8 @@ def test_every_place_is_within_memory(awkward):
     assert (at == plan[layout.END] == len(plan) and seen > 0) or not contraction.steps
 
 
-@pytest.mark.parametrize("executor", ["numpy", "numba", "log"])
 def test_every_executor_gives_the_same(awkward, executor, lab):
     """With zeros and without, also where every table must be measured on the way."""
-    if executor == "numba":
-        pytest.importorskip("numba")
-    from dpgm_core.tables import Tables
-
     engine = JunctionTree(executor=executor).compile(awkward)
     rng = np.random.default_rng(3)
     for scale, zeros in ((1.0, False), (1.0, True), (90.0, False), (90.0, True)):
@@ -43,3 +41,17 @@ def test_every_executor_gives_the_same(awkward, executor, lab):
         beliefs = engine.infer(potentials, total=2.0)
         np.testing.assert_allclose(beliefs.marginals.values, 2 * marginals, atol=1e-11)
         assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-11)
+
+
+def test_a_table_of_many_unmerged_axes_has_an_instruction():
+    """22 labels of two codes; every other one is also in a table of its own, so no two lie side by side in all."""
+    names = [f"x{number:02d}" for number in range(22)]
+    structure = Structure(
+        Domain.from_sizes(dict.fromkeys(names, 2)), [tuple(names), tuple(names[::2]), tuple(names[1::2])]
+    )
+    program = flatten(JunctionTree(executor="numpy").compile(structure).contraction, structure, 30.0)
+    plan, at, most = program.plan, int(program.plan[layout.FORWARD]), 0
+    while at < plan[layout.END]:
+        most = max(most, int(plan[at + layout.HEADER - 1]))
+        at += int(plan[at])
+    assert 16 < most <= layout.LOOPS

@@ -21,7 +21,7 @@ def test_an_equal_structure_is_planned_once():
 
 def test_the_memory_announced_is_what_is_allocated(awkward):
     """Potentials, marginals, the arena and ones of a workspace: every array of a call besides its result."""
-    engine = JunctionTree().compile(awkward)
+    engine = JunctionTree(executor="numpy").compile(awkward)
     with engine._run._workspace() as work:
         arrays = {id(one): one for one in (work.potentials, work.adjoints, work.kept)}
         for _, arguments in work.forward + work.backward:
@@ -32,6 +32,19 @@ def test_the_memory_announced_is_what_is_allocated(awkward):
         sizes = sum(one.nbytes for one in arrays.values())
     unused = engine._plan.program.ones * 8  # where no step sums alone, nothing reads the ones
     assert engine.needs.peak_bytes - unused <= sizes <= engine.needs.peak_bytes <= engine._plan.most_bytes
+
+
+def test_compiled_kernels_announce_their_own_memory(awkward):
+    """To the byte, and the tables' marginals; below it numpy's program does, until that no longer fits either."""
+    pytest.importorskip("numba")
+    engine = JunctionTree(executor="numba").compile(awkward)
+    taken = engine._compiled.bytes + 8 * awkward.cells
+    assert engine.needs.peak_bytes == taken <= engine._plan.most_bytes
+    tight = JunctionTree(executor="numba", max_bytes=taken - 1).compile(awkward)
+    assert (tight.executor, tight.explain().executor) == ("numpy", "numpy")
+    assert tight.needs == JunctionTree(executor="numpy", max_bytes=taken - 1).compile(awkward).needs
+    with pytest.raises(TooLarge):
+        JunctionTree(executor="numba", max_bytes=tight.needs.peak_bytes // 2).compile(awkward)
 
 
 def test_the_fastest_that_fits_is_taken():
