@@ -4,7 +4,8 @@
 
 DIR holds instances of the UAI competitions: NAME.uai, and beside it NAME.uai.evid, NAME.uai.PR and NAME.uai.MAR as far
 as there are any. Each row is a process of its own on one thread; times are CPU milliseconds, the least of some calls;
-memory is the most that is allocated while one inference is compiled and made. `--smoke` needs no data.
+memory is the most that is allocated while one inference is compiled and made, of the model and of mild potentials on
+the same structure. `--smoke` needs no data.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ SHOWN = {
     "ms": "{:.2f}",
     "of mild potentials": "{:.2f}",
     "MB": "{:.1f}",
+    "MB, mild": "{:.1f}",
     "log10 Z": "{:.4f}",
     "log10 Z error": "{:.1e}",
     "marginal error": "{:.1e}",

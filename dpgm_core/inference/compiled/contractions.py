@@ -123,7 +123,14 @@ def _passing(memory: FloatArray, values: int, adjoints: int, cells: int) -> floa
 
 @jit("float64(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean)")
 def run(
-    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool, raised: bool
+    memory: FloatArray,
+    out: FloatArray,
+    code: IntArray,
+    counters: IntArray,
+    at: int,
+    end: int,
+    zeros: bool,
+    raised: bool,
 ) -> float:
     """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop.
 
