@@ -26,6 +26,8 @@ class Dense:
     """
 
     def __init__(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> None:
+        if not np.isfinite(information.sum()):  # LAPACK may pass NaN on without a word
+            raise InferenceError("eb-map: the information matrix holds NaN or infinite values; the engine gave them")
         try:
             lower = _factor(_summed(information, variances, drift))
         except InferenceError:  # an approximate engine's covariance need not be one
