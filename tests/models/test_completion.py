@@ -221,6 +221,7 @@ def test_what_counts_as_other_is_given_as_other():
 
 
 @pytest.mark.skipif(not hasattr(pa, "string_view"), reason="a pyarrow older than views")
+@pytest.mark.skipif(pa.__version__.startswith("18."), reason="this pyarrow crashes where a table of views is passed on")
 @pytest.mark.parametrize("packed", [False, True])
 def test_views_of_texts_are_filled(packed):
     """Texts of polars frames, plain or as categories: no kernel replaces their cells, so large texts come out."""
@@ -228,8 +229,6 @@ def test_views_of_texts_are_filled(packed):
     model = Model(structure, Tables(structure, np.zeros(structure.cells)))
     column = pa.array(["F", None, "M"]).cast(pa.string_view())
     if packed:
-        if pa.__version__.startswith("18."):
-            pytest.skip("this pyarrow ends the process where such a table is passed on")
         words = pa.array(["F", "M"]).cast(pa.string_view())
         column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), words)
     made = model.complete(pa.table({"note": column, "sex": column}), randomness=SeededRandomness(1))
