@@ -406,6 +406,8 @@ HELD_ELSEWHERE = {
     "inference/bounds/lower.py": "tests/inference/bounds/test_bounding.py",
     "inference/bounds/upper.py": "tests/inference/bounds/test_bounding.py",
     "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
+    "inference/compiled/filling.py": "tests/inference/exact/test_compiled.py",
+    "inference/compiled/guard.py": "tests/inference/exact/test_compiled.py",
     "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
     "inference/compiled/loopy.py": "tests/inference/loopy/test_compiled.py",
     "inference/exact/flat_tangents.py": "tests/inference/exact/test_tangents.py",

@@ -41,6 +41,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.inference.compiled.format import LOST, REACH
 from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.lowering import Call, Instruction, Space, View, bind, viewed
 from dpgm_core.inference.exact.program import Program
@@ -48,9 +49,7 @@ from dpgm_core.structure import Structure
 
 __all__ = ["FLOOR", "LOST", "REACH", "Calibration", "ProbabilityExecutor", "Scales"]
 
-REACH = 300.0
 FLOOR = math.exp(-REACH)
-LOST = 1e-37
 _RAISED = FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
