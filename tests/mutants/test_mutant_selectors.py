@@ -150,6 +150,7 @@ class CountsInANote(Plain):
     """Finds the records in memory, and says how many there are."""
 
     def notes(self, session):
+        gc.collect()  # records of earlier selections may wait in circles
         return [
             f"selected from {len(one.codes)} records"
             for one in gc.get_objects()
@@ -162,6 +163,7 @@ class TrueCountsForPredictions(Plain):
     """Finds the codes in memory, and scores tables by how far the noisy ones are from the true ones."""
 
     def choose(self, session, left, fit, budget, randomness):
+        gc.collect()
         records = [one.codes for one in gc.get_objects() if type(one).__name__ == "TrappedRecords"]
         cells = sum(math.prod(session.domain.shape(pair)) for pair in left)
         predicted = np.full(cells, float(len(records[0]) if records else 0))
