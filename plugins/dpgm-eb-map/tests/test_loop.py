@@ -44,8 +44,8 @@ def rounds(seed, rho="0.0005"):
 )
 def test_a_warm_fit_is_the_fit_from_nothing_in_fewer_calls(curvature, rho, seed):
     """Dense and by blocks: warm fits are by KL nearer to those from nothing than a hundredth of what noise makes of
-    them, in the mean of the rounds, in less than 90 % of the calls (71, 85 and 76 % were measured; those from nothing need
-    a tenth to a fifth fewer than when these were 74, 80 and 60 %)."""
+    them, in the mean of the rounds, in less than 90 % of the calls (71, 85 and 76 % were measured; they were 74, 80
+    and 60 % when those from nothing needed more)."""
     learner, fit = dpgm.make("learner", "eb-map", curvature=curvature), None
     fitting = learner.fitter(ENGINE)
     apart, wrong, calls = [], [], []
