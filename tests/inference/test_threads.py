@@ -101,8 +101,9 @@ def test_without_threads_of_the_system_all_is_done(monkeypatch):
 
 
 INTERRUPTED = """
-import os, threading, time
+import os, signal, threading, time
 from dpgm_core.inference.threads import in_threads
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 def call():
     os.write(1, b"begun\\n")
     for _ in range(25):
