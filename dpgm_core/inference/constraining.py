@@ -34,7 +34,7 @@ from dpgm_core.inference.contract import (
     Sampler,
     SecondOrder,
 )
-from dpgm_core.inference.many import Batched
+from dpgm_core.inference.many import Batched, rows_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -157,11 +157,7 @@ class ConstrainedEngine:
 
         Raises what `infer` raises, and StructureError for rows of another length.
         """
-        rows = np.asarray(potentials, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self._structure.cells:
-            raise StructureError(
-                f"infer_many: potentials must have shape (n, {self._structure.cells}), got {rows.shape}"
-            )
+        rows = rows_of(potentials, self._structure)
         wide = [self._embedded(Tables(self._structure, row)) for row in rows]
         if wide and isinstance(self._inner, Batched):
             found = self._inner.infer_many(np.array([one.values for one in wide]), total=total)

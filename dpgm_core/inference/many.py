@@ -8,10 +8,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.errors import StructureError
 from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Batched", "infer_all"]
+__all__ = ["Batched", "infer_all", "rows_of"]
 
 
 @runtime_checkable
@@ -21,6 +23,21 @@ class Batched(Protocol):
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
         """What `infer` gives for each row of log-potentials (n, cells), nats; raises what `infer` raises."""
         ...
+
+
+def rows_of(potentials: Array, structure: Structure) -> FloatArray:
+    """What `infer_many` is given, as (n, cells); raises StructureError for another shape and for what is no number.
+
+    >>> from dpgm_core.domain import Domain
+    >>> rows_of(np.zeros((3, 2), dtype=int), Structure(Domain.from_sizes({"a": 2}), [("a",)])).dtype
+    dtype('float64')
+    """
+    rows = np.ascontiguousarray(potentials)
+    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or rows.shape[1] != structure.cells:
+        raise StructureError(
+            f"infer_many: potentials must be numbers of shape (n, {structure.cells}), got {rows.dtype} of {rows.shape}"
+        )
+    return rows.astype(np.float64, copy=False)
 
 
 def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:

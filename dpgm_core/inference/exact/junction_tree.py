@@ -13,7 +13,7 @@ from attrs import field, frozen, validators
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.domain import code_dtype
-from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.inference.compiled.loading import Executor, checked_executor, chosen
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
@@ -33,6 +33,7 @@ from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
 from dpgm_core.inference.exact.tangents import numpy_tangents
+from dpgm_core.inference.many import rows_of
 from dpgm_core.inference.threads import in_threads
 from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
@@ -139,7 +140,7 @@ class JunctionTreeEngine:
         potentials: log-potentials, nats; -inf is legal. Raises InferenceError for NaN or +inf, and when every record
         has probability 0.
         """
-        if not (math.isfinite(total) and total >= 0):
+        if isinstance(total, bool) or not 0 <= total < math.inf:
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
         if self.executor == "numba":
             found = self._compiled(self._potentials.fitting(potentials), total)
@@ -161,11 +162,7 @@ class JunctionTreeEngine:
         >>> [round(one.log_partition, 3) for one in JunctionTree().compile(structure).infer_many(np.zeros((2, 2)))]
         [0.693, 0.693]
         """
-        rows = np.ascontiguousarray(potentials, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self._structure.cells:
-            raise StructureError(
-                f"infer_many: potentials must have shape (n, {self._structure.cells}), got {rows.shape}"
-            )
+        rows = rows_of(potentials, self._structure)
         share = -(-len(rows) // _SHARES)
 
         def some(first: int) -> list[Beliefs]:

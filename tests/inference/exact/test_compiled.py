@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba")
 
 from dpgm_core.domain import Domain
-from dpgm_core.errors import InferenceError
+from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.exact.compiled import CompiledExecutor
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.exact.potentials import Potentials
@@ -96,6 +96,19 @@ def test_it_travels_and_keeps_no_more_memories_than_calls():
     for _ in range(5):
         executor(theta, 1.0)
     assert len(executor._pool) == 1
+
+
+@pytest.mark.parametrize("executor", ["numpy", "numba", "log"])
+def test_numbers_of_records_that_are_none_are_refused(executor):
+    engine, row = JunctionTree(executor=executor).compile(CHAIN), np.zeros(CHAIN.cells)
+    for total in (True, -1.0, np.nan, np.inf):
+        with pytest.raises(InferenceError, match="the total must be a finite number"):
+            engine.infer(Tables(CHAIN, row), total=total)
+        with pytest.raises(InferenceError, match="the total must be a finite number"):
+            engine.infer_many(np.array([row, row]), total=total)
+    for rows in (row, np.zeros((2, 3)), np.array([["a"] * CHAIN.cells]), np.ones((2, CHAIN.cells), dtype=bool)):
+        with pytest.raises(StructureError, match="potentials must be numbers of shape"):
+            engine.infer_many(rows)
 
 
 @pytest.mark.parametrize("executor", ["numpy", "numba"])
