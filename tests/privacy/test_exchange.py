@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -292,6 +293,17 @@ def test_terms_alone_state_a_bound_for_every_kind():
             )
             wanted = {"pure": claim.epsilon, "zcdp": claim.rho, "approx": (claim.epsilon, claim.delta)}[kind]
             assert value == pytest.approx(tuple(map(float, wanted)) if kind == "approx" else float(wanted))
+
+
+def test_the_page_states_the_same_bounds():
+    """Those of `exchange_text`, in Greek letters."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "privacy.md").read_text().split())
+    said = page.partition("Between data sets of equal N that differ in one person the loss is at most ")[2][:70]
+    for kind, alone in itertools.product(("pure", "zcdp", "approx"), (True, False)):
+        words = exchange_text([kind], tables_alone=alone)
+        for name, letter in (("epsilon", "\u03b5"), ("rho", "\u03c1"), ("delta", "\u03b4")):
+            words = words.replace(f" {name}", letter).replace(name, letter)
+        assert words in said
 
 
 @pytest.mark.parametrize(

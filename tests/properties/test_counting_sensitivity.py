@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +17,14 @@ from hypothesis import strategies as st
 
 from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Domain
+from dpgm_core.noise.contrasts import products
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.meaning import of_group
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
 
 Row = tuple[int, ...]
 Norms = tuple[int, int, int, int]
@@ -175,3 +183,72 @@ def test_tables_of_one_cell_are_covered(name: str, neighbours: Neighbours, r: in
     assert all(one <= other for one, other in zip(actual, bound, strict=True))
     if r == 1 or neighbours is Neighbours.ADD_REMOVE:
         assert actual == bound
+
+
+# --- rows without a person key --------------------------------------------------------------------------------------
+
+SQUARE = Structure(on(2, 2), [("a", "b")])
+CELLS = list(itertools.product((0, 1), repeat=2))
+
+
+@cache
+def keyless(own: tuple[Row | None, Row | None], other: Row, r: int) -> np.ndarray:
+    """The table where a person has r rows of one cell with the key and r of another without, either left out if None,
+    and somebody else has r rows without."""
+    keyed, without = own
+    rows = [("x", keyed)] * r + [(None, without)] * r + [(None, other)] * r
+    held = [(key, *row) for key, row in rows if row is not None]
+    table = pa.table([pa.array(column) for column in zip(*held, strict=True)], ["id", "a", "b"])
+    source = PersonSource(source=as_source(table), person="id", rows_per_person=r)
+    return count(source, SQUARE).tables.values
+
+
+def farthest(neighbours: Neighbours, r: int, *, mixed: bool) -> list[int]:
+    """L1, squared L2 and the squared contrast of a and b, at their largest. mixed: rows with the key, and without."""
+    rows: list[Row | None] = [None, *CELLS]
+    persons = [(keyed, without) for keyed in (rows if mixed else rows[:1]) for without in rows]
+    there = [person for person in persons if person != (None, None)]
+    found = [0, 0, 0]
+    for before, after in itertools.product(there, [(None, None)] if neighbours is Neighbours.ADD_REMOVE else there):
+        for other in CELLS[:2]:
+            moved = keyless(before, other, r) - keyless(after, other, r)
+            _, l1, squared, _ = norms(moved)
+            contrast = int(products(Tables(SQUARE, moved))[0]) ** 2
+            found = [max(pair) for pair in zip(found, (l1, squared, contrast), strict=True)]
+    return found
+
+
+#: What docs/privacy.md says: times epsilon, and rho of tables and of contrasts.
+TIMES = {
+    (Neighbours.ADD_REMOVE, True): (3, 5, 9),
+    (Neighbours.ADD_REMOVE, False): (2, 2, 4),
+    (Neighbours.REPLACE_ONE, True): (2, 4, 4),
+    (Neighbours.REPLACE_ONE, False): (1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize(("neighbours", "mixed"), TIMES)
+def test_rows_without_a_key_cost_what_the_page_says(neighbours: Neighbours, mixed: bool, r: int) -> None:
+    """Over every person: leaving lets other rows without a key in. Each factor is attained, and is on the page."""
+    bound = Sensitivity.of(SQUARE, neighbours, rows_per_person=r)
+    contrasts = Sensitivity.of_contrasts(SQUARE, neighbours, rows_per_person=r)
+    l1, squared, contrast = farthest(neighbours, r, mixed=mixed)
+    times = TIMES[neighbours, mixed]
+    assert (l1, squared, contrast) == (
+        times[0] * bound.l1,
+        times[1] * bound.l2_squared,
+        times[2] * contrasts.l2_squared,
+    )
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith("| some with" if mixed else "| all without")]
+    told = [cell.strip() for cell in line.split("|")][2 if neighbours is Neighbours.ADD_REMOVE else 3]
+    assert told == "{}\u03b5; {}\u03c1; {}\u03c1".format(*times)  # epsilon, rho
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_delta_of_the_page_is_that_of_a_group(k: int) -> None:
+    """k steps, each between neighbours: k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)."""
+    of_all = of_group(Budget.approx("0.7", "1e-6"), k)
+    assert of_all is not None and of_all.epsilon == k * Fraction("0.7")
+    assert float(of_all.delta) == pytest.approx(1e-6 * math.expm1(k * 0.7) / math.expm1(0.7), rel=1e-12)
