@@ -26,7 +26,7 @@ from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.printable import brief, clipped, printable, spanned
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.budget import Budget, BudgetKind, composed
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
@@ -377,8 +377,8 @@ def condition_of(releases: Sequence[NoisyTables]) -> str | None:
     published = [one.terms for one in releases if one.terms.condition is not None]
     if not published:
         return None
-    kinds = {one.cost.kind for one in (*releases, *discoveries(releases))}
-    kind = kinds.pop() if len(kinds) == 1 else "approx"  # as `total_cost` composes them
+    kinds = {one.cost.kind for one in releases} | {one.cost.kind for one in discoveries(releases)}
+    kind: BudgetKind = kinds.pop() if len(kinds) == 1 else "approx"  # as `total_cost` composes them
     return published[0].condition_for(kind, tables_alone=all(one.tables_alone for one in releases))
 
 
