@@ -401,6 +401,31 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(named) == sorted(public)
 
 
+#: Pages for those who change core itself, and of what was.
+INTERNAL = ("architecture.md", "changelog.md", "contributing.md", "decisions")
+
+
+def test_pages_tell_nobody_to_use_what_is_not_public():
+    """Blocks import from faces alone, and a function that a page names stands in one of them or in a public class.
+    Errors of plugins are left to the page that says where they stand."""
+    public = {(face, name) for face in FACES for name in importlib.import_module(face).__all__}
+    offered = {name for _, name in public} | {
+        member for face, name in public for member in dir(getattr(importlib.import_module(face), name))
+    }
+    core = "".join(path.read_text() for path in sorted((ROOT / "dpgm_core").rglob("*.py")))
+    defined = set(re.findall(r"^def ([a-z]+(?:_[a-z]+)+)\(", core, re.MULTILINE))
+    assert {"truncated_delta", "measure_dependence"} <= defined
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text()
+        if path.relative_to(DOCS).parts[0] in INTERNAL:
+            continue
+        for module, names in re.findall(r"^ *from (dpgm_core[\w.]*) import ([\w, ]+)$", text, re.MULTILINE):
+            for name in names.split(", "):
+                assert (module, name) in public or (module, name) == ("dpgm_core", "plots"), (path.name, module, name)
+        named = set(re.findall(r"`(?:\w+\.)*([a-z]+(?:_[a-z]+)+)(?:\([^`]*\))?`", text))
+        assert named & defined <= offered, (path.name, named & defined - offered)
+
+
 def test_the_faces_are_named_where_they_are_promised():
     """What a plugin may import is said once, and completely."""
     text = (DOCS / "compatibility.md").read_text(encoding="utf-8").split("\n## ")[1]

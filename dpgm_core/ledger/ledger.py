@@ -46,8 +46,9 @@ from dpgm_core.markup import Html, card, first
 from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.meaning import of_exchange
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, default_unit
+from dpgm_core.privacy.terms import PUBLIC_N, Terms, default_unit
 
 __all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
 
@@ -232,7 +233,7 @@ class Ledger:
             lines.append(
                 f"zCDP charges: their rhos add and are converted at delta' = {decimal_text(terms.conversion_delta)}."
             )
-        lines += _remarks(entries)
+        lines += _remarks(terms, entries)
         lost = sum(entry.status == "charged" for entry in entries)
         if lost:
             lines.append(f"{lost} charge(s) not marked as saved: paid for, whether or not anything was released.")
@@ -250,7 +251,7 @@ class Ledger:
         left = self.budget - self.terms.total(entry.cost for entry in entries)
         facts = [("budget", str(self.budget)), ("spent", str(self.terms.total(entry.cost for entry in entries)))]
         facts += [("left", str(left)), ("charges", f"{len(entries):,}"), ("protected", self.terms.unit)]
-        facts += [("relation", self.terms.neighbours.value), ("remarks", " ".join(_remarks(entries)))]
+        facts += [("relation", self.terms.neighbours.value), ("remarks", " ".join(_remarks(self.terms, entries)))]
         rows = ((one.id, one.when, str(one.cost), one.status, one.note) for one in reversed(entries))
         header = ["charge", "when (UTC)", "cost", "status", "note"]
         return card(f"Ledger {clipped(self.name)}", facts, first(header, rows, len(entries)))
@@ -284,7 +285,7 @@ def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:
     return dict(Counter(condition for entry in entries for condition in dict.fromkeys(entry.conditions)))
 
 
-def _remarks(entries: tuple[LedgerEntry, ...]) -> list[str]:
+def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
     """What the total does not say: charges that promise less, and those of which it is not known."""
     counted = _conditions(entries)
     unknown = counted.pop(NOT_RECORDED, 0)
@@ -295,6 +296,13 @@ def _remarks(entries: tuple[LedgerEntry, ...]) -> list[str]:
         lines.append(
             f"{conditional} of {len(entries)} charge(s) are conditional: {listed}; "
             "the total is no unconditional guarantee."
+        )
+    if PUBLIC_N in counted and terms.neighbours is Neighbours.ADD_REMOVE:
+        # A ledger does not know what was released, so this is the bound for every kind of query.
+        worth = of_exchange(terms.total(entry.cost for entry in entries), tables_alone=False)
+        lines.append(
+            f"{PUBLIC_N}: no charge hides whether a person is in the data; between data sets of equal N that differ in "
+            + ("one person nothing is bounded." if worth is None else f"one person all charges cost at most {worth}.")
         )
     if unknown:
         lines.append(

@@ -20,7 +20,7 @@ from dpgm_core.models.standing import refuse
 from dpgm_core.structure import Clique
 from dpgm_core.structure.graphs import components
 
-__all__ = ["Dependence", "dependence"]
+__all__ = ["Dependence", "measure_dependence"]
 
 #: Cells of the clusters' tables of the model and its replicates together, 256 MiB; and multiply-adds of all walks.
 _CELLS, _WORK = 2**25, 2 * 10**9
@@ -60,7 +60,7 @@ class Dependence:
 
         >>> from dpgm_core import Domain, Structure, Tables
         >>> model = Model(s := Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]), Tables.zeros(s))
-        >>> (found := dependence(model)).matrix(found.cramers_v).round(3).tolist()
+        >>> (found := measure_dependence(model)).matrix(found.cramers_v).round(3).tolist()
         [[nan, 0.0], [0.0, nan]]
         """
         place = {name: at for at, name in enumerate(self.names)}
@@ -73,7 +73,7 @@ class Dependence:
         return f"Dependence({len(self.names)} attributes, {len(self.pairs)} pairs)"
 
 
-def dependence(
+def measure_dependence(
     model: Model,
     attributes: Sequence[str] | None = None,
     *,
@@ -95,7 +95,7 @@ def dependence(
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
     >>> law = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
-    >>> found = dependence(Model(structure, Tables.from_arrays(structure, law)))
+    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, law)))
     >>> found.pairs, found.mutual_information.round(3).tolist(), found.cramers_v.round(3).tolist()
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
     """

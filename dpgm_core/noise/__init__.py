@@ -1,8 +1,8 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
 The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
-noises share, the least that a choice can be made by, contrasts of binary attributes in place of tables, and labels from
-a threshold on.
+noises share, the least that a choice can be made by, contrasts of binary attributes in place of tables, labels from a
+threshold on, and the delta of Laplace noise that is cut off.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.labels import AskedLabels
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.threshold import ThresholdNoise, threshold_noise
+    from dpgm_core.privacy.truncated import truncated_delta
 
 # module -> its public names
 _LAZY = {
@@ -33,6 +34,7 @@ _LAZY = {
     "labels": ["AskedLabels"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "threshold": ["ThresholdNoise", "threshold_noise"],
+    "dpgm_core.privacy.truncated": ["truncated_delta"],
 }
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "spread",
     "temperature",
     "threshold_noise",
+    "truncated_delta",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

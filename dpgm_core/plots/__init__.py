@@ -1,6 +1,7 @@
 """Pictures of what a model says, with intervals and standing: for notebooks, pages and papers.
 
 Each function returns a `Picture`: `svg()` needs nothing else, `draw(axes)` and `save("x.pdf")` need the extra `plots`.
+`measure_dependence` returns the numbers behind the matrix of `dependence`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core.models.dependence import Dependence, measure_dependence
     from dpgm_core.plots.drawn import dependence, graph, marginal, pair
     from dpgm_core.plots.picture import Picture
 
 _LAZY = {
+    "dpgm_core.models.dependence": ["Dependence", "measure_dependence"],
     "drawn": ["dependence", "graph", "marginal", "pair"],
     "picture": ["Picture"],
 }
 
-__all__ = ["Picture", "dependence", "graph", "marginal", "pair"]
+__all__ = ["Dependence", "Picture", "dependence", "graph", "marginal", "measure_dependence", "pair"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

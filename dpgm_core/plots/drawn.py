@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dpgm_core.errors import OptionError, TooLarge
-from dpgm_core.models.dependence import Dependence
-from dpgm_core.models.dependence import dependence as dependence_of
+from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
 from dpgm_core.models.questions import named
@@ -118,7 +117,7 @@ def dependence(
 ) -> Picture:
     """A matrix of all pairs, measured ones outlined; of more than `most` attributes the most dependent ones.
 
-    Raises what `dpgm_core.models.dependence.dependence` does, OptionError for a measure that is none.
+    Raises what `measure_dependence` does, OptionError for a measure that is none.
 
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
@@ -127,7 +126,9 @@ def dependence(
     """
     if measure not in _MEASURES:
         raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
-    return matrix_of(model, dependence_of(model, attributes, level=level), measure=measure, most=checked_most(most))
+    return matrix_of(
+        model, measure_dependence(model, attributes, level=level), measure=measure, most=checked_most(most)
+    )
 
 
 def matrix_of(
@@ -252,7 +253,7 @@ def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
     """What the model says of pairs; nothing of those it does not answer."""
     left_out = set(model.left_out)
     try:
-        found = dependence_of(model, pairs=[two for two in pairs if left_out.isdisjoint(two)])
+        found = measure_dependence(model, pairs=[two for two in pairs if left_out.isdisjoint(two)])
     except TooLarge:
         return {}
     return {two: (found, at) for at, two in enumerate(found.pairs)}

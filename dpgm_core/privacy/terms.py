@@ -9,7 +9,9 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.errors import BudgetError, OptionError
 from dpgm_core.privacy.amounts import whole
+from dpgm_core.privacy.budget import BudgetKind
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
+from dpgm_core.privacy.meaning import exchange_text
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Structure
 
@@ -226,16 +228,42 @@ class Terms:
     def condition(self) -> str | None:
         """What a guarantee is conditional on, and what it therefore does not hide; None if on nothing.
 
+        States the bounds that hold whatever is released, for each kind of budget; see `condition_for`.
+
         >>> Terms(neighbours="add-remove", total="public").condition
-        'CONDITIONAL ON PUBLIC N (it does not hide whether ...)'
+        'CONDITIONAL ON PUBLIC N (it does not hide whether ...at most 2 epsilon, 4 rho or (2 epsilon, (1 + ...'
+        """
+        return self.condition_for("pure", "zcdp", "approx")
+
+    def condition_for(self, *kinds: BudgetKind, tables_alone: bool = False) -> str | None:
+        """Return what a guarantee of these kinds of budget is conditional on; None if on nothing.
+
+        Parameters
+        ----------
+        *kinds : {"pure", "zcdp", "approx"}
+            The kinds of budget.
+        tables_alone : bool
+            Whether everything released is noisy tables of counts; see `dpgm_core.privacy.meaning.of_exchange`.
+
+        Returns
+        -------
+        str or None
+            The condition, with what is promised between data sets of equal N.
+
+        Examples
+        --------
+        >>> Terms(neighbours="add-remove", total="public").condition_for("zcdp", tables_alone=True)
+        'CONDITIONAL ON PUBLIC N (it does not hide whether ...the loss is at most 2 rho)'
         """
         if self.policy != "public" or self.covers_total:
             return None
-        hidden = (
-            "whether a person is in the data; equivalently twice the budget under replace-one"
-            if self.neighbours is Neighbours.ADD_REMOVE
-            else "how many rows a person has"
-        )
+        hidden = "how many rows a person has"
+        if self.neighbours is Neighbours.ADD_REMOVE:
+            loss = exchange_text(kinds, tables_alone=tables_alone)
+            hidden = (
+                "whether a person is in the data; between data sets of equal N that differ in one person the loss is "
+                f"at most {loss}"
+            )
         return f"{PUBLIC_N.upper()} (it does not hide {hidden})"
 
     def spelled_out(self, unit: str | None = None) -> Terms:

@@ -36,11 +36,35 @@ _ROUNDING = 1 + 1e-9
 
 
 def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivity, epsilon: Amount) -> float:
-    """The least delta at which a release with truncated discrete Laplace noise is (epsilon, delta)-private, rounded up.
+    """Return the least delta at which truncated discrete Laplace noise is (epsilon, delta)-private, rounded up.
 
-    scale: t, records. bound: B, records. sensitivity: what one person can change. See the module for what is exact.
-    Raises BudgetError for a scale that is not positive, a bound that is not whole, or an epsilon below 0.
+    Parameters
+    ----------
+    scale : Fraction or float
+        The scale t of the noise, in records.
+    bound : int
+        The largest value B that the noise takes, in records.
+    sensitivity : Sensitivity
+        What one person can change.
+    epsilon : Amount
+        The epsilon, in nats.
 
+    Returns
+    -------
+    float
+        The delta of the worst shift, at most 1.
+
+    Raises
+    ------
+    BudgetError
+        For a scale that is not positive, a bound that is not a whole number and an epsilon below 0.
+
+    Notes
+    -----
+    The documentation of the module says what is exact and what is a bound.
+
+    Examples
+    --------
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> p = np.exp(-np.abs(np.arange(-3, 4)) / 2)
     >>> math.isclose(truncated_delta(2.0, 3, one, "1/2"), p[0] / p.sum(), rel_tol=1e-8)

@@ -26,7 +26,7 @@ from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.printable import brief, clipped, printable, spanned
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.budget import Budget, BudgetKind, composed
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
@@ -44,6 +44,8 @@ __all__ = [
     "CONTRASTS_SCHEMA",
     "SCHEMA",
     "NoisyTables",
+    "condition_of",
+    "conditions_of",
     "discoveries",
     "guarantee_of",
     "member_names",
@@ -118,8 +120,7 @@ class NoisyTables:
         groups = zip(self.structure.groups, self.structure.sizes, spreads.tolist(), strict=True)
         rows = ((group_text(group), cells, spread) for group, cells, spread in groups)
         tables = first(["clique", "cells", "noise"], rows, len(spreads))
-        conditions = () if self.terms.condition is None else (self.terms.condition,)
-        stamps = (*flaws(unsafe=[self.unsafe], private=self.private), *conditions)
+        stamps = (*flaws(unsafe=[self.unsafe], private=self.private), *filter(None, [condition_of([self])]))
         return card("NoisyTables", facts, tables, flaws=stamps)
 
     def _number_of_records(self) -> str:
@@ -206,9 +207,24 @@ class NoisyTables:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
         return guarantee_of(self.published, total_cost(self.published, self.cost))
 
+    @property
+    def tables_alone(self) -> bool:
+        """Whether it is noisy tables of counts and nothing else.
+
+        Not so of contrasts, of clipped scores and of a session, whose steps can be choices: which steps it takes may
+        depend on what came out, so its guarantee is that of all the steps there could be.
+        """
+        if self.published != (self,):
+            return all(one.tables_alone for one in self.published)
+        return self.session is None and not self.contrasts and (self.round is None or self.round.clip is None)
+
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became
         known."""
+        return conditions_of([self])
+
+    def _conditions(self) -> list[str]:
+        """Those that do not depend on other releases."""
         found = [] if self.provenance.get("validated") is not True else [_VALIDATED]
         if self.round is not None:
             found.append(self.round.sentence())
@@ -229,9 +245,7 @@ class NoisyTables:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
             )
-        if self.terms.condition is not None:
-            found.append(f"The exact number of records is published too: the guarantee is {self.terms.condition}. ")
-        elif self.total_policy == "declared":
+        if self.total_policy == "declared":
             found.append("The number of records was declared by the owner as public knowledge. ")
         return found
 
@@ -337,13 +351,35 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
         text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
-    text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
+    text += "".join(conditions_of(releases))
     found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
     text = "".join(f"{flaw}. Were it not: " for flaw in found) + text
     return printable(text) + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )
+
+
+def conditions_of(releases: Sequence[NoisyTables]) -> list[str]:
+    """What else the guarantee of releases together must say, each sentence once."""
+    found = [sentence for one in releases for sentence in one._conditions()]
+    condition = condition_of(releases)
+    if condition is not None:
+        found.append(f"The exact number of records is published too: the guarantee is {condition}. ")
+    return list(dict.fromkeys(found))
+
+
+def condition_of(releases: Sequence[NoisyTables]) -> str | None:
+    """What the guarantee of releases together is conditional on, as `Terms.condition_for` words it; None if on nothing.
+
+    releases: alike (see `check_alike`). What one of them publishes no other hides.
+    """
+    published = [one.terms for one in releases if one.terms.condition is not None]
+    if not published:
+        return None
+    kinds = {one.cost.kind for one in releases} | {one.cost.kind for one in discoveries(releases)}
+    kind: BudgetKind = kinds.pop() if len(kinds) == 1 else "approx"  # as `total_cost` composes them
+    return published[0].condition_for(kind, tables_alone=all(one.tables_alone for one in releases))
 
 
 def discoveries(releases: Sequence[NoisyTables]) -> tuple[Discovery, ...]:

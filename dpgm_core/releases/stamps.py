@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpgm_core.privacy.terms import flaws
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables, condition_of, conditions_of
 
 __all__ = ["UNKNOWN", "caveats_of", "stamp_of"]
 
@@ -25,7 +25,7 @@ def caveats_of(releases: Sequence[NoisyTables]) -> tuple[str, ...]:
     if not releases:
         return (UNKNOWN.removesuffix("."),)
     found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
-    return (*found, *dict.fromkeys(filter(None, (one.terms.condition for one in releases))))
+    return (*found, *filter(None, [condition_of(releases)]))
 
 
 def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:
@@ -40,6 +40,6 @@ def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:
     return {
         "private": all(one.private for one in releases) if releases else None,
         "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in releases if one.unsafe)) or None,
-        "conditions": list(dict.fromkeys(text.strip() for one in releases for text in one.conditions())),
+        "conditions": [text.strip() for text in conditions_of(releases)],
         "guarantee": guarantee,
     }

@@ -13,10 +13,10 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.meaning import of_group
+from dpgm_core.privacy.meaning import of_exchange
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import TotalPolicy, flaws
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables, condition_of
 from dpgm_core.releases.stamps import UNKNOWN
 
 __all__ = ["Material", "Promised", "Shares"]
@@ -37,12 +37,14 @@ class Promised:
     values of one, which has as many rows in both if `by_rows`. budget: its loss; None where nothing is bounded.
 
     An exact number of records that is published tells whether a unit is there. What stays under add-remove is the
-    exchange of values, which costs what two units cost.
+    exchange of values. exchange: its loss under add-remove, see `of_exchange`; None under replace-one, whose budget
+    bounds it, and where nothing is bounded.
     """
 
     budget: Budget | None
     presence: bool
     by_rows: bool
+    exchange: Budget | None = None
 
 
 class Material:
@@ -80,7 +82,7 @@ class Material:
     @cached_property
     def conditions(self) -> tuple[str, ...]:
         """What the guarantee is conditional on."""
-        return tuple(dict.fromkeys(filter(None, (one.terms.condition for one in self.releases))))
+        return tuple(filter(None, [condition_of(self.releases)]))
 
     @property
     def promised(self) -> Promised:
@@ -88,9 +90,11 @@ class Material:
         cost, terms = self.model.cost, self.releases[0].terms
         assert cost is not None  # there are releases
         by_rows = terms.person is not None and bool(self.conditions)
-        if self.conditions and terms.neighbours is Neighbours.ADD_REMOVE:
-            return Promised(budget=of_group(cost, 2), presence=False, by_rows=by_rows)
-        return Promised(budget=cost, presence=terms.neighbours is Neighbours.ADD_REMOVE, by_rows=by_rows)
+        if terms.neighbours is Neighbours.REPLACE_ONE:
+            return Promised(budget=cost, presence=False, by_rows=by_rows)
+        exchange = of_exchange(cost, tables_alone=all(one.tables_alone for one in self.releases))
+        presence = not self.conditions
+        return Promised(budget=cost if presence else exchange, presence=presence, by_rows=by_rows, exchange=exchange)
 
     @property
     def policy(self) -> TotalPolicy:

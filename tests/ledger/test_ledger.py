@@ -668,6 +668,7 @@ def test_the_ledger_knows_nothing_of_data_or_models():
             "dpgm_core.printable",
             "dpgm_core.privacy.amounts",
             "dpgm_core.privacy.budget",
+            "dpgm_core.privacy.meaning",
             "dpgm_core.privacy.sensitivity",
             "dpgm_core.privacy.terms",
             "dpgm_core.ledger",

@@ -14,7 +14,7 @@ from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, relea
 from dpgm_core.errors import OptionError, StructureError, TooLarge
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.models import dependence as module
-from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.model import Model
 from dpgm_core.testing.strategies import potentials, structures
 from tests.models.test_merged import model_of as merged_model
@@ -62,7 +62,7 @@ def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
     """Any structure: loops, ties, nested and empty cliques, impossible cells, single labels, any subset."""
     names = theta.structure.domain.names
     asked = data.draw(st.permutations(names).flatmap(lambda some: st.integers(1, len(some)).map(lambda n: some[:n])))
-    found = dependence(Model(theta.structure, theta), asked)
+    found = measure_dependence(Model(theta.structure, theta), asked)
     table = all_records(theta)
     assert found.pairs == tuple(itertools.combinations(asked, 2))
     for at, (one, two) in enumerate(found.pairs):
@@ -75,14 +75,16 @@ def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
 
 def test_closed_forms():
     """Independent attributes: 0 exactly across components; copies: log k and 1, impossible labels notwithstanding."""
-    found = dependence(model_of(TREE))
+    found = measure_dependence(model_of(TREE))
     apart = [at for at, pair in enumerate(found.pairs) if {"d", "one"} & set(pair)]
     assert found.mutual_information[apart].tolist() == found.cramers_v[apart].tolist() == [0.0] * len(apart)
     for size, possible in ((2, 2), (5, 5), (5, 3)):
         structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", size)))
         copy = np.full((size, size), -np.inf)
         np.fill_diagonal(copy[:possible, :possible], 0.0)
-        found = dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, copy))))
+        found = measure_dependence(
+            Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, copy)))
+        )
         assert found.mutual_information == pytest.approx([math.log(possible)] * 3)
         assert found.cramers_v == pytest.approx([1.0] * 3)
 
@@ -91,7 +93,7 @@ def test_a_chain_forgets():
     """Two labels, correlation r per step: V is r^n after n steps, and the information the capacity of that channel."""
     structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2)))
     step = np.log([[0.45, 0.05], [0.05, 0.45]])
-    found = dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, step))))
+    found = measure_dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, step))))
     steps = np.array([ord(two) - ord(one) for one, two in found.pairs])
     assert found.cramers_v == pytest.approx(0.8**steps)
     p, q = (1 + 0.8**steps) / 2, (1 - 0.8**steps) / 2
@@ -102,13 +104,13 @@ def test_rare_labels_do_not_underflow():
     """Copies one of whose labels has probability 1e-100 have V = 1 all the same."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     law = np.array([[0.0, -np.inf], [-np.inf, -100 * math.log(10)]])
-    assert dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
+    assert measure_dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
 
 
 def test_merged_codes_count_as_they_were():
     """The numbers are those of the tables that `marginal` gives, over all codes."""
     model = merged_model(1)
-    found = dependence(model)
+    found = measure_dependence(model)
     for at, pair in enumerate(found.pairs):
         assert (found.mutual_information[at], found.cramers_v[at]) == pytest.approx(expected(model.marginal(pair)))
 
@@ -120,21 +122,21 @@ def test_constraints_join_components():
     domain = Domain.from_dict({"attributes": columns, "constraints": rules})
     structure = Structure(domain, [("a",), ("b",)])
     model = Model(structure, Tables.zeros(structure))
-    assert dependence(model).mutual_information == pytest.approx([expected(model.marginal(("a", "b")))[0]])
-    assert dependence(model).mutual_information[0] > 0.1
+    assert measure_dependence(model).mutual_information == pytest.approx([expected(model.marginal(("a", "b")))[0]])
+    assert measure_dependence(model).mutual_information[0] > 0.1
 
 
 def test_intervals_are_those_of_the_replicates():
     """Of information and V, each as `interval_of` has it, kept to what is possible; none without replicates."""
     model = model_of(TREE, replicates=8)
-    found = dependence(model, list("abcd"), level=0.8)
+    found = measure_dependence(model, list("abcd"), level=0.8)
     assert found.level == 0.8
     for at, pair in enumerate(found.pairs[:3]):
         for which, low, high in ((0, found.low, found.high), (1, found.v_low, found.v_high)):
             one = model.interval_of(lambda m, pair=pair, which=which: expected(m.marginal(pair))[which], level=0.8)
             assert low[at] == pytest.approx(max(one.low, 0.0), abs=1e-9)
             assert high[at] == pytest.approx(min(one.high, 1.0 if which else math.log(2)), abs=1e-9)
-    alone = dependence(model_of(TREE))
+    alone = measure_dependence(model_of(TREE))
     assert alone.low is alone.v_high is alone.level is None
 
 
@@ -142,7 +144,7 @@ def test_intervals_end_where_values_do():
     """No information above log k, no V above 1, however much the replicates differ."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     rows = 9.0 * np.array([[1, -1, -1, 1], [0, 0, 0, 0], [-1, 1, 1, -1]])
-    found = dependence(Model(structure, Tables(structure, rows[0])).with_replicates(rows[1:]))
+    found = measure_dependence(Model(structure, Tables(structure, rows[0])).with_replicates(rows[1:]))
     assert (found.low[0], found.high[0], found.v_high[0]) == (0.0, pytest.approx(math.log(2)), 1.0)
 
 
@@ -152,8 +154,8 @@ def test_chosen_pairs_are_the_same():
         model_of(TREE, replicates=4),
         merged_model(2, replicates=np.random.default_rng(0).normal(size=(3, 15))),
     ):
-        every = dependence(model)
-        some = dependence(model, pairs=[("c", "a"), ("b", "a")])
+        every = measure_dependence(model)
+        some = measure_dependence(model, pairs=[("c", "a"), ("b", "a")])
         for at, pair in enumerate(some.pairs):
             there = every.pairs.index(pair[::-1])
             for part in ("mutual_information", "cramers_v", "low", "high", "v_low", "v_high"):
@@ -165,7 +167,7 @@ def test_standing_is_that_of_each_pair():
     """Pairs of one released table, pairs of two, and pairs with a single label."""
     records = np.column_stack([np.arange(40) % size for size in (2, 3, 2, 4, 1)])
     noisy = release(records, TREE, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
-    found = dependence(model_of(TREE, releases=[noisy]))
+    found = measure_dependence(model_of(TREE, releases=[noisy]))
     standing = dict(zip(found.pairs, found.standing, strict=True))
     assert standing["a", "b"] == "measured" and standing["a", "c"] == standing["a", "d"] == "by structure"
 
@@ -176,10 +178,10 @@ def test_what_was_not_measured_is_left_out_or_refused():
     domain = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
     noisy = release(records, Structure(domain, [("a", "b")]), Budget.pure(1), neighbours="add-remove")
     model = model_of(Structure(domain, [("a", "b"), ("c",)]), releases=[noisy])
-    assert dependence(model).names == ("a", "b")
+    assert measure_dependence(model).names == ("a", "b")
     with pytest.raises(StructureError, match="no release behind the model measured 'c'"):
-        dependence(model, ["a", "c"])
-    found = dependence(model.using(unmeasured="uniform"))
+        measure_dependence(model, ["a", "c"])
+    found = measure_dependence(model.using(unmeasured="uniform"))
     assert (found.names, found.mutual_information[1:].tolist()) == (("a", "b", "c"), [0.0, 0.0])
 
 
@@ -192,9 +194,9 @@ def wide(size: int = 3) -> Structure:
 def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
     """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too."""
     model = model_of(wide(6), replicates=3)
-    every = dependence(model)
+    every = measure_dependence(model)
     monkeypatch.setattr(module, "_CELLS", 10)
-    found = dependence(model)
+    found = measure_dependence(model)
     inside = np.array([model.structure.covering(pair) is not None for pair in found.pairs])
     assert found.mutual_information[inside] == pytest.approx(every.mutual_information[inside])
     assert np.isnan(found.cramers_v[~inside]).all() and inside.sum() == 6
@@ -204,17 +206,17 @@ def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
 def test_where_only_replicates_are_too_many_the_numbers_stay(monkeypatch):
     """All pairs are answered; only intervals are not."""
     monkeypatch.setattr(module, "_ANSWERS", 20)
-    found = dependence(model_of(wide(5), replicates=3))
+    found = measure_dependence(model_of(wide(5), replicates=3))
     assert np.isfinite(found.mutual_information).all() and np.isnan(found.v_high).all()
     monkeypatch.setattr(module, "_ANSWERS", 40)
-    assert np.isfinite(dependence(model_of(wide(5), replicates=3)).high).all()
+    assert np.isfinite(measure_dependence(model_of(wide(5), replicates=3)).high).all()
 
 
 def test_nothing_fits():
     """A model that has no answer at all says so, as its marginals do."""
     model = model_of(wide(6)).using(JunctionTree(max_bytes=64))
     with pytest.raises(TooLarge, match="max_bytes"):
-        dependence(model)
+        measure_dependence(model)
 
 
 def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
@@ -223,11 +225,11 @@ def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
         Domain.from_sizes(dict.fromkeys("abcde", 3)), [tuple(one) for one in ("ab", "bc", "ca", "cd", "e")]
     )
     model = model_of(structure).using("loopy-bp")
-    found = dependence(model)
+    found = measure_dependence(model)
     for at, pair in enumerate(found.pairs):
         assert found.mutual_information[at] == pytest.approx(expected(model.marginal(pair))[0], abs=1e-9)
     monkeypatch.setattr(module, "_ONE_BY_ONE", 1)
-    fewer = dict(zip(found.pairs, dependence(model).cramers_v, strict=True))
+    fewer = dict(zip(found.pairs, measure_dependence(model).cramers_v, strict=True))
     assert [pair for pair, v in fewer.items() if math.isnan(v)] == [("a", "d"), ("b", "d")]
     assert fewer["d", "e"] == 0.0
 
@@ -246,11 +248,11 @@ def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
 def test_bad_questions_are_refused(asked, error, words):
     """What was asked, what is wrong, before anything is computed."""
     with pytest.raises(error, match=words):
-        dependence(model_of(TREE), **asked)
+        measure_dependence(model_of(TREE), **asked)
 
 
 def test_one_attribute_has_no_pairs():
     """Nothing to say is no error."""
-    found = dependence(model_of(TREE, replicates=2), ["a"])
+    found = measure_dependence(model_of(TREE, replicates=2), ["a"])
     assert isinstance(found, Dependence) and found.pairs == () and found.high.shape == (0,)
-    assert dependence(model_of(TREE), pairs=[]).names == ()
+    assert measure_dependence(model_of(TREE), pairs=[]).names == ()

@@ -15,6 +15,7 @@ from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.noise.bisection import AskedBins, asked_bins, bins_cost, check_determined, settled
 from dpgm_core.noise.choice import probabilities
+from dpgm_core.privacy.meaning import of_exchange
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.privacy.sensitivity import Neighbours
 from tests.private_columns import private_bins, private_labels
@@ -85,6 +86,17 @@ def test_no_neighbours_are_told_apart_by_more_than_the_cost(relation, levels):
     worst, spread = _losses(relation, levels)
     assert worst <= float(_cost(relation, levels, "pure").epsilon) + 1e-12
     assert spread <= float(_cost(relation, levels, "zcdp").rho) + 1e-12
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(levels):
+    """Claim: of bins found at the price of add-remove an exchange costs at most 2 epsilon or 4 rho. One level alone
+    exceeds twice the rho, which is what it costs of tables."""
+    worst, spread = _losses("replace-one", levels)
+    pure, zcdp = (_cost("add-remove", levels, kind) for kind in ("pure", "zcdp"))
+    assert worst <= float(of_exchange(pure, tables_alone=False).epsilon) + 1e-12
+    assert spread <= float(of_exchange(zcdp, tables_alone=False).rho) + 1e-12
+    assert levels > 1 or spread > float(of_exchange(zcdp, tables_alone=True).rho)
 
 
 def test_wrong_factors_would_be_found_out():

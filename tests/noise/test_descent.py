@@ -19,6 +19,7 @@ from dpgm_core.counting.gradients import GradientSums
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries, probabilities
 from dpgm_core.noise.descent import descent_cost, descent_temperature, steepest
 from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.meaning import of_exchange
 from dpgm_core.privacy.regressions import Regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
@@ -93,9 +94,9 @@ def summed(gradients, kind, records):
     return sums.partial(codes, None)
 
 
-def checks(gradients, budget, relation, claimed=lambda cost: cost):
-    """Whether every pair of neighbours is covered by what the descent claims."""
-    person = RELATIONS[relation]
+def checks(gradients, budget, relation, claimed=lambda cost: cost, person=None):
+    """Whether every pair of neighbours is covered by what the descent claims. person: records it is calibrated for."""
+    person = person or RELATIONS[relation]
     own = gradients.regressions
     h = descent_temperature(budget, gradients.reach(budget.kind), person, len(own.choices))
     cost = descent_cost(h, gradients.reach(budget.kind), person, len(own.choices), budget.kind)
@@ -134,6 +135,18 @@ def test_a_claim_of_much_less_is_found_out():
     made = pair_gradients(vertex)
     assert not checks(made, KINDS[0], "add-remove", lambda cost: Budget.pure(cost.epsilon / 2))
     assert not checks(made, KINDS[1], "add-remove", lambda cost: Budget.zcdp(cost.rho / 3))
+
+
+@pytest.mark.parametrize("budget", KINDS, ids=lambda one: one.kind)
+def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(budget):
+    """A descent at the price of add-remove: an exchange costs at most 2 epsilon or 4 rho. That it costs one epsilon
+    alone, or the 2 rho of tables, is found out."""
+    vertex = pair_gradients().regressions.zeros()
+    vertex[:, -1] = 128
+    made = pair_gradients(vertex, clip="0.3")
+    less = Budget.pure("0.6") if budget.kind == "pure" else of_exchange(budget, tables_alone=True)
+    assert checks(made, budget, "replace-one", lambda cost: of_exchange(cost, tables_alone=False), person=1)
+    assert not checks(made, budget, "replace-one", lambda _: less, person=1)
 
 
 def noisy_argmax(scores):

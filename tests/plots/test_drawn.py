@@ -12,7 +12,7 @@ from dpgm_core import Attribute, Domain, Structure, Tables, plots
 from dpgm_core.errors import DomainError, OptionError, StructureError
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.models import dependence as numbers
-from dpgm_core.models.dependence import dependence
+from dpgm_core.models.dependence import measure_dependence
 from dpgm_core.models.model import Model
 from tests.models.test_merged import model_of as merged_model
 from tests.plots.shown import released, written
@@ -96,7 +96,7 @@ def test_a_pair_is_its_table():
 def test_dependence_is_below_the_diagonal_and_outlines_what_was_measured():
     """V or information, whichever is asked for; each cell says both, with intervals and standing."""
     model = released()
-    found = dependence(model)
+    found = measure_dependence(model)
     for measure, values in (("cramers-v", found.cramers_v), ("mutual-information", found.mutual_information)):
         shown = plots.dependence(model, measure=measure)
         assert shown.rows == ("age", "sex", "ill", "place")  # what was not measured is not looked at
@@ -133,7 +133,7 @@ def test_the_graph_joins_what_a_clique_holds():
     """Lines as wide as V; dashed are pairs that no table holds, and attributes that nobody measured."""
     model = released()
     shown = plots.graph(model)
-    found = dependence(model)
+    found = measure_dependence(model)
     strength = dict(zip(found.pairs, found.cramers_v, strict=True))
     names = [one.lines[0] for one in shown.nodes]
     joined = {(names[one.first], names[one.second]): one for one in shown.lines}

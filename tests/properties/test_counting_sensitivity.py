@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +15,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dpgm_core import LiveCurator, SeededRandomness, Terms, Workload, make
+from dpgm_core.counting.distances import distances
 from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Domain
+from dpgm_core.noise.contrasts import products
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.meaning import of_group
+from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
 
 Row = tuple[int, ...]
 Norms = tuple[int, int, int, int]
@@ -175,3 +186,151 @@ def test_tables_of_one_cell_are_covered(name: str, neighbours: Neighbours, r: in
     assert all(one <= other for one, other in zip(actual, bound, strict=True))
     if r == 1 or neighbours is Neighbours.ADD_REMOVE:
         assert actual == bound
+
+
+# --- rows without a person key --------------------------------------------------------------------------------------
+
+SQUARE = Structure(on(2, 2), [("a", "b")])
+CELLS = list(itertools.product((0, 1), repeat=2))
+
+
+@cache
+def keyless(own: tuple[Row | None, Row | None], other: Row, r: int) -> np.ndarray:
+    """The table where a person has r rows of one cell with the key and r of another without, either left out if None,
+    and somebody else has r rows without."""
+    keyed, without = own
+    rows = [("x", keyed)] * r + [(None, without)] * r + [(None, other)] * r
+    held = [(key, *row) for key, row in rows if row is not None]
+    table = pa.table([pa.array(column) for column in zip(*held, strict=True)], ["id", "a", "b"])
+    source = PersonSource(source=as_source(table), person="id", rows_per_person=r)
+    return count(source, SQUARE).tables.values
+
+
+def farthest(neighbours: Neighbours, r: int, *, mixed: bool) -> list[int]:
+    """L1, squared L2 and the squared contrast of a and b, at their largest. mixed: rows with the key, and without."""
+    rows: list[Row | None] = [None, *CELLS]
+    persons = [(keyed, without) for keyed in (rows if mixed else rows[:1]) for without in rows]
+    there = [person for person in persons if person != (None, None)]
+    found = [0, 0, 0]
+    for before, after in itertools.product(there, [(None, None)] if neighbours is Neighbours.ADD_REMOVE else there):
+        for other in CELLS[:2]:
+            moved = keyless(before, other, r) - keyless(after, other, r)
+            _, l1, squared, _ = norms(moved)
+            contrast = int(products(Tables(SQUARE, moved))[0]) ** 2
+            found = [max(pair) for pair in zip(found, (l1, squared, contrast), strict=True)]
+    return found
+
+
+#: What docs/privacy.md says: times epsilon, and rho of tables and of contrasts.
+TIMES = {
+    (Neighbours.ADD_REMOVE, True): (3, 5, 9),
+    (Neighbours.ADD_REMOVE, False): (2, 2, 4),
+    (Neighbours.REPLACE_ONE, True): (2, 4, 4),
+    (Neighbours.REPLACE_ONE, False): (1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize(("neighbours", "mixed"), TIMES)
+def test_rows_without_a_key_cost_what_the_page_says(neighbours: Neighbours, mixed: bool, r: int) -> None:
+    """Over every person: leaving lets other rows without a key in. Each factor is attained, and is on the page."""
+    bound = Sensitivity.of(SQUARE, neighbours, rows_per_person=r)
+    contrasts = Sensitivity.of_contrasts(SQUARE, neighbours, rows_per_person=r)
+    l1, squared, contrast = farthest(neighbours, r, mixed=mixed)
+    times = TIMES[neighbours, mixed]
+    assert (l1, squared, contrast) == (
+        times[0] * bound.l1,
+        times[1] * bound.l2_squared,
+        times[2] * contrasts.l2_squared,
+    )
+    page = (Path(__file__).parents[2] / "docs" / "privacy.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith("| some with" if mixed else "| all without")]
+    told = [cell.strip() for cell in line.split("|")][2 if neighbours is Neighbours.ADD_REMOVE else 3]
+    assert told == "{}\u03b5; {}\u03c1; {}\u03c1".format(*times)  # epsilon, rho
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_delta_of_the_page_is_that_of_a_group(k: int) -> None:
+    """k steps, each between neighbours: k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)."""
+    of_all = of_group(Budget.approx("0.7", "1e-6"), k)
+    assert of_all is not None and of_all.epsilon == k * Fraction("0.7")
+    assert float(of_all.delta) == pytest.approx(1e-6 * math.expm1(k * 0.7) / math.expm1(0.7), rel=1e-12)
+
+
+# --- constraints ----------------------------------------------------------------------------------------------------
+
+RULES = {
+    "impossible": {"columns": ["a", "b"], "impossible": [["1", "0"]]},
+    "possible": {"columns": ["a", "d"], "possible": [["0", "0"], ["1", "1"], ["1", "0"]]},
+    "map": {"columns": ["b", "d"], "map": {"0": "0", "1": "0", "2": "1"}},
+    "order": {"columns": ["b", "c"], "order": "<="},
+}
+SIZES = {"a": 2, "b": 3, "c": 3, "d": 2}
+RULED = Domain.from_dict(
+    {"attributes": {name: {"size": size, "unknown": 0} for name, size in SIZES.items()}, "constraints": RULES}
+)
+RECORDS = list(itertools.product(*map(range, SIZES.values())))
+OVER = {
+    "pairs": [("a", "b"), ("b", "c"), ("b", "d"), ("a", "d")],
+    "all": [("a", "b", "c", "d")],
+    "determined": [("d",), ("b",)],
+}
+
+
+def breaks(row: Row) -> bool:
+    a, b, c, d = row
+    return (a, b) == (1, 0) or (a, d) == (0, 1) or (b == 2) != (d == 1) or b > c
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("name", OVER)
+def test_records_that_break_a_constraint_count_as_any_other(name: str, neighbours: Neighbours) -> None:
+    """Over all neighbours of data sets with and without such records, tables, contrasts and distances move by at most
+    what is claimed, and tables by just that, whether or not one of the two breaks a constraint. Nothing is refused for
+    what records are."""
+    structure, terms = Structure(RULED, OVER[name]), Terms(neighbours=neighbours)
+    binary = Structure(RULED, [("a",), ("d",), ("a", "d")])
+    scores = TableDistance(candidates=structure, predicted=np.linspace(0, 4, structure.cells))
+    found = {}
+    for row in [None, *RECORDS]:
+        rows = [*([] if row is None else [row]), RECORDS[0], (1, 0, 2, 1)]
+        source = as_source(np.array(rows))
+        tables = count(source, structure).tables
+        found[row] = (tables.values, distances(tables, scores), products(count(source, binary).tables))
+    start = [None] if neighbours is Neighbours.ADD_REMOVE else RECORDS
+    claimed = terms.sensitivity(structure)
+    contrast = terms.sensitivity(binary, contrasts=True)
+    for broken in (False, True):
+        worst = [0, 0, 0, 0]
+        for one, other in itertools.product(start, RECORDS):
+            if any(row is not None and breaks(row) for row in (one, other)) is not broken:
+                continue
+            tables, scored, sums = (
+                np.abs(after - before) for before, after in zip(found[one], found[other], strict=True)
+            )
+            _, l1, squared, _ = norms(tables)
+            each = (l1, squared, int(scored.max()), int((sums**2).sum()))
+            worst = [max(pair) for pair in zip(worst, each, strict=True)]
+        assert (worst[0], worst[1]) == (claimed.l1, claimed.l2_squared)
+        assert worst[2] <= SCORE_GRID * scores.move(terms)
+        assert worst[3] <= contrast.l2_squared
+
+
+@pytest.mark.parametrize("row", [(0, 1, 1, 0), (1, 0, 2, 1)], ids=["possible", "impossible"])
+def test_a_session_counts_a_record_that_breaks_a_constraint(row: Row) -> None:
+    """At a budget without noise to speak of: its cells, the number of records and its distances, as of any other."""
+    structure = Structure(RULED, [("a", "b"), ("b", "d")])
+    rows = np.array([RECORDS[0]] * 3 + [row])
+    curator = LiveCurator(
+        as_source(rows), structure, make("mechanism", "gaussian"), terms=Terms(neighbours="add-remove"),
+        budget=Budget.zcdp(10**8), randomness=SeededRandomness(1),
+    )  # fmt: skip
+    exact = count(as_source(rows), structure).tables
+    scores = TableDistance(candidates=structure, predicted=np.linspace(0, 4, structure.cells))
+    with curator.session(workload=Workload.all(RULED, order=2)) as session:
+        each = session.budget * Fraction(1, 3)
+        measured = session.measure(structure.cliques, each)
+        assert np.rint(measured.tables.values).tolist() == exact.values.tolist() and round(measured.total) == 4
+        wanted = distances(exact, scores) / SCORE_GRID
+        assert session.score(scores, each).values == pytest.approx(wanted, abs=0.01)
+        assert session.select(scores, each).chosen == ((int(wanted.argmax()),),)

@@ -24,6 +24,7 @@ from dpgm_core.learning.simulator import Simulator
 from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.pool import PooledNoise, pool, united
+from dpgm_core.releases.release import condition_of
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
@@ -89,7 +90,7 @@ def test_a_known_total_is_taken_and_two_must_agree():
     estimated, public = released(seed=1), released(seed=2, total="public")
     both = pool([estimated, public])
     assert (both.total, both.total_variance, both.total_policy) == (500.0, 0.0, "public")
-    assert public.terms.condition in both.guarantee()
+    assert condition_of([public]) in both.guarantee()
     assert pool([public, released(seed=3, total=500)]).total == 500
     with pytest.raises(BudgetError, match="state N = 490 and N = 500, so they are not about the same records"):
         pool([public, released(seed=3, total=490)])

@@ -31,7 +31,7 @@ def test_the_numbers_are_those_of_the_relation_and_the_budget(codes, model, pars
 
 
 def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
-    """The first screen then tells of values, at the loss of two units; and of whom a guess is."""
+    """The first screen then tells of values, at the loss of an exchange; and of whom a guess is."""
     structure = dpgm.Structure(model.domain, [("sex", "age")])
     terms = dpgm.Terms(neighbours="add-remove", total="public")
     first = parsed(make_report(dpgm.fit(codes, structure, dpgm.Budget.pure(1), terms=terms).model)).texts[""]
@@ -43,4 +43,4 @@ def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
     assert "both being equally likely before" in first
     spent = dpgm.Budget.zcdp("0.5")
     first = parsed(make_report(dpgm.fit(codes, structure, spent, "gaussian", terms=terms).model)).texts[""]
-    assert f"ε ≤ {float(dpgm.Budget.zcdp(2).to_approx('1e-6').epsilon) + 5e-3:.2f}" in first
+    assert f"ε ≤ {float(dpgm.Budget.zcdp(1).to_approx('1e-6').epsilon) + 5e-3:.2f}" in first

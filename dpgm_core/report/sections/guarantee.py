@@ -47,7 +47,7 @@ _TOTALS = {
 _PRESENT = (
     "The exact number of records was published, and whoever knows all other records sees from it whether one more is "
     "there. So that a unit is in the data is not hidden at all. What is promised is about the values of a unit that is "
-    "known to be in: to exchange them is to remove one unit and to add another, at the loss of two."
+    "known to be in: to exchange them is to remove one unit and to add another, and the loss of that is what follows."
 )
 
 
@@ -161,17 +161,16 @@ def _attacker(promised: Promised) -> Html:
         caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
         found.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
     if adding:
-        found.append(paragraph(_known_to_be_in(cost)))
+        found.append(paragraph(_known_to_be_in(promised.exchange)))
     return joined(found)
 
 
-def _known_to_be_in(cost: Budget) -> str:
-    """Under add-remove an exchange of values is a removal and an addition, so it costs what two units cost."""
-    exchange = of_group(cost, 2)
+def _known_to_be_in(exchange: Budget | None) -> str:
+    """Under add-remove an exchange of values is a removal and an addition. exchange: its loss, None without a bound."""
     words = "Of a unit that is known to be in the data, one set of values can be told from another "
     if exchange is None:
         return f"{words}without a bound."
-    words += f"with the loss of two units, {_short(exchange)}"
+    words += f"at a loss of at most {_short(exchange)}"
     return f"{words}: a guess between the two is right in at most {guess_text(exchange)} of cases."
 
 

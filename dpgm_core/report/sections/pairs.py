@@ -6,7 +6,7 @@ import numpy as np
 
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.markup import Html
-from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.plots.drawn import matrix_of
 from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
@@ -27,7 +27,7 @@ def _parts(material: Material) -> list[object]:
     if len(material.names) < 2:
         return [paragraph("There is no pair of measured attributes.")]
     try:
-        found = dependence(material.model, level=material.level)
+        found = measure_dependence(material.model, level=material.level)
     except (TooLarge, InferenceError) as error:
         return [paragraph(f"Exact answers about pairs do not fit: {error}")]
     picture = figure(lambda: matrix_of(material.model, found), most=_BYTES)

@@ -31,7 +31,7 @@ def test_pure_under_add_remove(parsed):
     assert "whether a certain unit is in the data or not" in text
     assert "at most 73.2 % of cases" in text
     assert 0.88 < math.exp(2) / (1 + math.exp(2)) < 0.881
-    assert "the loss of two units, ε = 2: a guess between the two is right in at most 88.1 %" in text
+    assert "at a loss of at most ε = 2: a guess between the two is right in at most 88.1 %" in text
 
 
 def test_pure_under_replace_one(parsed):
@@ -40,7 +40,16 @@ def test_pure_under_replace_one(parsed):
     assert "which of two sets of values a certain unit has" in text
     assert "the number of units is the same and public" in text
     assert "is in the data or not" not in text
-    assert "two units" not in text
+    assert "known to be in" not in text
+
+
+@pytest.mark.parametrize(("split", "rho"), [("even", "1"), ("contrasts", "2")])
+@pytest.mark.parametrize("total", _TOTALS)
+def test_an_exchange_under_rho(parsed, total, split, rho):
+    """Twice the rho of tables alone and four times that of contrasts, whether or not the number of records is told."""
+    terms = dpgm.Terms(neighbours="add-remove", total=total)
+    text = told(parsed, dpgm.Budget.zcdp("0.5"), terms, mechanism="gaussian", split=split)
+    assert (f"at a loss of at most ρ = {rho}:" if total == "estimated" else f"at most αρ, with ρ = {rho} (") in text
 
 
 def test_delta_and_rho(parsed):
