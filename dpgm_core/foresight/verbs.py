@@ -151,7 +151,7 @@ def plan_selection(
         return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
-    check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
+    check_learner(make("learner", learner), make("inference", inference), wanted, told, stated, left)
     return evolve(told, notes=[*told.notes, *_told(data, wanted, stated)])
 
 
@@ -208,7 +208,7 @@ def check(
             check_rows(source, "votes")
         if not isinstance(selector, NamedCliques):
             _, left = divided_for(selector, budget)
-            check_learner(made, engine, curator.structure, told, curator.terms, left)
+            check_learner(made, engine, wanted, told, curator.terms, left)
         structure = curator.structure
     _present(source, structure, terms)
 

@@ -126,7 +126,9 @@ def check_named(
     learner.check(structure, inference)
     check_contrast_learner(learner, False)
     _, left = divided(left_for_tables(structure, budget, terms)[1], share)
-    if first_asked(learner, inference, structure, terms, left) in ("part", "rounds", "session"):
+    # What it asks of records, and of the release that is all that the session leaves it.
+    asked = {first_asked(learner, inference, structure, terms, left, served) for served in (None, structure)}
+    if asked & {"part", "rounds", "session", "tables"}:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise OptionError(
             f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "

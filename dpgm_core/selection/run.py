@@ -152,7 +152,7 @@ def select_structure(
     votes, left = divided_for(selector, curator.remaining)
     named = isinstance(selector, NamedCliques)
     if not named:  # which was asked for its own structure
-        check_learner(learner, inference, curator.structure, plan, curator.terms, left)
+        check_learner(learner, inference, workload, plan, curator.terms, left)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
