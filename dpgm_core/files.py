@@ -8,6 +8,7 @@ is replaced only by a file of its own kind.
 from __future__ import annotations
 
 import contextlib
+import errno
 import filecmp
 import io
 import json
@@ -20,7 +21,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -45,6 +46,7 @@ __all__ = [
     "bounded_bytes",
     "check_writable",
     "numbered",
+    "open_regular",
     "plain",
     "reading",
     "synced",
@@ -109,9 +111,22 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; OSError for what may have no end or wait for ever: a device, a pipe.
+
+    A symbolic link to a regular file will do.
+    """
+    # Without O_NONBLOCK the opening of a pipe waits for somebody who writes; to regular files it makes no difference.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file; write what it gives to a file first", str(path))
+    return file
+
+
 def bounded_bytes(path: Path, most: int) -> bytes:
-    """The bytes of a file; OSError when it cannot be read, ValueError when there are more than `most`."""
-    with path.open("rb") as file:
+    """The bytes of a regular file; OSError when it cannot be read, ValueError when there are more than `most`."""
+    with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it is larger than {most:,} bytes, more than is read")
@@ -319,13 +334,12 @@ class Archive:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._left = SOME + PER_BYTE * self.path.stat().st_size
-        self._zip = zipfile.ZipFile(self.path)
-        try:
+        with contextlib.ExitStack() as opened:
+            file = opened.enter_context(open_regular(self.path))
+            self._left = SOME + PER_BYTE * os.fstat(file.fileno()).st_size
+            self._zip = opened.enter_context(zipfile.ZipFile(file))
             self._check_members()
-        except BaseException:
-            self._zip.close()
-            raise
+            self._opened = opened.pop_all()
 
     def _check_members(self) -> None:
         members = sorted(self._zip.infolist(), key=lambda one: one.header_offset)
@@ -345,7 +359,7 @@ class Archive:
 
     def close(self) -> None:
         """Close the file."""
-        self._zip.close()
+        self._opened.close()
 
     def document(self, name: str) -> dict[str, Any]:
         """A JSON object; ModelFileError when it is missing, too large or something else."""
