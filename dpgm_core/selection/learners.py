@@ -10,6 +10,7 @@ from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, To
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
 from dpgm_core.learning.contract import Fitter, Learner
+from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -36,6 +37,7 @@ def check_learner(
     alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
     check_contrast_learner(learner, plan.contrasts)
     learner.check(alone, inference)  # its options; what is chosen is kept small enough by the selector
+    check_resources(learner, alone, inference)
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
     asked = partial(first_asked, learner, inference, terms=terms, budget=budget)

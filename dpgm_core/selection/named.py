@@ -17,6 +17,7 @@ from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
 from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.noise.bisection import asked_bins, bins_cost
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
@@ -124,6 +125,7 @@ def check_named(
     if share:
         chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
     learner.check(structure, inference)
+    check_resources(learner, structure, inference)
     check_contrast_learner(learner, False)
     _, left = divided(left_for_tables(structure, budget, terms)[1], share)
     # What it asks of records, and of the release that is all that the session leaves it.

@@ -19,7 +19,7 @@ from scipy.sparse import coo_array, csr_array
 
 from dpgm_core import Clique, FloatArray, IntArray, NoisyTables, Structure, Tables
 
-__all__ = ["WIDE", "Basis", "Effect", "Holder", "basis_of", "contrast_rows", "contrasts", "group_count"]
+__all__ = ["WIDE", "Basis", "Effect", "Holder", "basis_of", "contrast_rows", "contrasts", "effect_shapes", "group_count"]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
@@ -274,6 +274,16 @@ def group_count(structure: Structure) -> int:
     3
     """
     return _groups(structure)[1]
+
+
+def effect_shapes(structure: Structure) -> list[tuple[int, ...]]:
+    """The labels of each effect's attributes.
+
+    >>> from dpgm_core import Domain
+    >>> effect_shapes(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
+    [(2,), (3,), (2, 3)]
+    """
+    return [structure.domain.shape(cliques[0]) for cliques in _told(structure)]
 
 
 def _groups(structure: Structure) -> tuple[dict[tuple[Clique, ...], int], int]:

@@ -18,7 +18,7 @@ from dpgm_core import FloatArray, IntArray
 from dpgm_eb_map.contrasts import WIDE, Basis, Effect, Holder, contrast_rows, contrasts
 from dpgm_eb_map.dense import Dense
 
-__all__ = ["Block", "Diagonal", "Piece", "blocks_of"]
+__all__ = ["Block", "Diagonal", "Piece", "blocks_of", "largest_block"]
 
 _LARGEST = 400  # parameters of a block; twice or an eighth of it was measured to change errors by 2 % at most
 _LARGEST_WIDE = 100  # of an attribute with very many labels, as memory grows with the block's size
@@ -91,7 +91,7 @@ def blocks_of(basis: Basis) -> tuple[Block, ...]:
     hosted: dict[tuple[int, int], list[Piece]] = {}
     for effect in basis.effects:
         holder = max(effect.holders, key=lambda one: sizes[one.group])
-        largest = min(_LARGEST, _LARGEST_WIDE) if max(effect.shape) > WIDE else _LARGEST
+        largest = largest_block(effect.shape)
         found = _pieces(effect, holder, basis.structure.shapes[holder.group], largest)
         hosted.setdefault((holder.group, largest), []).extend(found)
     return tuple(
@@ -103,6 +103,11 @@ def blocks_of(basis: Basis) -> tuple[Block, ...]:
         for (group, largest), pieces in hosted.items()
         for packed in _packed(pieces, largest)
     )
+
+
+def largest_block(shape: tuple[int, ...]) -> int:
+    """How many parameters a block may have of an effect whose attributes have so many labels."""
+    return min(_LARGEST, _LARGEST_WIDE) if max(shape) > WIDE else _LARGEST
 
 
 class Diagonal:

@@ -250,7 +250,7 @@ def test_auto_takes_blocks_for_many_parameters(monkeypatch):
         (size, "auto", "dense"), (size - 1, "auto", "diagonal"), (0, "dense", "dense"), (size, "diagonal", "diagonal"),
     ):  # fmt: skip
         monkeypatch.setattr(rounds, "_DENSE_UP_TO", bound)
-        monkeypatch.setattr(rounds, "_DENSE_IN_QUIET", bound)
+        monkeypatch.setattr(rounds, "DENSE_AT_MOST", bound)
         fit = learn(noisy, curvature)
         assert fit.notes[0].startswith(f"{path} curvature: {size} parameters")
         assert (fit.certificate["curvature_products"] == 0) == (path == "diagonal")
@@ -268,7 +268,7 @@ def test_auto_is_dense_longer_where_records_vary_more_than_noise(monkeypatch, bu
         randomness=dpgm.SeededRandomness(1),
     )  # fmt: skip
     monkeypatch.setattr(rounds, "_DENSE_UP_TO", 10)
-    monkeypatch.setattr(rounds, "_DENSE_IN_QUIET", 50)
+    monkeypatch.setattr(rounds, "DENSE_AT_MOST", 50)
     assert learn(noisy, "auto").notes[0].startswith(path)
 
 
