@@ -19,7 +19,17 @@ from scipy.sparse import coo_array, csr_array
 
 from dpgm_core import Clique, FloatArray, IntArray, NoisyTables, Structure, Tables
 
-__all__ = ["WIDE", "Basis", "Effect", "Holder", "basis_of", "contrast_rows", "contrasts", "effect_shapes", "group_count"]
+__all__ = [
+    "WIDE",
+    "Basis",
+    "Effect",
+    "Holder",
+    "basis_of",
+    "contrast_rows",
+    "contrasts",
+    "effect_shapes",
+    "group_count",
+]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6

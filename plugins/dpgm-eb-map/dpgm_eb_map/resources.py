@@ -18,7 +18,7 @@ __all__ = ["resources"]
 _PROGRAM = 128 * 2**20  # bytes: Python, numpy, scipy and the engine
 _MATRICES = 12  # of the order of all parameters, that the dense path holds at a time
 _OF_BLOCK = 5  # that a block holds
-_VECTORS = (200, 60)  # numbers for each parameter, for each cell: steps of L-BFGS, and several fits at a time
+_VECTORS = (600, 60)  # numbers for each parameter and for each cell: L-BFGS, the evidence of scales, several fits
 _DENSE_SECONDS = (5e-10, 2e-6)  # times parameters cubed, squared
 _BLOCK_SECONDS = 2.5e-6  # times parameters, times those of a block
 _CALLS = 400
@@ -30,7 +30,7 @@ def resources(structure: Structure, curvature: Literal["auto", "dense", "diagona
     >>> from dpgm_core import Domain
     >>> wide = Structure(Domain.from_sizes({"a": 10_000}), [("a",)])
     >>> resources(wide, "auto").memory // 2**20, resources(wide, "dense").memory // 2**20 > 9000
-    (185, True)
+    (216, True)
     """
     shapes = effect_shapes(structure)
     sizes = [math.prod(labels - 1 for labels in shape) for shape in shapes]

@@ -6,13 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from dpgm_eb_map import contrasts, diagonal
+from dpgm_eb_map import contrasts, diagonal, joints
 from dpgm_eb_map import run as rounds
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.posterior import Moments, statistics_of
+from dpgm_eb_map.resources import resources
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
@@ -78,6 +79,16 @@ def test_each_block_is_the_covariance_of_its_parameters(monkeypatch, name, large
         )
 
 
+def traced(act):
+    """The largest number of bytes that it holds at a time."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def many_labels(monkeypatch, most):
     """Attributes of more labels than `most` are taken for those of very many."""
     for module in (contrasts, diagonal):
@@ -119,28 +130,39 @@ def test_memory_grows_with_the_number_of_labels():
     counts = np.random.default_rng(1).integers(0, 9, (6000, 2)) % np.array([6000, 2])
     noisy = dpgm.release(counts, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
         randomness=dpgm.SeededRandomness(1))  # fmt: skip
-    tracemalloc.start()
-    try:
+
+    def one_round():
         basis, moments, phi, _, drift = at_random(noisy)
         _, marginals, mean = moments.mean(phi)
         system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, drift)
         system.set_prior(np.ones(basis.size))
         system.determined()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 40e6
+
+    peak = traced(one_round)
+    assert peak < 40e6 < resources(structure, "auto").memory - 128 * 2**20
 
 
-def test_a_column_of_more_labels_than_fit_in_one_table_of_queries_is_learned():
-    """Of 1,025 to 2,200 labels alone, in little noise, the dense path met a matrix of whole numbers and failed, after
-    the charge."""
-    codes = np.random.default_rng(1).integers(0, 1030, (300_000, 1))
-    structure = Structure(Domain.from_sizes({"a": 1030}), [("a",)])
+def test_a_table_too_large_for_joint_laws_is_learned_by_the_dense_path(monkeypatch):
+    """Of 1,025 to 2,200 labels alone, in little noise, a matrix of whole numbers made it fail, after the charge."""
+    monkeypatch.setattr(joints, "_LARGEST", 100)
+    codes = np.random.default_rng(1).integers(0, 190, (1000, 1))
+    structure = Structure(Domain.from_sizes({"a": 190}), [("a",)])
     noisy = dpgm.release(codes, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
         randomness=dpgm.SeededRandomness(1))  # fmt: skip
-    basis, moments, phi, _, _ = at_random(noisy)
+    _, moments, phi, _, _ = at_random(noisy)
     assert np.isfinite(moments.covariances(0.1 * phi)).all()
+
+
+def test_a_fit_takes_no_more_memory_than_its_estimate():
+    """Nor less than a fifth, so that a plan means something; both without what the program itself takes."""
+    codes = (np.random.default_rng(1).random((6000, 1)) ** 2 * 300).astype(int)
+    structure = Structure(Domain.from_sizes({"a": 300}), [("a",)])
+    noisy = dpgm.release(codes, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
+        randomness=dpgm.SeededRandomness(1))  # fmt: skip
+    learn(small(STRUCTURES["pairs"]), "dense", rounds=1)  # loads what it needs
+    peak = traced(lambda: learn(noisy, "dense", rounds=1))
+    told = resources(structure, "dense").memory - 128 * 2**20
+    assert told / 5 < peak < told
 
 
 def test_one_table_is_one_block_and_the_dense_algebra():
