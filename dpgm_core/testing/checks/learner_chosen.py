@@ -28,9 +28,8 @@ CHECKS = Checklist("learner")
 
 @CHECKS.add()
 def a_chosen_structure_is_learned_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """Behind a selector that measures attributes alone and then a pair, of cliques or of a directed graph, it learns
-    from the release that the session leaves, or it is refused before the session is opened; under pure and
-    (epsilon, delta) budgets. Cannot show: structures that only another selector would choose."""
+    """From the release that a selector leaves, attributes alone and a pair, it learns over cliques and over a directed
+    graph, or is refused before that was paid for. Cannot show: structures that only another selector would choose."""
     chain = subject.served(subject.chain)
     domain, codes = chain.domain, draw(truth(chain), 200, 1)
     alone = Structure(domain, [(name,) for name in domain.names])
