@@ -18,6 +18,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -70,6 +71,7 @@ COMPARISON_FILE = "a dpgm comparison"
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
 PER_BYTE = 256
+_NONBLOCK = 0 if sys.platform == "win32" else os.O_NONBLOCK
 _TOKEN = 384  # for one value of a document as a Python object, a label with all that a domain makes of it
 _NUMBER = 24  # for one number of an array, three times over
 _LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
@@ -117,7 +119,7 @@ def open_regular(path: Path) -> BinaryIO:
     A symbolic link to a regular file will do.
     """
     # Without O_NONBLOCK the opening of a pipe waits for somebody who writes; to regular files it makes no difference.
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is no regular file; write what it gives to a file first", str(path))

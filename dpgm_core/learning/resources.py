@@ -67,8 +67,6 @@ def memory_limit() -> int | None:
     """Bytes that this process may take: what the machine has, or less where its container or its limits say so; None
     where the system does not tell."""
     found = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in _LIMITS:
         try:
             found.append(int(path.read_text()))
@@ -77,5 +75,6 @@ def memory_limit() -> int | None:
     if sys.platform != "win32":
         import resource
 
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         found.append(resource.getrlimit(resource.RLIMIT_AS)[0])
     return min((one for one in found if one > 0), default=None)
