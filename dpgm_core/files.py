@@ -8,6 +8,7 @@ is replaced only by a file of its own kind.
 from __future__ import annotations
 
 import contextlib
+import errno
 import filecmp
 import io
 import json
@@ -17,10 +18,11 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -45,6 +47,7 @@ __all__ = [
     "bounded_bytes",
     "check_writable",
     "numbered",
+    "open_regular",
     "plain",
     "reading",
     "synced",
@@ -68,6 +71,7 @@ COMPARISON_FILE = "a dpgm comparison"
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
 PER_BYTE = 256
+_NONBLOCK = 0 if sys.platform == "win32" else os.O_NONBLOCK
 _TOKEN = 384  # for one value of a document as a Python object, a label with all that a domain makes of it
 _NUMBER = 24  # for one number of an array, three times over
 _LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
@@ -109,9 +113,22 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; OSError for what may have no end or wait for ever: a device, a pipe.
+
+    A symbolic link to a regular file will do.
+    """
+    # Without O_NONBLOCK the opening of a pipe waits for somebody who writes; to regular files it makes no difference.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file; write what it gives to a file first", str(path))
+    return file
+
+
 def bounded_bytes(path: Path, most: int) -> bytes:
-    """The bytes of a file; OSError when it cannot be read, ValueError when there are more than `most`."""
-    with path.open("rb") as file:
+    """The bytes of a regular file; OSError when it cannot be read, ValueError when there are more than `most`."""
+    with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it is larger than {most:,} bytes, more than is read")
@@ -319,13 +336,12 @@ class Archive:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._left = SOME + PER_BYTE * self.path.stat().st_size
-        self._zip = zipfile.ZipFile(self.path)
-        try:
+        with contextlib.ExitStack() as opened:
+            file = opened.enter_context(open_regular(self.path))
+            self._left = SOME + PER_BYTE * os.fstat(file.fileno()).st_size
+            self._zip = opened.enter_context(zipfile.ZipFile(file))
             self._check_members()
-        except BaseException:
-            self._zip.close()
-            raise
+            self._opened = opened.pop_all()
 
     def _check_members(self) -> None:
         members = sorted(self._zip.infolist(), key=lambda one: one.header_offset)
@@ -345,7 +361,7 @@ class Archive:
 
     def close(self) -> None:
         """Close the file."""
-        self._zip.close()
+        self._opened.close()
 
     def document(self, name: str) -> dict[str, Any]:
         """A JSON object; ModelFileError when it is missing, too large or something else."""

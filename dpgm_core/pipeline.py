@@ -22,6 +22,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
+from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import check_determined
@@ -127,6 +128,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             noisy, selection = select_structure(selector, curator, over, made, engine, share=share, **more)
             return judged(chosen_fit(noisy, selection, selector, made, engine, **more), engine)
         made.check(structure, engine)  # what it cannot learn is refused before anything is charged
+        check_resources(made, structure, engine)
         curator = means.curator(structure, make("mechanism", mechanism), found, split)
         if means.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest

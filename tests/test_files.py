@@ -27,8 +27,18 @@ from dpgm_core import (
     load_model,
     load_release,
 )
+from dpgm_core.comparison.subjects import read_subject
 from dpgm_core.files import ANNEX_FILE, atomic_write, check_writable, reading, write_archive
+from dpgm_core.interop import read_bif, read_uai
+from dpgm_core.interop.uai import read_evidence, read_mar, read_pr
+from dpgm_core.metadata import read_metadata
+from dpgm_core.metadata.codebook import read_codebook
+from dpgm_core.models.stamped import stamp_in
+from dpgm_core.releases.discovery import load_discovery
 from dpgm_core.releases.release import member_names
+from dpgm_core.sources import as_source
+from dpgm_core.spec.run import read_spec
+from dpgm_core.study.spec import load_study
 
 HOSTILE_ARRAYS = {
     "short": {"values": np.zeros(5)},
@@ -451,3 +461,55 @@ def test_permissions_that_are_asked_for_hold_whatever_stood_there(tmp_path):
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o644)
     assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+#: Each reader of a file that a user names, by the name's ending.
+READERS = {
+    "model.dpgm": load_model,
+    "release.dpgm": load_release,
+    "compared.dpgm": read_subject,
+    "spec.toml": read_spec,
+    "study.toml": load_study,
+    "domain.toml": Domain.load,
+    "domain.json": read_metadata,
+    "header.csv": read_metadata,
+    "header.csv.gz": read_metadata,
+    "codebook.csv": read_codebook,
+    "schema.parquet": read_metadata,
+    "schema.arrow": read_metadata,
+    "found.labels.json": load_discovery,
+    "network.bif": read_bif,
+    "network.uai": read_uai,
+    "network.uai.evid": read_evidence,
+    "network.PR": read_pr,
+    "network.MAR": read_mar,
+    "x.ledger": Ledger.open,
+    "records.csv": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
+    "records.csv.gz": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
+    "records.parquet": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
+    "records.arrow": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
+    "stamp.json": stamp_in,
+}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("name", READERS)
+def test_nothing_but_a_regular_file_is_opened(tmp_path, name, kind):
+    """A pipe waits for somebody who writes, /dev/zero never ends: each is refused at once, and says why. Records are
+    no exception: they are read more than once, and a pipe gives them once."""
+    path = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    try:
+        assert READERS[name](path) is None and name == "stamp.json"
+    except DpgmError as error:
+        assert "no regular file" in str(error) or "there is no" in str(error)
+
+
+def test_a_link_to_a_regular_file_is_opened(tmp_path):
+    """It is the file that counts, and not its name."""
+    Model(ONE, Tables.zeros(ONE)).save(tmp_path / "model.dpgm")
+    (tmp_path / "link.dpgm").symlink_to("model.dpgm")
+    assert load_model(tmp_path / "link.dpgm").structure == ONE

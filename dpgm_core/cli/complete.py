@@ -182,9 +182,11 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
     import pyarrow.parquet
 
     from dpgm_core.errors import DataError
+    from dpgm_core.files import open_regular
     from dpgm_core.models.completion import AT_ONCE
 
     try:
+        open_regular(path).close()
         if path.suffix.lower() == ".parquet":
             file = pyarrow.parquet.ParquetFile(path)
             schema, found = file.schema_arrow, file.iter_batches(AT_ONCE)

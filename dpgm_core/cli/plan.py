@@ -93,6 +93,11 @@ def _say_plan(run: Spec, planned: Plan, groups: int) -> None:
     else:
         cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
         say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    if planned.learner_memory is not None and planned.learner_seconds is not None:
+        from dpgm_core.structure import human_bytes
+
+        memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
+        say(f"learner: about {memory} of memory and {seconds} s of CPU for one fit")
     if planned.contrasts:
         say(f"measured: {len(planned.tables)} sums of products, one for each set of attributes inside a clique")
     elif len(planned.tables) != groups:

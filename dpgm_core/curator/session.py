@@ -303,6 +303,10 @@ class LiveSession(Turns[HeldRecords]):
         if share:
             self._aside = self._session.steps_budget * share
 
+    def give_back(self) -> None:
+        """Let the steps spend what was set aside, where there will be nothing to check."""
+        self._aside = Budget.zero(self._aside.kind)
+
     def check(self, pairs: Structure) -> None:
         """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():

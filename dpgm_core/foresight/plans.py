@@ -24,7 +24,7 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
-from dpgm_core.structure import Clique, Structure, StructureReport
+from dpgm_core.structure import Clique, Structure, StructureReport, human_bytes
 from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
@@ -61,6 +61,8 @@ class Plan:
     no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
     unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
     and told by no map, of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
+    learner_memory, learner_seconds: of one fit, in bytes of the whole process and CPU seconds; None where no learner is
+    asked, or it does not say.
     """
 
     structure: StructureReport
@@ -76,6 +78,8 @@ class Plan:
     unsafe: str | None = None
     unmeasured: tuple[str, ...] = ()
     contrasts: bool = False
+    learner_memory: int | None = None
+    learner_seconds: float | None = None
 
     def __repr__(self) -> str:
         spreads = spanned([one.noise for one in self.tables])
@@ -88,6 +92,8 @@ class Plan:
         facts += (
             [("seconds per inference", spanned([self.seconds_per_inference]))] if self.seconds_per_inference else []
         )
+        if self.learner_memory is not None:
+            facts += [("memory of a fit", human_bytes(self.learner_memory))]
         facts += [("not measured", listed(self.unmeasured))] if self.unmeasured else []
         facts += [("cells of the model", thousands(self.structure.cells)), ("treewidth", f"{self.structure.treewidth}")]
         header = ["clique", "cells", "noise", "error of a probability"]
@@ -112,6 +118,8 @@ class Plan:
             "unsafe": self.unsafe,
             "unmeasured": list(self.unmeasured),
             "contrasts": self.contrasts,
+            "learner_memory": self.learner_memory,
+            "learner_seconds": self.learner_seconds,
             "conditions": [] if self.terms.condition is None else [self.terms.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }

@@ -28,6 +28,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.ahead import first_asked, foreseen, in_turn
 from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.noise.bisection import settled
 from dpgm_core.noise.check import divided, read_split
@@ -110,6 +111,7 @@ def plan(
         return evolve(done, notes=(*done.notes, *_told(data, _tables_of(done, structure), stated)))
     made: Learner = make("learner", learner)
     made.check(structure, engine)
+    needed = check_resources(made, structure, engine)
     check_contrast_learner(made, may_be_contrasts(read_split(split)[0]))
     measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
@@ -120,7 +122,11 @@ def plan(
     first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
     otherwise = _OTHERWISE.get(first) if measured is None else None
     passes = _told(data, _tables_of(done, measured or structure), stated)
-    return evolve(done, notes=(*done.notes, *filter(None, [otherwise]), *passes))
+    done = evolve(done, notes=(*done.notes, *filter(None, [otherwise]), *passes))
+    if needed is None:
+        return done
+    seconds = needed.seconds(done.seconds_per_inference)
+    return evolve(done, learner_memory=needed.memory, learner_seconds=seconds)
 
 
 def plan_selection(
@@ -151,7 +157,7 @@ def plan_selection(
         return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
-    check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
+    check_learner(make("learner", learner), make("inference", inference), wanted, told, stated, left)
     return evolve(told, notes=[*told.notes, *_told(data, wanted, stated)])
 
 
@@ -191,6 +197,7 @@ def check(
     if isinstance(structure, Structure) and not structure.domain.undetermined:
         check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
+        check_resources(made, structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
         check_contrast_learner(made, curator.contrasts)
@@ -208,7 +215,7 @@ def check(
             check_rows(source, "votes")
         if not isinstance(selector, NamedCliques):
             _, left = divided_for(selector, budget)
-            check_learner(made, engine, curator.structure, told, curator.terms, left)
+            check_learner(made, engine, wanted, told, curator.terms, left)
         structure = curator.structure
     _present(source, structure, terms)
 

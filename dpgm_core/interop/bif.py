@@ -13,6 +13,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.files import bounded_bytes
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.directed import directed_cycle, spelled
@@ -88,13 +89,9 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
 def _text(path: str | Path) -> str:
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        return bounded_bytes(path, MAX_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:  # ValueError: too large, or a NUL in the path
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(raw) > MAX_BYTES:
-        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes, more than is read")
-    return raw.decode("utf-8", "replace")
 
 
 def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:

@@ -259,8 +259,8 @@ def read_mar(path: str | Path) -> list[FloatArray]:
 
 def _words(path: str | Path, task: Task) -> list[float]:
     try:
-        head, *words = Path(path).read_text(encoding="ascii").split() or [""]
-    except (OSError, ValueError) as error:
+        head, *words = read_bounded(path).decode("ascii").split() or [""]
+    except ValueError as error:
         raise DataError(f"cannot read {path}: {error}") from None
     if head != task:
         raise DataError(f"{path} must begin with {task}, got {head[:40]!r}")

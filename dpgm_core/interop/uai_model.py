@@ -21,6 +21,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.files import bounded_bytes
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -201,10 +202,6 @@ def read_bounded(path: str | Path, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a file; DataError when it cannot be read or is larger than `limit`."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            raw = file.read(limit + 1)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(raw) > limit:
-        raise DataError(f"{path} is larger than {limit:,} bytes, more than is read")
-    return raw
+        return bounded_bytes(path, limit)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood, together
     from dpgm_core.learning.rehearsal import Rehearsal
+    from dpgm_core.learning.resources import ResourceEstimator, Resources
     from dpgm_core.learning.simulator import Simulator
 
 # module -> its public names
@@ -24,6 +25,7 @@ _LAZY = {
     "discrepancy": ["expected_absolute", "expected_distance"],
     "likelihood": ["Likelihood", "together"],
     "rehearsal": ["Rehearsal"],
+    "resources": ["ResourceEstimator", "Resources"],
     "simulator": ["Simulator"],
 }
 
@@ -33,6 +35,8 @@ __all__ = [
     "Likelihood",
     "Refits",
     "Rehearsal",
+    "ResourceEstimator",
+    "Resources",
     "Simulator",
     "consistent",
     "expected_absolute",

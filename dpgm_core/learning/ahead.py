@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import NoReturn
 
@@ -18,7 +18,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Clique, Structure
 
 __all__ = ["Probe", "first_asked", "foreseen", "in_turn"]
 
@@ -52,19 +52,31 @@ def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, s
 
 
 def first_asked(
-    learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget
+    learner: Learner,
+    inference: Inference,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget,
+    served: Structure | None = None,
 ) -> str | None:
     """What it asks a curator with this budget for first, in the words of `Probe`; None if it fails before, for a reason
     that it can tell with a release in hand. Raises its refusal, if that comes before it has asked for anything.
+
+    served: the tables of the one saved release that the curator replays; None: the curator has records.
     """
-    return next(iter(in_turn(learner, inference, structure, terms, budget)), None)
+    return next(iter(in_turn(learner, inference, structure, terms, budget, served)), None)
 
 
 def in_turn(
-    learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget
+    learner: Learner,
+    inference: Inference,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget,
+    served: Structure | None = None,
 ) -> tuple[str, ...]:
     """All that it asks for, one after the other, where each is refused; see `first_asked`."""
-    probe = Probe(structure=structure, terms=terms, budget=budget)
+    probe = Probe(structure=structure, terms=terms, budget=budget, served=served)
     try:
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
     except DpgmError:
@@ -79,7 +91,8 @@ def in_turn(
 class Probe:
     """A curator that notes what it is asked for and gives nothing.
 
-    asked: "release", "part" for a release of a part of the budget, "rounds" or "session".
+    served: the tables of the saved release that it seems to replay; None: it seems to have records. asked: "release",
+    "part" for a release of a part of the budget, "tables" for other tables than those served, "rounds" or "session".
     """
 
     structure: Structure
@@ -87,10 +100,15 @@ class Probe:
     budget: Budget
     released: tuple[NoisyTables, ...] = ()
     conversion_delta: Fraction | None = None
-    replayed: bool = False
     pooled: bool = False
     contrasts: bool = False
+    served: Structure | None = None
     asked: list[str] = field(factory=list)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it seems to replay a saved release."""
+        return self.served is not None
 
     @property
     def remaining(self) -> Budget:
@@ -98,10 +116,18 @@ class Probe:
         return self.budget
 
     def release(
-        self, *, budget: object = None, accept: Callable[[Sequence[Noise]], None] | None = None, **_: object
+        self,
+        *,
+        budget: object = None,
+        cliques: Iterable[Clique] | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
+        **_: object,
     ) -> NoReturn:
         """Raises BudgetError, or what `accept` raises: a rehearsal is over then, and what is asked for comes after."""
         what = "release" if budget in (None, self.budget) else "part"
+        if what == "release" and cliques is not None and self.served is not None:
+            named = {frozenset((one,) if isinstance(one, str) else one) for one in cliques}
+            what = what if named == {frozenset(one) for one in self.served.cliques} else "tables"
         if accept is not None:
             self.asked.append(what)
             accept(())

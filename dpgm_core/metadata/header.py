@@ -18,6 +18,7 @@ from attrs import frozen
 
 from dpgm_core.attribute import repeated
 from dpgm_core.errors import DataError
+from dpgm_core.files import open_regular
 
 __all__ = ["Header", "read_header"]
 
@@ -97,7 +98,10 @@ def _decoded(line: bytes, encoding: str) -> str | None:
 def _first_line(path: Path) -> tuple[bytes, str]:
     """The bytes up to the first line end, without a byte order mark, and the encoding."""
     try:
-        with cast(IO[bytes], gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")) as stream:
+        with (
+            open_regular(path) as file,
+            cast(IO[bytes], gzip.open(file) if path.suffix.lower() == ".gz" else file) as stream,
+        ):
             line = stream.readline(MAX_LINE + 1)
             encoding = next((name for mark, name in _MARKS.items() if line.startswith(mark)), "utf-8")
             if encoding != "utf-8":

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dpgm_core.files import open_regular
+
 __all__ = ["beside", "stamp_in"]
 
 _LARGEST = 2**20  # bytes that are read of what may be a stamp
@@ -39,14 +41,14 @@ def _text(path: Path) -> bytes:
     import pyarrow.parquet
 
     try:
-        if path.suffix == ".json":
-            with path.open("rb") as file:
+        with open_regular(path) as file:
+            if path.suffix == ".json":
                 return file.read(_LARGEST)
-        if path.suffix == ".parquet":
-            schema = pyarrow.parquet.read_schema(path)
-        else:
-            with pyarrow.ipc.open_file(path) as reader:
-                schema = reader.schema
+            if path.suffix == ".parquet":
+                schema = pyarrow.parquet.read_schema(file)
+            else:
+                with pyarrow.ipc.open_file(file) as reader:
+                    schema = reader.schema
         return bytes((schema.metadata or {}).get(b"dpgm", b""))
     except (OSError, pyarrow.ArrowException):
         return b""

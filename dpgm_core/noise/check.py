@@ -20,7 +20,15 @@ from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["checked_share", "chosen_pairs", "divided", "pairs_to_check", "read_split", "unmeasured_pairs"]
+__all__ = [
+    "candidate_pairs",
+    "checked_share",
+    "chosen_pairs",
+    "divided",
+    "pairs_to_check",
+    "read_split",
+    "unmeasured_pairs",
+]
 
 #: How many pairs are measured at most; see `chosen_pairs`.
 MOST_PAIRS = 12
@@ -110,9 +118,14 @@ def pairs_to_check(structure: Structure, generator: np.random.Generator, among: 
     >>> pairs_to_check(chain, np.random.default_rng(0), [("a", "c")]).cliques
     (('a', 'c'),)
     """
-    candidates = set(among)
-    found = [pair for pair in unmeasured_pairs(structure) if pair in candidates]
+    found = candidate_pairs(structure, among)
     return _drawn(structure, found, generator, MOST_PAIRS) if found else None
+
+
+def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Clique]:
+    """The unmeasured pairs that are among the candidates, in the order of the domain."""
+    candidates = set(among)
+    return [pair for pair in unmeasured_pairs(structure) if pair in candidates]
 
 
 def _drawn(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:

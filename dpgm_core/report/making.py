@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from dpgm_core._version import __version__
+from dpgm_core.files import open_regular
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.markup import Html
 from dpgm_core.models.intervals import checked_level
@@ -52,10 +54,12 @@ def make_report(
     (True, True)
     """
     path = None if file is None else Path(file)
+    with nullcontext() if path is None else open_regular(path) as content:
+        digest = None if content is None else hashlib.sha256(content.read()).hexdigest()
     material = Material(
         model,
         file="model.dpgm" if path is None else path.name,
-        digest=None if path is None else hashlib.sha256(path.read_bytes()).hexdigest(),
+        digest=digest,
         ledger=ledger,
         level=checked_level(level),
     )

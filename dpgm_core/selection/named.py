@@ -17,6 +17,7 @@ from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
 from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.noise.bisection import asked_bins, bins_cost
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
@@ -124,9 +125,12 @@ def check_named(
     if share:
         chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
     learner.check(structure, inference)
+    check_resources(learner, structure, inference)
     check_contrast_learner(learner, False)
     _, left = divided(left_for_tables(structure, budget, terms)[1], share)
-    if first_asked(learner, inference, structure, terms, left) in ("part", "rounds", "session"):
+    # What it asks of records, and of the release that is all that the session leaves it.
+    asked = {first_asked(learner, inference, structure, terms, left, served) for served in (None, structure)}
+    if asked & {"part", "rounds", "session", "tables"}:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise OptionError(
             f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "

@@ -21,7 +21,7 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.bisection import asked_bins, bins_cost
-from dpgm_core.noise.check import pairs_to_check
+from dpgm_core.noise.check import candidate_pairs, pairs_to_check
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
@@ -87,6 +87,9 @@ def foretold(
     if not bins.is_zero:
         columns = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
+    if share and not any(len(clique) == 2 for clique in workload.candidates):
+        nothing = "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
+        plan = evolve(plan, notes=[*plan.notes, nothing])
     if votes is None:
         return plan
     assert isinstance(selector, VotingSelector)  # as it has votes
@@ -152,7 +155,7 @@ def select_structure(
     votes, left = divided_for(selector, curator.remaining)
     named = isinstance(selector, NamedCliques)
     if not named:  # which was asked for its own structure
-        check_learner(learner, inference, curator.structure, plan, curator.terms, left)
+        check_learner(learner, inference, workload, plan, curator.terms, left)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
@@ -168,9 +171,16 @@ def select_structure(
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector, plan)
             session.made_for(selection.structure, named=named)
-            notes = [*selection.notes, *_measure_rest(session, selection)]
+            notes = list(selection.notes)
+            if share and not _has_pair_to_check(session, selection):
+                share, selection = Fraction(0), _with_share(session, selection)
+                notes.append(
+                    "every candidate pair of attributes was measured, so there is none left for a structure check; its "
+                    "share of the budget went to the tables"
+                )
+            notes += _measure_rest(session, selection)
             if share:
-                notes += _check_structure(session, source)
+                _check_structure(session, source)
             if not named and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
@@ -283,12 +293,28 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     return []
 
 
-def _check_structure(session: LiveSession, randomness: Randomness) -> list[str]:
+def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
+    """Whether a candidate pair is left unmeasured once all that the selection names is measured."""
+    measured = session.pooled().structure.cliques if session.has_tables else ()
+    named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
+    return bool(candidate_pairs(Structure(session.domain, list(named.values())), session.workload.candidates))
+
+
+def _with_share(session: LiveSession, selection: Selection) -> Selection:
+    """Give the check's share back to the steps; where the selector has measured all it wanted, to its tables again."""
+    session.give_back()
+    if selection.measure:
+        return selection
+    release = session.pooled()
+    cliques = release.structure.cliques
+    widest = [one for one in cliques if not any(set(one) < set(other) for other in cliques)]
+    return evolve(selection, measure=dict.fromkeys(widest, 1.0), contrasts=release.contrasts)
+
+
+def _check_structure(session: LiveSession, randomness: Randomness) -> None:
     pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
-    if pairs is None:
-        return ["no pair was left for a structure check: every candidate pair of attributes was measured"]
-    session.check(pairs)
-    return []
+    if pairs is not None:
+        session.check(pairs)
 
 
 def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:

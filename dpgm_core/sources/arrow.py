@@ -13,6 +13,7 @@ from attrs import field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.files import open_regular
 from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import check_types, encoders
@@ -79,7 +80,7 @@ class ArrowIpcSource:
             options = pa.ipc.IpcReadOptions(included_fields=sorted(set(places)))
             whole = pa.PythonFile(file.open() if is_file else file.stream(), "r")
         else:
-            with opened(path, lambda: path.open("rb")) as stream:
+            with opened(path, lambda: open_regular(path)) as stream:
                 is_file = stream.read(6) == b"ARROW1"
             options = pa.ipc.IpcReadOptions()
             whole = attempt(self._unreadable, lambda: pa.memory_map(str(path)))

@@ -21,6 +21,7 @@ from attrs import evolve, field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
+from dpgm_core.files import open_regular
 from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.dialects import Dialect, best, column_names, otherwise, unpadded
@@ -164,7 +165,11 @@ class CsvSource:
         if isinstance(self.path, Url):
             stream = remote_file(self.path).stream()
             return as_utf8(cast(IO[bytes], gzip.open(stream) if self._zipped else stream), self.encoding)
-        return as_utf8(cast(IO[bytes], gzip.open(self.path) if self._zipped else self.path.open("rb")), self.encoding)
+        file = open_regular(self.path)
+        if not self._zipped:
+            return as_utf8(file, self.encoding)
+        file.close()  # gzip closes only what it has opened
+        return as_utf8(cast(IO[bytes], gzip.open(self.path)), self.encoding)
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
         with opened(self.path, self._open) as stream:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from attrs import evolve, frozen
 
 from dpgm_core.errors import DataError
+from dpgm_core.files import open_regular
 from dpgm_core.places import Place, Url, plain_start
 from dpgm_core.sources.reading import opened
 from dpgm_core.sources.remote import RemoteFile, remote_files
@@ -34,7 +35,7 @@ class Part:
         if isinstance(self.file, RemoteFile):
             return self.file.open()
         path = self.file
-        opened(Path(self.shown), lambda: path.open("rb")).close()
+        opened(Path(self.shown), lambda: open_regular(path)).close()
         return path
 
 

@@ -28,7 +28,8 @@ class Plain:
         release = curator.release(budget=self.budget(curator))
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress)
-        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+        model = Model(curator.structure, potentials.embed(curator.structure))
+        return Fit(model=model, converged=self.converged(engine, potentials))
 
     def converged(self, engine, potentials):
         return engine.infer(potentials).converged
@@ -570,7 +571,27 @@ class OverTheRelease(Loops):
         return lambda release, structure, before: fit(release, release.structure, before)
 
 
+class AsksTwice(Plain):
+    """Of saved releases it takes one for a rehearsal first, and a session leaves one."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        if curator.replayed:
+            curator.release()
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+class OverItsTables(Plain):
+    """A model over whatever was measured, called one over the curator's structure."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        potentials = self.potentials(release, inference.compile(release.structure), randomness, progress)
+        return Fit(model=Model(curator.structure, potentials))
+
+
 MUTANTS = [
+    (AsksTwice, "a-chosen-structure-is-learned-or-refused-unpaid"),
+    (OverItsTables, "a-chosen-structure-is-learned-or-refused-unpaid"),
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
     (KeepsTheCurator, "records-are-not-kept"),

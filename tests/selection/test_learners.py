@@ -130,3 +130,70 @@ def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
     """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
     with pytest.raises(OptionError, match="spends a part of the budget first"):
         verbs.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
+
+
+@frozen(kw_only=True)
+class InPartsOfPairs(Network):
+    """Attributes alone at once; of pairs a tenth first, then the rest."""
+
+    order: int = 2
+
+    def check(self, structure, inference):
+        """Anything will do."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        if max(map(len, curator.structure.cliques)) >= self.order:
+            curator.release(budget=curator.remaining * Fraction(1, 10))
+        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class InPartsOfReleases(InPartsOfPairs):
+    """From records all at once; of saved releases a tenth first."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        if not curator.replayed:
+            curator.release()
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class OfItsOwnTables(InPartsOfPairs):
+    """It names the model's cliques, and a selector has measured the attributes alone too."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        curator.release(cliques=curator.structure.cliques)
+        raise AssertionError("it was served")
+
+
+@pytest.mark.parametrize(
+    ("learner", "words"),
+    [
+        (InPartsOfPairs(), "spends a part of the budget first"),
+        (InPartsOfPairs(order=3), "spends a part of the budget first"),
+        (InPartsOfReleases(), "spends a part of the budget first"),
+        (OfItsOwnTables(), "names the tables"),
+    ],
+    ids=["pairs", "triples", "releases", "tables"],
+)
+@pytest.mark.parametrize("selector", [Undirected(), Undirected(directed=True)], ids=["cliques", "network"])
+def test_what_a_learner_asks_for_may_depend_on_the_structure(tmp_path, learner, words, selector):
+    """It is asked over pairs and triples too, as if of records and as if of the session's release: by plan, check and
+    fit alike, with nothing charged."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    wanted = Workload.all(DOMAIN, 3)
+    for refused in (
+        lambda: verbs.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
+        lambda: verbs.check(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS),
+        lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
+    ):
+        with pytest.raises(OptionError, match=words):
+            refused()
+    assert not book.history()
+
+
+def test_a_learner_that_divides_triples_alone_goes_with_a_workload_of_pairs():
+    """No candidate has three attributes, so it will never ask for a part."""
+    learner = InPartsOfPairs(order=3)
+    done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=WORKLOAD, terms=TERMS)
+    assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # as above

@@ -150,6 +150,49 @@ def test_a_share_is_kept_for_the_check():
     assert toy.log[-1] == ("plan", Budget.zcdp("3.8"))
 
 
+def every_pair(measure):
+    """A selection of all pairs, which names these tables for half of the rest, or none."""
+
+    def select(session, choice):
+        pairs = [clique for clique in session.workload.candidates if len(clique) == 2]
+        session.measure(pairs, session.remaining * (Fraction(1, 2) if measure else 1))
+        return Selection(structure=Structure(session.domain, [DOMAIN.names]), measure=dict.fromkeys(measure, 1.0))
+
+    return select
+
+
+@pytest.mark.parametrize("measure", [(), (("a", "b"), ("c", "d"))], ids=["all is measured", "some is left"])
+def test_where_there_is_nothing_to_check_the_tables_get_the_share(measure):
+    """It was paid for, and no pair was left to be checked: nothing of the budget stays unused."""
+    done = fit(Toy(does=every_pair(measure)), split={"check": 0.05})
+    steps = done.releases[0].steps
+    assert not any(getattr(step, "check", False) for step in steps)
+    spent = Budget.sum(step.cost for step in steps)
+    assert RHO * Fraction(999, 1000) <= spent <= RHO == done.model.cost
+    pairs = {clique for clique in WORKLOAD.candidates if len(clique) == 2}
+    assert set(steps[-1].structure.cliques) == (set(measure) or pairs)
+    assert any("its share of the budget went to the tables" in note for note in done.notes)
+
+
+def test_a_workload_without_pairs_leaves_nothing_to_check():
+    """Attributes alone are measured, and no pair is a candidate."""
+    alone = Workload.all(DOMAIN, 1)
+
+    class Alone(Toy):
+        def select(self, session, **_):
+            structure = Structure(session.domain, alone.candidates)
+            return Selection(structure=structure, measure=dict.fromkeys(alone.candidates, 1.0))
+
+    done = pipeline.fit(CODES, Alone(), RHO, learner="naive-mle", workload=alone, terms=TERMS, split={"check": 0.05},
+        randomness=SeededRandomness(1))  # fmt: skip
+    (step,) = done.releases[0].steps
+    assert RHO * Fraction(999, 1000) <= step.cost <= RHO
+    told = verbs.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"check": 0.05})
+    assert told.notes == [
+        "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
+    ]
+
+
 def test_select_alone_and_learn_later():
     """The release is what a model can be made of, with any learner."""
     noisy, selection = pipeline.select(

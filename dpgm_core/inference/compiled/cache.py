@@ -166,18 +166,25 @@ def _sources(folder: Path) -> str:
 def _require_own(path: Path, found: os.stat_result) -> None:
     """Raise PermissionError if somebody else could have written it: a kernel is code, and whoever writes it is obeyed.
 
-    What root has written, as when an image was built, is trusted like the installation itself.
+    The file, its folder and every folder above must belong to the user or to root, and no one else may write to them,
+    as ssh asks of its keys: whoever may write to a folder can put another one in the place of what is in it. Above the
+    file's own folder a sticky one will do, such as /tmp, as nobody can rename there what is another's. What root has
+    written, as when an image was built, is trusted like the installation itself.
     """
     if sys.platform == "win32":  # the folder is the user's own by its place
         return
-    for one in (found, path.parent.stat()):
-        if one.st_uid not in (os.getuid(), 0) or one.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError("others may write there, or have written")
+    folder = path.parent
+    above = {*folder.absolute().parents, *Path(os.path.realpath(folder)).parents}  # links and what they point to
+    for one, sticky in ((found, False), (folder.stat(), False), *((each.stat(), True) for each in above)):
+        writable = one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not (sticky and one.st_mode & stat.S_ISVTX)
+        if one.st_uid not in (os.getuid(), 0) or writable:
+            raise PermissionError("others may write there or above, or have written")
 
 
 def _write(path: Path, content: bytes) -> None:
     """In one step, so that no process sees a part; several that write the same are no matter."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for folder in (*reversed(path.parent.parents), path.parent):  # `parents=True` would leave the rest to the umask
+        folder.mkdir(mode=0o755, exist_ok=True)
     _require_own(path, path.parent.stat())
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:

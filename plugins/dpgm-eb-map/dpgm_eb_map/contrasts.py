@@ -17,15 +17,27 @@ import numpy as np
 from attrs import evolve, frozen
 from scipy.sparse import coo_array, csr_array
 
-from dpgm_core import Clique, FloatArray, NoisyTables, Structure, Tables
+from dpgm_core import Clique, FloatArray, IntArray, NoisyTables, Structure, Tables
 
-__all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts", "group_count"]
+__all__ = [
+    "WIDE",
+    "Basis",
+    "Effect",
+    "Holder",
+    "basis_of",
+    "contrast_rows",
+    "contrasts",
+    "effect_shapes",
+    "group_count",
+]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
 _MOST_ENTRIES = 2**15  # B is written out, for few vectors, of effects with no more entries than these
 _FEW = 64  # vectors
 _NONE = np.empty(0, dtype=np.intp)
+#: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
+WIDE = 256
 
 
 @frozen(kw_only=True)
@@ -73,6 +85,23 @@ def contrasts(size: int) -> FloatArray:
         matrix[:, column] /= math.sqrt((column + 1) * (column + 2))
     matrix.flags.writeable = False
     return matrix
+
+
+def contrast_rows(labels: IntArray, first: int, count: int) -> FloatArray:
+    """The rows of `contrasts` at these labels (q,), ascending, and `count` of its columns from `first` on: (q, count).
+
+    >>> contrast_rows(np.array([0, 2]), 1, 1).round(3).tolist()
+    [[0.408], [-0.816]]
+    """
+    columns = np.arange(first, first + count)
+    rows = labels[:, None]
+    return np.where(rows <= columns, 1.0, np.where(rows == columns + 1, -(columns + 1.0), 0.0)) * _heights(columns)
+
+
+def _heights(columns: IntArray) -> FloatArray:
+    """What each contrast gives the labels before its own."""
+    found: FloatArray = 1 / np.sqrt((columns + 1.0) * (columns + 2.0))
+    return found
 
 
 @frozen(kw_only=True, eq=False)
@@ -129,7 +158,7 @@ class Basis:
         for effect in effects:
             table = columns[effect.part].reshape(*(size - 1 for size in effect.shape), count)
             for axis, size in enumerate(effect.shape):
-                table = _along(contrasts(size), table, axis)
+                table = _as_labels(size, table, axis)
             for holder in effect.holders:
                 self._block(theta, holder.group)[...] += holder.spread_out(holder.share * table)
         return theta.reshape(self.structure.cells, *phi.shape[1:])
@@ -155,7 +184,7 @@ class Basis:
                 margin = holder.margin(potentials.group(number)[..., None])
                 table = table + margin * (table.size / potentials.structure.sizes[number])
             for axis, size in enumerate(effect.shape):
-                table = _along(contrasts(size).T, table, axis)
+                table = _as_contrasts(size, table, axis)
             found[effect.part] = table.reshape(-1)
         return found
 
@@ -193,7 +222,7 @@ class Basis:
             columns.append(entries.col + effect.part.start)
             data.append(entries.data)
         places = (np.concatenate([_NONE, *rows]), np.concatenate([_NONE, *columns]))
-        matrix = csr_array((np.concatenate([_NONE, *data]), places), shape=(self.structure.cells, self.size))
+        matrix = csr_array((np.concatenate([np.empty(0), *data]), places), shape=(self.structure.cells, self.size))
         return matrix, csr_array(matrix.T), tuple(others)
 
     def _reduced(self, tables: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
@@ -203,7 +232,7 @@ class Basis:
             margins = (one.share * one.margin(self._block(columns, one.group)) for one in effect.holders)
             table = np.ascontiguousarray(sum(margins))
             for axis, size in enumerate(effect.shape):
-                table = _along(contrasts(size).T, table, axis)
+                table = _as_contrasts(size, table, axis)
             reduced[effect.part] = table.reshape(-1, columns.shape[1])
         return reduced.reshape(self.size, *tables.shape[1:])
 
@@ -257,6 +286,16 @@ def group_count(structure: Structure) -> int:
     return _groups(structure)[1]
 
 
+def effect_shapes(structure: Structure) -> list[tuple[int, ...]]:
+    """The labels of each effect's attributes.
+
+    >>> from dpgm_core import Domain
+    >>> effect_shapes(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
+    [(2,), (3,), (2, 3)]
+    """
+    return [structure.domain.shape(cliques[0]) for cliques in _told(structure)]
+
+
 def _groups(structure: Structure) -> tuple[dict[tuple[Clique, ...], int], int]:
     """Each effect's group, 0 for main effects, else that of the smallest table that tells about it; how many."""
     hosts: dict[int, int] = {}
@@ -294,6 +333,32 @@ def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: flo
         beside=tuple(axis for axis in range(len(shape)) if axis not in order),
         spread=tuple(size if axis in order else 1 for axis, size in enumerate(shape)),
     )
+
+
+def _as_labels(size: int, table: FloatArray, axis: int) -> FloatArray:
+    """The matrix of contrasts applied along one axis, of `size` - 1 contrasts."""
+    if size <= WIDE:
+        return _along(contrasts(size), table, axis)
+    moved = np.moveaxis(table, axis, 0)
+    weighted = moved * _column(_heights(np.arange(size - 1)), moved)
+    found = np.zeros((size, *moved.shape[1:]))
+    found[:-1] = np.cumsum(weighted[::-1], axis=0)[::-1]
+    found[1:] -= _column(np.arange(1.0, size), moved) * weighted
+    return np.moveaxis(found, 0, axis)
+
+
+def _as_contrasts(size: int, table: FloatArray, axis: int) -> FloatArray:
+    """The transposed matrix of contrasts applied along one axis, of `size` labels."""
+    if size <= WIDE:
+        return _along(contrasts(size).T, table, axis)
+    moved = np.moveaxis(table, axis, 0)
+    sums = np.cumsum(moved[:-1], axis=0) - _column(np.arange(1.0, size), moved) * moved[1:]
+    return np.moveaxis(sums * _column(_heights(np.arange(size - 1)), moved), 0, axis)
+
+
+def _column(values: FloatArray, like: FloatArray) -> FloatArray:
+    """To be broadcast over all axes but the first."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def _along(matrix: FloatArray, table: FloatArray, axis: int) -> FloatArray:

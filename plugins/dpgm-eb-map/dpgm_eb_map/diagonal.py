@@ -15,12 +15,30 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core import FloatArray, IntArray
-from dpgm_eb_map.contrasts import Basis, Effect, Holder, contrasts
+from dpgm_eb_map.contrasts import WIDE, Basis, Effect, Holder, contrast_rows, contrasts
 from dpgm_eb_map.dense import Dense
 
-__all__ = ["Block", "Diagonal", "Piece", "blocks_of"]
+__all__ = ["Block", "Diagonal", "Piece", "blocks_of", "largest_block"]
 
 _LARGEST = 400  # parameters of a block; twice or an eighth of it was measured to change errors by 2 % at most
+_LARGEST_WIDE = 100  # of an attribute with very many labels, as memory grows with the block's size
+
+
+@frozen(kw_only=True)
+class Span:
+    """Neighbouring contrasts of an attribute of very many labels: `count` from `first` on; none: it is summed over."""
+
+    first: int
+    count: int
+
+    @property
+    def starts(self) -> IntArray:
+        """Where runs of labels begin that these contrasts do not tell apart, except for the first run."""
+        return np.arange(self.first + 1, self.first + self.count + 2) if self.count else np.empty(0, dtype=np.intp)
+
+    def at(self, labels: IntArray) -> FloatArray:
+        """As the factor of a `Piece`, of these labels alone."""
+        return contrast_rows(labels, self.first, self.count) if self.count else np.ones((len(labels), 1))
 
 
 @frozen(kw_only=True, eq=False)
@@ -28,12 +46,13 @@ class Piece:
     """Parameters of one effect that stand next to each other.
 
     part: where. size: how many. factors: of each axis of the table, (labels, columns): contrasts, or ones where it is
-    summed over. order: the table's axes as the effect has them, then the others.
+    summed over; a `Span` in place of what would be large. order: the table's axes as the effect has them, then the
+    others.
     """
 
     part: slice
     size: int
-    factors: tuple[FloatArray, ...]
+    factors: tuple[FloatArray | Span, ...]
     order: tuple[int, ...]
 
 
@@ -69,19 +88,26 @@ class Block:
 def blocks_of(basis: Basis) -> tuple[Block, ...]:
     """Each effect goes to the largest table that tells about it; a table's effects are packed into blocks in order."""
     sizes = basis.structure.sizes
-    hosted: dict[int, list[Piece]] = {}
+    hosted: dict[tuple[int, int], list[Piece]] = {}
     for effect in basis.effects:
         holder = max(effect.holders, key=lambda one: sizes[one.group])
-        hosted.setdefault(holder.group, []).extend(_pieces(effect, holder, basis.structure.shapes[holder.group]))
+        largest = largest_block(effect.shape)
+        found = _pieces(effect, holder, basis.structure.shapes[holder.group], largest)
+        hosted.setdefault((holder.group, largest), []).extend(found)
     return tuple(
         Block(
             group=group,
             pieces=tuple(packed),
             places=np.concatenate([np.arange(piece.part.start, piece.part.stop) for piece in packed]),
         )
-        for group, pieces in hosted.items()
-        for packed in _packed(pieces)
+        for (group, largest), pieces in hosted.items()
+        for packed in _packed(pieces, largest)
     )
+
+
+def largest_block(shape: tuple[int, ...]) -> int:
+    """How many parameters a block may have of an effect whose attributes have so many labels."""
+    return min(_LARGEST, _LARGEST_WIDE) if max(shape) > WIDE else _LARGEST
 
 
 class Diagonal:
@@ -143,35 +169,41 @@ class Diagonal:
         return found
 
 
-def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...]) -> Iterator[Piece]:
+def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int) -> Iterator[Piece]:
     """An effect's parameters in pieces that fit into a block: contrasts of leading attributes one or some at a time."""
-    columns = [contrasts(size) for size in effect.shape]
     counts = [size - 1 for size in effect.shape]
     cut = 0
-    while cut < len(counts) - 1 and math.prod(counts[cut + 1 :]) > _LARGEST:
+    while cut < len(counts) - 1 and math.prod(counts[cut + 1 :]) > largest:
         cut += 1
     inner = math.prod(counts[cut + 1 :])
-    step = max(1, _LARGEST // inner)
+    step = max(1, largest // inner)
     start = effect.part.start
     for leading in itertools.product(*map(range, counts[:cut])):
         for first in range(0, counts[cut], step):
-            some = columns[cut][:, first : first + step]
-            single = [matrix[:, [one]] for matrix, one in zip(columns, leading, strict=False)]
-            factors = dict(zip(holder.order, [*single, some, *columns[cut + 1 :]], strict=True))
-            size = some.shape[1] * inner
+            some = min(step, counts[cut] - first)
+            parts = [*((one, 1) for one in leading), (first, some), *((0, count) for count in counts[cut + 1 :])]
+            factors = dict(zip(holder.order, parts, strict=True))
+            size = some * inner
             yield Piece(
                 part=slice(start, start + size),
                 size=size,
-                factors=tuple(factors.get(axis, np.ones((labels, 1))) for axis, labels in enumerate(shape)),
+                factors=tuple(_factor(labels, *factors.get(axis, (0, 0))) for axis, labels in enumerate(shape)),
                 order=(*holder.order, *holder.beside),
             )
             start += size
 
 
-def _packed(pieces: list[Piece]) -> Iterator[list[Piece]]:
+def _factor(labels: int, first: int, count: int) -> FloatArray | Span:
+    """So many contrasts of an attribute from the first on; none: ones."""
+    if labels > WIDE:
+        return Span(first=first, count=count)
+    return contrasts(labels)[:, first : first + count] if count else np.ones((labels, 1))
+
+
+def _packed(pieces: list[Piece], largest: int) -> Iterator[list[Piece]]:
     packed: list[Piece] = []
     for piece in sorted(pieces, key=lambda one: one.part.start):
-        if packed and sum(one.size for one in packed) + piece.size > _LARGEST:
+        if packed and sum(one.size for one in packed) + piece.size > largest:
             yield packed
             packed = []
         packed.append(piece)
@@ -180,18 +212,41 @@ def _packed(pieces: list[Piece]) -> Iterator[list[Piece]]:
 
 def _second_moments(table: FloatArray, one: Piece, other: Piece) -> FloatArray:
     """The sum over cells of p times each statistic of one piece times each of the other, (q, q')."""
-    pairs = [
-        (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-        for left, right in zip(one.factors, other.factors, strict=True)
-    ]
+    found, factors = table, list[tuple[FloatArray, FloatArray]]()
+    for axis, (left, right) in enumerate(zip(one.factors, other.factors, strict=True)):
+        if isinstance(left, Span) and isinstance(right, Span):
+            # Labels that no contrast tells apart are one: of many labels as few are left as there are contrasts.
+            starts = np.unique(np.concatenate([[0], left.starts, right.starts]))
+            starts = starts[starts < table.shape[axis]]
+            found = np.add.reduceat(found, starts, axis=axis)
+            factors.append((left.at(starts), right.at(starts)))
+        else:
+            assert not isinstance(left, Span) and not isinstance(right, Span)
+            factors.append((left, right))
     # Axes that shrink the most come first; a contracted axis is put last, as two: one's columns, the other's.
-    axes = sorted(range(table.ndim), key=lambda axis: pairs[axis].shape[1] / pairs[axis].shape[0])
-    found, left_over = table, list(range(table.ndim))
+    growth = [left.shape[1] * right.shape[1] / len(left) for left, right in factors]
+    axes = sorted(range(table.ndim), key=growth.__getitem__)
+    left_over = list(range(table.ndim))
+    apart = axes[-1] if axes and table.shape[axes[-1]] > WIDE else None
     for axis in axes:
-        found = np.tensordot(found, pairs[axis], axes=(left_over.index(axis), 0))
+        left, right = factors[axis]
+        if axis == apart:  # the last: its pairs of columns would be too many to write out
+            found = _sandwiched(found.reshape(len(left), -1), left, right)
+        else:
+            pairs = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+            found = np.tensordot(found, pairs, axes=(left_over.index(axis), 0))
         left_over.remove(axis)
-    counts = [piece.factors[axis].shape[1] for axis in axes for piece in (one, other)]
+    counts = [factor.shape[1] for axis in axes for factor in factors[axis]]
     rank = {axis: place for place, axis in enumerate(axes)}
     order = [2 * rank[axis] for axis in one.order] + [2 * rank[axis] + 1 for axis in other.order]
     moments: FloatArray = found.reshape(counts).transpose(order).reshape(one.size, other.size)
     return moments
+
+
+def _sandwiched(columns: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """left' diag(c) right of each of the columns (rows, n), one after the other: (n, left's columns, right's)."""
+    if left.shape[1] <= right.shape[1]:
+        found: FloatArray = np.matmul((columns.T[:, :, None] * left).transpose(0, 2, 1), right)
+    else:
+        found = np.matmul(left.T, columns.T[:, :, None] * right)
+    return found

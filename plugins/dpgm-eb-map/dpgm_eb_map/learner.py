@@ -33,10 +33,12 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.inference import steady
+from dpgm_core.learning import Resources
 from dpgm_eb_map.base import Base, engine_of, opened
 from dpgm_eb_map.contrasts import group_count
 from dpgm_eb_map.loop import Loop, Refitting
 from dpgm_eb_map.report import certificate, notes
+from dpgm_eb_map.resources import resources
 from dpgm_eb_map.run import Run, Settings
 
 __all__ = ["EbMap"]
@@ -103,6 +105,10 @@ class EbMap:
         # first: a table of no size has no number of groups
         steady(engine_of(inference, structure, self._base()), "eb-map")
         self.check_scales(structure)
+
+    def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
+        """Memory and time of a fit, from the numbers of labels; see `ResourceEstimator`."""
+        return resources(structure, self.curvature)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it.

@@ -19,11 +19,11 @@ from dpgm_eb_map.nothing import nothing, unheard
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
 from dpgm_eb_map.scales import Scales
 
-__all__ = ["Run", "Settings"]
+__all__ = ["DENSE_AT_MOST", "Run", "Settings"]
 
 # Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). Blocks leave out how
 # records vary together between them: where that counts beside noise, 2 to 30 % of KL, and dense goes on for a while.
-_DENSE_UP_TO, _DENSE_IN_QUIET = 1500, 2200
+_DENSE_UP_TO, DENSE_AT_MOST = 1500, 2200
 # Of what a session measured, by merged codes and with noise of many widths, blocks had 1 to 2 % less error over triples
 # on Adult at epsilon = 0.1, and fits in its loop take seconds otherwise.
 _DENSE_CHOSEN = 300
@@ -75,7 +75,7 @@ class Run:
         self.total = release.total
         self.noisy = statistics_of(self.basis, release)
         quiet = np.median(release.totals / np.asarray(release.structure.sizes) - _QUIET * release.variances) > 0
-        most = _DENSE_CHOSEN if release.session else _DENSE_IN_QUIET if quiet else _DENSE_UP_TO
+        most = _DENSE_CHOSEN if release.session else DENSE_AT_MOST if quiet else _DENSE_UP_TO
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
         # The length of a step over many parameters; by blocks the last digits of it are slow to come.

@@ -134,7 +134,43 @@ def test_what_another_user_has_written_is_not_trusted(cache, load, monkeypatch, 
     if owner == 0:
         os.chown(kept(cache), 12345, 12345)
         assert is_new(load())
-        assert "(others may write there, or have written)" in caplog.text
+        assert "(others may write there or above, or have written)" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+@pytest.mark.parametrize("through", ["folder", "link"])
+def test_nor_is_what_lies_in_a_folder_that_others_may_write_to(cache, load, tmp_path, monkeypatch, caplog, through):
+    """Whoever may write to a folder above, or to one that holds a link on the way, can put another in its place; with
+    the sticky bit, as /tmp has it, nobody can."""
+    above = tmp_path / "shared"
+    above.mkdir()
+    if through == "link":
+        (tmp_path / "own").mkdir()
+        (above / "on").symlink_to(tmp_path / "own")
+    else:
+        (above / "on").mkdir()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(above / "on"))
+    load()
+    assert not is_new(load())
+    above.chmod(0o1777)
+    assert not is_new(load())
+    above.chmod(0o777)
+    kernel = load()
+    assert is_new(kernel)
+    assert kernel(3.0) == 8.0
+    assert "(others may write there or above" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+def test_folders_on_the_way_are_made_for_the_user_alone_to_write(cache, load, tmp_path, monkeypatch):
+    """Whatever the umask is: else the cache would refuse what it has made."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "one" / "two"))
+    before = os.umask(0)
+    try:
+        load()
+    finally:
+        os.umask(before)
+    assert not is_new(load())
 
 
 def test_where_nothing_can_be_kept_all_works(cache, load, monkeypatch, caplog):

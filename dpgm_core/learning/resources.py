@@ -1,0 +1,80 @@
+"""Memory and time that learning takes, known before anything is charged, and what this machine has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from attrs import field, frozen
+
+from dpgm_core.components.registry import default_registry
+from dpgm_core.errors import IncompatiblePlugin, TooLarge
+from dpgm_core.inference.contract import Inference
+from dpgm_core.structure import Structure, human_bytes
+
+__all__ = ["ResourceEstimator", "Resources", "check_resources", "memory_limit"]
+
+#: Where Linux says how much memory the processes of a container may take.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+@frozen(kw_only=True)
+class Resources:
+    """What one fit takes of a machine, roughly and rather too much than too little.
+
+    memory: bytes, of the whole process. cpu_seconds: apart from inference. calls: of the engine's `infer`.
+    """
+
+    memory: int
+    cpu_seconds: float = field(converter=float)
+    calls: int
+
+    def seconds(self, per_call: float | None) -> float:
+        """Of a whole fit, with an engine that takes so many a call; None: as if it took none."""
+        return self.cpu_seconds + self.calls * (per_call or 0.0)
+
+
+@runtime_checkable
+class ResourceEstimator(Protocol):
+    """A learner that knows what it will take: `dpgm plan` says so, and what the machine does not have is refused."""
+
+    def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
+        """What a fit over `structure` will take. Reads no data, allocates nothing large, and refuses nothing."""
+        ...
+
+
+def check_resources(learner: object, structure: Structure, inference: Inference) -> Resources | None:
+    """What the learner will take, or None if it does not say. Raises TooLarge for more memory than this machine has,
+    and IncompatiblePlugin for an answer that is none."""
+    if not isinstance(learner, ResourceEstimator):
+        return None
+    name = default_registry().name_of("learner", learner) or type(learner).__name__
+    found: object = learner.estimate_resources(structure, inference)
+    if not isinstance(found, Resources):
+        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(found).__name__}, not Resources")
+    limit = memory_limit()
+    if limit is not None and found.memory > limit:
+        raise TooLarge(
+            f"learner {name} needs about {human_bytes(found.memory)} of memory for {structure}, and this machine has "
+            f"{human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
+        )
+    return found
+
+
+def memory_limit() -> int | None:
+    """Bytes that this process may take: what the machine has, or less where its container or its limits say so; None
+    where the system does not tell."""
+    found = []
+    for path in _LIMITS:
+        try:
+            found.append(int(path.read_text()))
+        except (OSError, ValueError):  # "max" is no number
+            continue
+    if sys.platform != "win32":
+        import resource
+
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        found.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return min((one for one in found if one > 0), default=None)

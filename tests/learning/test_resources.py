@@ -1,0 +1,107 @@
+"""What a learner takes of the machine is said by plans, and refused before a charge where the machine lacks it."""
+
+import sys
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Ledger, SelectionPlan, Structure, Terms, TooLarge, Workload, pipeline
+from dpgm_core.errors import IncompatiblePlugin
+from dpgm_core.foresight import verbs
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning import Resources, resources
+from dpgm_core.learning.resources import check_resources, memory_limit
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
+PAIR = Structure(DOMAIN, [("a", "b")])
+CODES = np.array([[0, 0], [1, 1]] * 50)
+TERMS = Terms(neighbours="add-remove")
+EPSILON = Budget.pure(1)
+GIB = 2**30
+
+
+@frozen(kw_only=True)
+class Hungry:
+    """It would take so much, and learns like another one."""
+
+    answer: object = Resources(memory=4 * GIB, cpu_seconds=3, calls=10)
+
+    def check(self, structure, inference):
+        """Anything will do."""
+
+    def estimate_resources(self, structure, inference):
+        return self.answer
+
+    def learn(self, curator, inference, *, randomness, progress):
+        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class Never:
+    """A selector that is planned and never asked to select."""
+
+    def plan(self, workload, budget, terms, records=None):
+        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={})
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        raise AssertionError("it was asked to select, so the budget was charged")
+
+
+def test_what_the_machine_lacks_is_refused_before_the_charge(tmp_path, monkeypatch):
+    """By plan, check and fit, for named cliques, private bins' and a selector's; nothing is charged."""
+    monkeypatch.setattr(resources, "memory_limit", lambda: 2 * GIB)
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=EPSILON, neighbours="add-remove")
+    asked = {"learner": Hungry(), "terms": TERMS}
+    pairs = Workload.all(DOMAIN, 2)
+    for refused in (
+        lambda: verbs.plan(PAIR, EPSILON, **asked),
+        lambda: verbs.check(CODES, PAIR, EPSILON, **asked),
+        lambda: pipeline.fit(CODES, PAIR, EPSILON, ledger=book, **asked),
+        lambda: verbs.plan_selection(Never(), EPSILON, pairs, **asked),
+        lambda: verbs.check(CODES, Never(), EPSILON, workload=pairs, **asked),
+        lambda: pipeline.fit(CODES, Never(), EPSILON, workload=pairs, ledger=book, **asked),
+    ):
+        with pytest.raises(TooLarge, match=r"learner Hungry needs about 4\.0 GiB .* this machine has 2\.0 GiB"):
+            refused()
+    assert not book.history()
+
+
+def test_a_plan_says_what_a_fit_takes():
+    """With the time of the engine's calls; of a learner that does not say, nothing."""
+    told = verbs.plan(PAIR, EPSILON, learner=Hungry(), terms=TERMS)
+    assert told.learner_memory == 4 * GIB
+    assert told.learner_seconds == pytest.approx(3 + 10 * told.seconds_per_inference)
+    assert told.to_dict()["learner_memory"] == 4 * GIB and "4.0 GiB" in told._repr_html_()
+    silent = verbs.plan(PAIR, EPSILON, terms=TERMS)
+    assert silent.learner_memory is None and silent.to_dict()["learner_seconds"] is None
+
+
+def test_an_answer_that_is_none():
+    """It is the plugin's fault, and a learner without the method is asked nothing."""
+    with pytest.raises(IncompatiblePlugin, match="learner Hungry estimates its resources as int"):
+        check_resources(Hungry(answer=7), PAIR, JunctionTree())
+    assert check_resources(object(), PAIR, JunctionTree()) is None
+
+
+@pytest.mark.parametrize("said", ["1000\n", "max\n", None])
+def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch, said):
+    """Where the system says how much; elsewhere what the machine has."""
+    if said is not None:
+        (tmp_path / "memory.max").write_text(said)
+    monkeypatch.setattr(resources, "_LIMITS", [])
+    whole = memory_limit()
+    monkeypatch.setattr(resources, "_LIMITS", [tmp_path / "memory.max"])
+    assert memory_limit() == (1000 if said == "1000\n" else whole)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
+def test_a_limit_of_the_process_counts(monkeypatch):
+    """`ulimit -v` is what a shell's owner sets."""
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (12345, -1) if which == resource.RLIMIT_AS else (-1, -1))
+    assert memory_limit() == 12345
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
+    assert memory_limit() > 12345
