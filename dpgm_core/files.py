@@ -48,6 +48,7 @@ __all__ = [
     "check_writable",
     "numbered",
     "open_regular",
+    "part_beside",
     "plain",
     "reading",
     "synced",
@@ -67,6 +68,12 @@ VALIDATED_FILE = "a note of dpgm validate"
 REPORT_FILE = "a dpgm report"
 ANNEX_FILE = "an annex of a dpgm report"
 COMPARISON_FILE = "a dpgm comparison"
+LABELS_FILE = "a file of found labels"
+#: What can be made of what was paid for before, by its kind.
+_FREE = {
+    RELEASE_FILE: ", or learn from it at no cost with dpgm learn, in Python learn(load_release(path))",
+    LABELS_FILE: ", or go on with what it has at no cost, with labels_from",
+}
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -157,6 +164,7 @@ def _kind(path: Path) -> str:
         b"MAR\n": "a UAI result",
         b"MPE\n": "a UAI result",
         b'{"domain"': NAMES_FILE,
+        b'{\n "format": "dpgm-labels"': LABELS_FILE,
         b'{"dpgm-validated"': VALIDATED_FILE,
         b"<!doctype html>\n<!-- dpgm report -->": REPORT_FILE,
         b"<!doctype html>\n<!-- dpgm annex -->": ANNEX_FILE,
@@ -186,7 +194,8 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
     try:
         if _is_taken(path) and (kind := _kind(path)) != replaces:
             allowed = "nothing is" if replaces is None else f"only {replaces} is"
-            raise ModelFileError(f"{path} exists and is {kind}; {allowed} replaced there: name another file")
+            free = "" if replaces is not None else _FREE.get(kind, "")
+            raise ModelFileError(f"{path} exists and is {kind}; {allowed} replaced there: name another file{free}")
         folder = next((one for one in path.absolute().parents if one.exists()), None)
         if folder is None or not folder.is_dir():
             raise ModelFileError(f"cannot write {path}: {folder} is no folder")
@@ -196,31 +205,48 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
         raise ModelFileError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def atomic_write(path: str | Path, content: bytes, replaces: str | None = None, *, mode: int | None = None) -> None:
+def atomic_write(
+    path: str | Path,
+    content: bytes,
+    replaces: str | None = None,
+    *,
+    mode: int | None = None,
+    part: Path | None = None,
+) -> None:
     """Write a whole file or nothing, as `atomic_file` does. Raises ModelFileError."""
-    with atomic_file(path, replaces, mode=mode) as file:
+    with atomic_file(path, replaces, mode=mode, part=part) as file:
         file.write(content)
 
 
+def part_beside(path: Path) -> Path:
+    """A new hidden name beside a file, for what becomes that file."""
+    return path.with_name(f".{secrets.token_hex(8)}.part")
+
+
 @contextlib.contextmanager
-def atomic_file(path: str | Path, replaces: str | None = None, *, mode: int | None = None) -> Iterator[IO[bytes]]:
+def atomic_file(
+    path: str | Path, replaces: str | None = None, *, mode: int | None = None, part: Path | None = None
+) -> Iterator[IO[bytes]]:
     """A file to write to, there as a whole or not at all: a temporary one beside it, synced, then given its name.
 
     replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
     this very content may stand there as well. mode: its permissions, from before anything is written to it and
-    whatever stood there. Whatever is raised inside leaves nothing behind. Raises ModelFileError for any other file, and
+    whatever stood there. part: a file on the same disk that is written over and becomes this one, so that its space
+    serves. Whatever is raised inside leaves nothing behind, nor the part. Raises ModelFileError for any other file, and
     when none can be written.
     """
     path = Path(path)
-    temporary = path.with_name(f".{secrets.token_hex(8)}.part")
+    taken = part is not None and part.is_file()
+    temporary = part if part is not None and taken else part_beside(path)
     if "\0" in str(path):
         raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
+        with temporary.open("r+b" if taken else "xb") as file:
             if mode is not None:
                 temporary.chmod(mode)
             yield file
+            file.truncate()
             file.flush()
             os.fsync(file.fileno())
         if not _named(temporary, path) and (mode is not None or not _holds(path, temporary)):
@@ -274,11 +300,16 @@ def synced(folder: Path) -> None:
 
 
 def write_archive(
-    path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array], replaces: str | None = None
+    path: str | Path,
+    documents: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    replaces: str | None = None,
+    *,
+    part: Path | None = None,
 ) -> None:
     """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file.
 
-    replaces: as in `atomic_write`.
+    replaces, part: as in `atomic_file`.
     """
     members: dict[str, bytes] = {}
     need = 0
@@ -296,7 +327,7 @@ def write_archive(
     content = _zipped(members, zipfile.ZIP_DEFLATED)
     if need > SOME + PER_BYTE * len(content):  # zeros, or labels that repeat: a reader would take it for a bomb
         content = _zipped(members, zipfile.ZIP_STORED)
-    atomic_write(path, content, replaces)
+    atomic_write(path, content, replaces, part=part)
 
 
 def _zipped(members: Mapping[str, bytes], how: int) -> bytes:

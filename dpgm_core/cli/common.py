@@ -17,6 +17,7 @@ from dpgm_core.printable import printable
 
 __all__ = [
     "RECORDS",
+    "again_option",
     "given_option",
     "json_option",
     "print_json",
@@ -62,6 +63,12 @@ def validated_option(command: F) -> F:
         type=click.Path(dir_okay=False, path_type=Path),
         help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
     )(command)
+
+
+def again_option(command: F) -> F:
+    """`--again`."""
+    text = "Spend again although a paid run of this name did not finish."
+    return click.option("--again", is_flag=True, help=text)(command)
 
 
 def json_option(command: F) -> F:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm_core.cli.common import (
+    again_option,
     json_option,
     print_json,
     settings_option,
@@ -40,16 +41,23 @@ __all__ = ["fit", "learn"]
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
 @validated_option
+@again_option
 @json_option
 @progress_option
 @click.pass_obj
-def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
-    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left."""
+def fit(
+    obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
+) -> None:
+    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
+
+    Where a run of this name was killed, or failed after its charge, nothing is charged and it says how to go on with
+    what was saved.
+    """
     from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
+    with reserved(run, again=again) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
             done = fit_records(
@@ -64,7 +72,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
                 progress=progress,
                 **paid(run),
             )
-            _save(done, path)
+            path = _save(done, path, None if ledger is None else ledger.path)
         say_where(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
@@ -135,14 +143,20 @@ def learn(
     print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
 
 
-def _save(done: Fit, path: Path) -> None:
-    """A model that cannot be written is work that failed: its release is paid for."""
+def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
+    """Where the model is; one that cannot be written anywhere is work that failed: its release is paid for."""
     from dpgm_core.errors import LearningFailed, ModelFileError
+    from dpgm_core.releases.room import save_elsewhere
 
     try:
         done.model.save(path)
     except ModelFileError as error:
-        raise LearningFailed(f"the model is learned but not saved: {error}", releases=done.releases) from error
+        try:
+            path = save_elsewhere(path, error, ledger, done.model.save)
+        except ModelFileError as nowhere:
+            raise LearningFailed(f"the model is learned but not saved: {nowhere}", releases=done.releases) from error
+        talk(f"dpgm: WARNING: {error}; the model is saved as {path}, which only you can read")
+    return path
 
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:

@@ -1,14 +1,17 @@
-"""Where a run writes: names that nobody has, held while it lasts."""
+"""Where a run writes: names that nobody has, held while it lasts; and what runs before it left unfinished."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shlex
+import sys
+from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpgm_core.errors import ModelFileError
+from dpgm_core.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,39 +20,171 @@ if TYPE_CHECKING:
 
 __all__ = ["free_path", "reserved"]
 
+_LONGEST = 2**16  # bytes of a marker
+
 
 @contextmanager
-def reserved(run: Spec) -> Iterator[tuple[Path, Path]]:
+def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     """Files for the release and the model that nobody has, not even a run of the same spec at the same time.
 
-    A paid release is never overwritten: names are numbered, and one is held by a marker file while the run lasts.
+    A paid release is never overwritten: names are numbered, and one is held by a locked marker file while the run
+    lasts. The marker of a run that failed after it had saved something stays, as does that of one that was killed; as
+    long as no model of its name is there, that run is unfinished. Raises OptionError, unless `again`, where the output
+    folder has an unfinished run of this name; ModelFileError where nothing can be written.
     """
-    from dpgm_core.releases.discovery import labels_file
+    from dpgm_core.cli.run import paid_before, saved_files
 
     made = not run.output.exists()
+    left: list[_Names] = []
     try:
         run.output.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            stem = run.name if number == 1 else f"{run.name}-{number}"
-            marker = run.output / f".{stem}.reserved"
-            release, model = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
-            try:
-                marker.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            if not any(map(os.path.lexists, (release, model, labels_file(release)))):
-                break
-            marker.unlink()
+        names, lock = _taken(run, left)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
     try:
-        yield release, model
+        asking = [one for one in left if not one.goes_on_as(run)]
+        if asking and not again:
+            raise OptionError(_unfinished(asking))
+        yield names.release, names.model
+    except BaseException as error:
+        files = [*saved_files(paid_before(error)), *names.saved]
+        if files:
+            with suppress(OSError):
+                names.marker.write_text("".join(f"{file.absolute()}\n" for file in files))
+        else:
+            _removed(names.marker)
+        raise
+    else:
+        for one in (names, *left):  # the owner was told of the others, or has gone on with them
+            _removed(one.marker)
     finally:
-        marker.unlink(missing_ok=True)
+        os.close(lock)
         if made:
             with suppress(OSError):  # something was written, so it stays
                 run.output.rmdir()
+
+
+class _Names:
+    """The files of one run. folder: its output; stem: its name with its number."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        from dpgm_core.releases.discovery import labels_file
+
+        self.folder, self.stem = folder, stem
+        self.marker, self.model = folder / f".{stem}.reserved", folder / f"{stem}.dpgm"
+        self.release = folder / f"{stem}.release.dpgm"
+        self.labels = labels_file(self.release)
+
+    @property
+    def saved(self) -> list[Path]:
+        """What is there of its releases, the first one first, or of its labels where no release is there."""
+        start = f"{self.stem}.release"
+        found = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
+        labels = [self.labels] if _is_there(self.labels) else []
+        return sorted(found, key=lambda one: (len(one.name), one.name)) or labels
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another file has one of its names."""
+        return any(map(_is_there, (self.release, self.model, self.labels)))
+
+    def left(self) -> list[Path]:
+        """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
+        saved = self.saved
+        if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
+            return []
+        said: list[str] = []
+        with suppress(OSError, ValueError):
+            said = self.marker.read_bytes()[:_LONGEST].decode().splitlines()
+        return saved + [one for one in map(Path, said) if _is_there(one) and one not in [*map(Path.absolute, saved)]]
+
+    def goes_on_as(self, run: Spec) -> bool:
+        """Whether a run takes up the labels that are all that this one has left."""
+        return run.labels_from is not None and self.saved == [self.labels] == [_same(self.labels, run.labels_from)]
+
+    def _files(self) -> list[Path]:
+        with suppress(OSError):  # it may be what failed
+            return [one for one in self.folder.iterdir() if one.name.endswith(".dpgm")]
+        return []
+
+
+def _same(one: Path, other: Path) -> Path | None:
+    """The first, if both are one file."""
+    with suppress(OSError):
+        return one if one.samefile(other) else None
+    return None
+
+
+def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
+    """The first free names and the lock on their marker; `left` gets those of unfinished runs on the way."""
+    for number in itertools.count(1):
+        names = _Names(run.output, run.name if number == 1 else f"{run.name}-{number}")
+        while True:
+            was_there = _is_there(names.marker)
+            if names.is_taken and not was_there:
+                break  # of a run that finished
+            lock = _locked(names.marker, was_there)
+            if lock is None:
+                break  # of a run that is under way
+            if not _is_of(names.marker, lock):  # it finished meanwhile
+                os.close(lock)
+                continue
+            if was_there and names.left():
+                left.append(names)
+            elif names.is_taken:
+                _removed(names.marker)
+            else:
+                os.ftruncate(lock, 0)  # what a run that is over wrote into it
+                return names, lock
+            os.close(lock)
+            break
+    raise AssertionError
+
+
+def _locked(marker: Path, was_there: bool) -> int | None:
+    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock."""
+    if sys.platform == "win32":
+        return None if was_there else os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    import fcntl
+
+    descriptor = os.open(marker, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_of(marker: Path, lock: int) -> bool:
+    try:
+        return os.path.samestat(marker.lstat(), os.fstat(lock))
+    except OSError:
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _removed(marker: Path) -> None:
+    with suppress(OSError):
+        marker.unlink()
+
+
+def _unfinished(left: Sequence[_Names]) -> str:
+    """What an earlier run has paid for, and how to go on with it."""
+    first = left[0]
+    files = first.left()
+    if files == [first.labels]:
+        what = f"the labels in {first.labels} are paid for, and their run of this name did not finish; go on"
+        how = f"--set labels_from={shlex.quote(str(first.labels.absolute()))}"
+    else:
+        what = f"the release {files[0]} is paid for, and its run of this name did not finish; make a model of it, free,"
+        how = shlex.join(["dpgm", "learn", *map(str, files), "-o", str(first.model)])
+    more = f" ({len(left) - 1} more like it)" if len(left) > 1 else ""
+    return f"{what} with: {how}{more}. To spend again all the same, add --again, or give another name (--set name=...)"
 
 
 def free_path(path: Path) -> Path:

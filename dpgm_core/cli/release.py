@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm_core.cli.common import (
+    again_option,
     json_option,
     print_json,
     say,
@@ -37,10 +38,13 @@ __all__ = ["release"]
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
 @validated_option
+@again_option
 @json_option
 @progress_option
 @click.pass_obj
-def release(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
+def release(
+    obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
+) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`.
 
     Where SPEC says `select` under [structure], the structure is chosen first: that is charged like a fit and saved with
@@ -59,7 +63,7 @@ def release(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validat
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
         )
-    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
+    with reserved(run, again=again) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
             noisy, selection = _released(run, {"save_release": saved, "ledger": ledger, "progress": progress})

@@ -23,6 +23,7 @@ __all__ = [
     "paid",
     "paid_before",
     "saved_files",
+    "say_moved",
     "say_remarks",
     "say_where",
     "selector_of",
@@ -63,6 +64,7 @@ def telling_what_is_kept() -> Iterator[None]:
         yield
     except BaseException as error:
         paid = paid_before(error)
+        say_moved(paid)
         files = saved_files(paid)
         if files:
             talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
@@ -83,13 +85,24 @@ def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
 def say_where(run: Spec, asked: Path, releases: Sequence[NoisyTables]) -> None:
     """Tell of a release that is not where it was to be, or whose name has a number."""
     files = saved_files(releases)
+    say_moved(releases)
     if not asked.name.startswith(f"{run.name}.release."):
         talk(
             f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
             f"replaced, so these files are {asked.name.removesuffix('.release.dpgm')}"
         )
-    if files and asked not in files:
+    if files and asked not in files and releases[0].save_error is None:
         talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
+
+
+def say_moved(releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that had to be saved in another folder."""
+    for one in releases:
+        if one.save_error is not None and one.saved_as is not None:
+            talk(
+                f"dpgm: WARNING: {one.save_error}; the release is saved as {one.saved_as}, which only you can read; "
+                "move it to where it is safe"
+            )
 
 
 def terms_of(run: Spec) -> dict[str, Any]:
@@ -112,12 +125,18 @@ def paid(run: Spec) -> dict[str, Any]:
 def say_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.foresight.plans import delta_note
+    from dpgm_core.releases.discovery import load_discovery
 
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
     note = delta_note(run.budget, run.terms.declared)
     if note:
         talk(f"dpgm: {note}")
+    if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
+        talk(
+            f"dpgm: {run.labels_from} was written before ledgers had identities: that this ledger paid for its labels "
+            "is checked by the ledger's name and the number and cost of the charge alone"
+        )
     if run.seed is not None:
         talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
 

@@ -6,6 +6,7 @@ run that ends between the two charges has spent the first, and keeps what it bou
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,15 +20,16 @@ from dpgm_core.counting.labels import persons_by_label
 from dpgm_core.curator.funds import Funds
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, OptionError
+from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.labels import AskedLabels, asked_labels
+from dpgm_core.noise.labels import AskedLabels, asked_labels, with_placeholders
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
+from dpgm_core.releases.room import Room, save_elsewhere
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, RawValues
 from dpgm_core.workload import Workload
@@ -35,6 +37,7 @@ from dpgm_core.workload import Workload
 __all__ = ["Found", "check_open", "found_first", "rest_of"]
 
 _LONGEST_NOTE = 200
+_LABEL = 100  # bytes
 
 
 @frozen(kw_only=True)
@@ -129,16 +132,36 @@ def found_first(
         if path is not None:
             check_writable(path)
     check()
-    progress("counting: labels of open columns", 0, None)
-    discovery = _discovered(source, domain, asked, terms, randomness, ledger)
-    unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
-    with Found(domain=domain, budget=budget, discovery=discovery).kept():
-        settled = discovery.domain(domain)
-        if saved is not None:
-            discovery.save(saved, settled)
-            if ledger is not None:
-                ledger.mark_released(discovery.provenance["entry"])
+    room = None if saved is None else Room(saved, _size(domain, asked))
+    try:
+        progress("counting: labels of open columns", 0, None)
+        discovery = _discovered(source, domain, asked, terms, randomness, ledger)
+        unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
+        with Found(domain=domain, budget=budget, discovery=discovery).kept():
+            settled = discovery.domain(domain)
+            if saved is not None:
+                saved = _saved(discovery, settled, saved, room, ledger)
+                if ledger is not None:
+                    ledger.mark_released(discovery.provenance["entry"])
+    finally:
+        if room is not None:
+            room.close()
     return Found(domain=settled, budget=rest_of(budget, asked), discovery=discovery, saved=saved)
+
+
+def _size(domain: Domain, asked: Sequence[AskedLabels]) -> int:
+    """Of the file of labels, bytes: with the placeholders' number of labels, each as long as most labels are."""
+    return 2 * _LABEL * sum(one.keep for one in asked) + len(json.dumps(with_placeholders(domain).to_dict())) + 2**13
+
+
+def _saved(discovery: Discovery, domain: Domain, path: Path, room: Room | None, ledger: Ledger | None) -> Path:
+    """Save labels that are paid for; where they are."""
+    try:
+        discovery.save(path, domain, part=None if room is None else room.part)
+    except ModelFileError as error:
+        beside = None if ledger is None else ledger.path
+        return save_elsewhere(path, error, beside, lambda other: discovery.save(other, domain))
+    return path
 
 
 def _discovered(
@@ -187,10 +210,12 @@ def _taken_up(
 ) -> Found:
     """Labels that were found before: what they cost is a part of the run's budget, and is not charged again."""
     discovery = load_discovery(path)
-    if ledger is not None and not _is_charged(discovery, ledger):
+    entry = None if ledger is None else ledger.entry_of(discovery.provenance)
+    if ledger is not None and (entry is None or entry.cost != discovery.cost):
+        alike = "; another ledger of the same name paid for them" if _is_namesake(discovery, ledger) else ""
         raise BudgetError(
             f"the labels in {path} were not charged to ledger {ledger.name!r}, which would not know all that was "
-            "spent; use the ledger that they were charged to, or find them again"
+            f"spent{alike}; use the ledger that they were charged to, or find them again"
         )
     if discovery.private is not bool(given_or_system(randomness).private):
         raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
@@ -206,11 +231,9 @@ def _taken_up(
     return Found(domain=settled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
 
 
-def _is_charged(discovery: Discovery, ledger: Ledger) -> bool:
+def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     paid = discovery.provenance
-    return paid.get("ledger") == ledger.name and any(
-        entry.id == paid.get("entry") and entry.cost == discovery.cost for entry in ledger.history()
-    )
+    return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
 def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[AskedLabels]) -> None:

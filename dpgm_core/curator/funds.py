@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count, islice
 from os.path import lexists
 from pathlib import Path
@@ -17,6 +17,7 @@ from dpgm_core.files import RELEASE_FILE, check_writable, numbered
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.room import Room, save_elsewhere
 
 __all__ = ["Funds", "Receipt"]
 
@@ -33,6 +34,7 @@ class Receipt(Single):
         self.number, self.ledger, self.first = number, ledger, first
         self._validated = validated
         self.entry: int | None = None
+        self._room: Room | None = None
         self.beside: Receipt | None = None
 
     @property
@@ -43,13 +45,25 @@ class Receipt(Single):
     @property
     def provenance(self) -> dict[str, object]:
         """What a release says of its payment, and of whether the owner had compared records with its domain."""
-        paid: dict[str, object] = {} if self.ledger is None else {"ledger": self.ledger.name, "entry": self.entry}
+        paid: dict[str, object] = {} if self.ledger is None else self.ledger.provenance(self.entry)
         return paid | ({"validated": True} if self._validated else {})
+
+    def make_room(self, size: int) -> None:
+        """Take the space of its file, bytes; ModelFileError where there is none."""
+        if self.path is not None:
+            self._room = Room(self.path, size)
+
+    def leave_room(self) -> None:
+        """Give space back that was not used."""
+        for one in (self._room, None if self.beside is None else self.beside._room):
+            if one is not None:
+                one.close()
 
     def saved(self, release: NoisyTables) -> NoisyTables:
         """Save the release that was paid for; it then knows where.
 
-        A name that was taken since it was looked at, by whomever, is left alone: the next free one serves.
+        A name that was taken since it was looked at, by whomever, is left alone: the next free one serves. Where its
+        folder cannot be written to it is saved elsewhere (`save_elsewhere`), and knows why.
         """
         if self.first is None:
             return release
@@ -57,23 +71,38 @@ class Receipt(Single):
             path = numbered(self.first, number)
             if not lexists(path):
                 try:
-                    release.save(path)
-                except ModelFileError:
+                    release.write(path, part=self._part)
+                except ModelFileError as error:
                     if not lexists(path):  # no other's file is in the way
-                        raise
+                        return self._elsewhere(path, release, error)
                 else:
                     break
         return evolve(release, saved_as=path)
+
+    @property
+    def _part(self) -> Path | None:
+        return None if self._room is None else self._room.part
+
+    def _elsewhere(self, path: Path, release: NoisyTables, error: ModelFileError) -> NoisyTables:
+        ledger = None if self.ledger is None else self.ledger.path
+        return evolve(release, saved_as=save_elsewhere(path, error, ledger, release.write), save_error=str(error))
 
     def saved_again(self, release: NoisyTables) -> NoisyTables:
         """Save what grows: in its own file, where an earlier one of it is."""
         if release.saved_as is None:
             return self.saved(release)
-        release.write(release.saved_as, replaces=RELEASE_FILE)
+        try:
+            release.write(release.saved_as, replaces=RELEASE_FILE, part=self._part)
+        except ModelFileError as error:
+            return self._elsewhere(release.saved_as, release, error)
+        if self._room is not None:  # what grows is written again, while the file of before is still there
+            with suppress(ModelFileError):
+                self._room = Room(release.saved_as, 2 * release.saved_as.stat().st_size)
         return release
 
     def close(self) -> None:
         """Tell the ledger that the release was saved."""
+        self.leave_room()
         if self.first is not None and self.ledger is not None and self.entry is not None:
             self.ledger.mark_released(self.entry)
 
@@ -116,6 +145,16 @@ class Funds(Single):
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
 
+    @property
+    def saves(self) -> bool:
+        """Whether releases are saved."""
+        return self._save_to is not None
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """What is charged."""
+        return self._ledger
+
     def set_aside(self, cost: Budget) -> None:
         """What is to be paid for beyond the budget, in one charge with the first payment."""
         self._aside = cost
@@ -136,13 +175,16 @@ class Funds(Single):
         return wanted
 
     @contextmanager
-    def paying(self, cost: Budget, conditions: tuple[str, ...] = (), note: str = "") -> Iterator[Receipt]:
+    def paying(
+        self, cost: Budget, conditions: tuple[str, ...] = (), note: str = "", sizes: Sequence[int] = ()
+    ) -> Iterator[Receipt]:
         """Set `cost` aside, so that no other thread can spend it too; charge the ledger when the body is done.
 
-        conditions: of the guarantee, for the ledger's entry; note: for it too. The body reads and counts; noise is
-        drawn after it. When the body or the charge fails, the cost is given back and nothing was charged. Raises
-        Overspent, and ModelFileError where the release could not be saved. The first payment has a receipt `beside` for
-        what was set aside, and one charge covers both.
+        conditions: of the guarantee, for the ledger's entry; note: for it too. sizes: of the files of the release and
+        of what was set aside, bytes; so much space is taken before the body (`Receipt.leave_room` gives back what is
+        left). The body reads and counts; noise is drawn after it. When the body or the charge fails, the cost is given
+        back and nothing was charged. Raises Overspent, and ModelFileError where the release could not be saved. The
+        first payment has a receipt `beside` for what was set aside, and one charge covers both.
         """
         self.check_process()  # before the lock, which a fork may have left closed
         with self._lock:
@@ -163,6 +205,8 @@ class Funds(Single):
             self._numbers |= numbers
         receipt.beside = beside[0] if beside else None
         try:
+            for one, size in zip((receipt, *beside), sizes, strict=False):
+                one.make_room(size)
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
@@ -170,6 +214,7 @@ class Funds(Single):
             for one in beside:
                 one.entry = receipt.entry
         except BaseException:
+            receipt.leave_room()
             with self._lock:
                 self._spent = self._spent - cost
                 self._numbers -= numbers

@@ -30,7 +30,7 @@ from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import asked_bins, check_determined, settled
 from dpgm_core.noise.calibration import calibrated
@@ -51,6 +51,7 @@ from dpgm_core.releases.estimated import estimate_total, stated_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.room import release_size, session_size, unsaved
 from dpgm_core.releases.round import Round
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
@@ -198,17 +199,21 @@ class LiveCurator(Single, SetsAside):
         measurement = measure(self._mechanism, measured, self._terms, budget, over_tables)
         if accept is not None:
             accept(measurement.noise)
-        with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:
+        sizes = self._sizes(measurement)
+        with self._funds.paying(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
             check = self._check if receipt.beside is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
             counted = self._count(measured if check is None else _together(measured, check.structure))
-        drawn = self._draw(measurement, counted)
-        beside = None if check is None else self._draw(check, counted)
-        del counted  # what fails from here on has no true count among its variables
-        release = self._published(measurement, receipt, *drawn)
-        self._released[receipt.number] = release
-        aside = None if check is None or beside is None else self._put_aside(check, receipt, *beside)
-        return plausible(levelled(self._keep(receipt, release, aside)))
+        try:
+            drawn = self._draw(measurement, counted)
+            beside = None if check is None else self._draw(check, counted)
+            del counted  # what fails from here on has no true count among its variables
+            release = self._published(measurement, receipt, *drawn)
+            self._released[receipt.number] = release
+            aside = None if check is None or beside is None else self._put_aside(check, receipt, *beside)
+            return plausible(levelled(self._keep(receipt, release, aside)))
+        finally:
+            receipt.leave_room()
 
     def rounds(
         self,
@@ -245,7 +250,7 @@ class LiveCurator(Single, SetsAside):
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         aside: NoisyTables | None = None
-        with self._funds.paying(cost, self._conditions(measurement)) as receipt:
+        with self._funds.paying(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
             columns = columns_of(measured)
             rows = by_person(source, terms.person, terms.rows_per_person)
             self._progress("counting: the records are read", 0, None)
@@ -264,8 +269,11 @@ class LiveCurator(Single, SetsAside):
             return release
 
         def finish() -> None:
-            if receipt.number in self._released:
-                self._keep(receipt, self._released[receipt.number], aside)
+            try:
+                if receipt.number in self._released:
+                    self._keep(receipt, self._released[receipt.number], aside)
+            finally:
+                receipt.leave_room()
 
         return LiveRounds(
             n=n,
@@ -341,13 +349,18 @@ class LiveCurator(Single, SetsAside):
             records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
             return bins, domain
 
+        paid: Receipt | None = None
         try:
-            with self._funds.paying(cost, conditions) as receipt:
+            size = session_size(workload) if self._funds.saves else 0
+            with self._funds.paying(cost, conditions, sizes=(size,)) as receipt:
                 records.open(grids)
+            paid = receipt
             bins, domain = without_frames(found)
             self.check_process()  # noise that forks while it is drawn must not come back twice
             return self._session(records, workload.found(domain), bins, receipt, spendable, votes, cost)
         except BaseException:
+            if paid is not None:
+                paid.leave_room()
             records.let_go()  # so that what fails has no record among its variables, and no engine waits
             raise
 
@@ -366,8 +379,13 @@ class LiveCurator(Single, SetsAside):
         def publish(release: NoisyTables) -> NoisyTables:
             release = evolve(release, discovery=self._discovery)
             self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
-            kept = self._released[receipt.number] = receipt.saved_again(release)
-            return kept
+            try:
+                release = receipt.saved_again(release)
+            except ModelFileError as error:
+                self._released[receipt.number] = unsaved(release, error)
+                raise
+            self._released[receipt.number] = release
+            return release
 
         return LiveSession(
             workload=workload,
@@ -380,8 +398,25 @@ class LiveCurator(Single, SetsAside):
             provenance=receipt.provenance,
             publish=publish,
             finish=receipt.close,
+            leave=receipt.leave_room,
             bins=bins,
         )
+
+    def _sizes(self, measurement: Measurement) -> tuple[int, ...]:
+        """Of the files of a release and of its structure check, at most, bytes; nothing where none is saved."""
+        if not self._funds.saves:
+            return ()
+        unpaid = Receipt(1, self._funds.ledger, None)
+
+        def size(measurement: Measurement, **more: Any) -> int:
+            structure = measurement.structure
+            zeros = Tables(structure, np.zeros(structure.cells, dtype=np.int64))
+            return release_size(self._published(measurement, unpaid, zeros, 1.0, 0.0, **more))
+
+        sizes = [size(measurement)]
+        if self._check is not None:
+            sizes.append(size(self._check, check=True, modelled=None))
+        return tuple(sizes)
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
         return charge_conditions(self._terms, unsafe=measurement.unsafe, private=bool(self._randomness.private))
@@ -467,7 +502,11 @@ class LiveCurator(Single, SetsAside):
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
         """The release, saved where it is to be, that of a check beside it, and the ledger told."""
-        kept = receipt.saved(release)
+        try:
+            kept = receipt.saved(release)
+        except ModelFileError as error:
+            self._released[receipt.number] = unsaved(release, error)
+            raise
         self._released[receipt.number] = kept
         if aside is not None and receipt.beside is not None:
             self._aside = (receipt.beside.saved(aside),)

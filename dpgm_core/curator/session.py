@@ -63,7 +63,7 @@ class LiveSession(Turns[HeldRecords]):
     budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
     opened with. records: open, with the workload's attributes. bins: that were found first, out of `budget`; the
     workload and the records have them. publish: takes the release as it is after each step,
-    saves it and gives it back. finish: is told when it is left.
+    saves it and gives it back. finish: is told when it is left with its release saved; leave: when it is left.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class LiveSession(Turns[HeldRecords]):
         provenance: Mapping[str, object],
         publish: Callable[[NoisyTables], NoisyTables],
         finish: Callable[[], None],
+        leave: Callable[[], None],
         bins: tuple[FoundBins, ...] = (),
     ) -> None:
         super().__init__(records)
@@ -86,7 +87,7 @@ class LiveSession(Turns[HeldRecords]):
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._provenance, self._publish, self._finish = provenance, publish, finish
+        self._provenance, self._publish, self._finish, self._leave = provenance, publish, finish, leave
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
         self._domain = workload.domain
         self._candidates = Candidates(workload)
@@ -424,7 +425,9 @@ class LiveSession(Turns[HeldRecords]):
             provenance=self._provenance,
             modelled=self._modelled,
         )
-        self._hand_out(attrs.evolve(release, saved_as=None if before is None else before.saved_as))
+        if before is not None:
+            release = attrs.evolve(release, saved_as=before.saved_as, save_error=before.save_error)
+        self._hand_out(release)
 
     def _hand_out(self, release: NoisyTables) -> None:
         self._release, self._saved = release, False
@@ -437,6 +440,7 @@ class LiveSession(Turns[HeldRecords]):
                 self._finish()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
             held.let_go()
+            self._leave()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"

@@ -20,6 +20,7 @@ from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.room import kept_text
 from dpgm_core.releases.totals import contradictions
 
 __all__ = ["check_contrast_learner", "run"]
@@ -82,10 +83,8 @@ def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...
             "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
         )
         again += "with a learner that asks for each"
-    return LearningFailed(
-        f"learner {_name(learner)} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, {again}",
-        releases=paid,
-    )
+    kept = kept_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
+    return LearningFailed(f"learner {_name(learner)} failed, {kind}{error}; {what} {kept}", releases=paid)
 
 
 def _learned(

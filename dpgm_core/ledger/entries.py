@@ -39,7 +39,8 @@ class LedgerTerms:
     """What a ledger was created with and keeps for its life; checked on the way in and on every reading.
 
     name: of the data set. budget: all that may ever be spent. conversion_delta: see the module; for (epsilon, delta)
-    only. unit, person, rows_per_person: who is protected. Raises BudgetError.
+    only. unit, person, rows_per_person: who is protected. identity: random hexadecimal digits, by which files that it
+    paid for know it; None only while a file of an older schema is read. Raises BudgetError.
     """
 
     name: str
@@ -49,12 +50,15 @@ class LedgerTerms:
     person: str | None
     rows_per_person: int
     conversion_delta: Fraction | None
+    identity: str | None = None
 
     def __attrs_post_init__(self) -> None:
         text_line("the name of a ledger", self.name)
         text_line("the unit of a ledger", self.unit)
         if self.person is not None:
             text_line("the person key of a ledger", self.person)
+        if self.identity is not None:
+            text_line("the identity of a ledger", self.identity)
         whole("rows_per_person", self.rows_per_person, least=1)
         check_amounts(self.budget)
         if (self.budget.kind == "approx") is not isinstance(self.conversion_delta, Fraction):
@@ -76,7 +80,7 @@ class LedgerTerms:
             "person": self.person,
             "rows_per_person": self.rows_per_person,
             "conversion_delta": None if delta is None else str(delta),
-        }
+        } | ({} if self.identity is None else {"identity": self.identity})
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> LedgerTerms:
@@ -107,7 +111,8 @@ class LedgerEntry:
 
     conditions: under which alone the charge's guarantee holds, in words, such as "conditional on public N"; none for a
     guarantee without conditions. An entry of a ledger that was made before these were kept has ("not recorded before
-    schema 2",).
+    schema 2",). identity: random hexadecimal digits that the files paid for by this charge carry too; None for a charge
+    made before schema 3.
     """
 
     id: int
@@ -116,6 +121,7 @@ class LedgerEntry:
     note: str
     conditions: tuple[str, ...]
     status: LedgerStatus
+    identity: str | None = None
 
     def __repr__(self) -> str:
         return brief("LedgerEntry", f"{self.id}", self.when, str(self.cost), self.status, clipped(self.note, 80))
@@ -129,6 +135,7 @@ class LedgerEntry:
             "note": self.note,
             "conditions": list(self.conditions),
             "status": self.status,
+            "identity": self.identity,
         }
 
 

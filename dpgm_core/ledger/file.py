@@ -26,34 +26,46 @@ from dpgm_core.privacy.budget import Budget
 
 __all__ = [
     "CONDITIONS",
+    "IDENTITY",
     "JOURNAL",
     "SCHEMA",
+    "TALLIED",
     "VERSION",
     "add",
     "digest",
     "identified",
+    "new_identity",
     "read",
     "rows",
     "write_new",
 ]
 
 APPLICATION = 0x6470676D  # "dpgm"
-VERSION = 2
+VERSION = 3
+#: Schemas with a tally.
+TALLIED = (2, VERSION)
 JOURNAL = "delete"
 
-#: The column that schema 2 added; the statements read as SQLite keeps them, and as it extends those of schema 1.
-CONDITIONS = "conditions TEXT"
+#: The columns that schemas 2 and 3 added; the statements read as SQLite keeps them, and as it extends older ones.
+CONDITIONS, IDENTITY = "conditions TEXT", "identity TEXT"
 SCHEMA = {
     "terms": "CREATE TABLE terms (document TEXT NOT NULL)",
     "charges": (
         "CREATE TABLE charges (id INTEGER PRIMARY KEY, charged_at TEXT NOT NULL, cost TEXT NOT NULL, "
-        f"note TEXT NOT NULL, status TEXT NOT NULL, {CONDITIONS})"
+        f"note TEXT NOT NULL, status TEXT NOT NULL, {CONDITIONS}, {IDENTITY})"
     ),
     "tally": "CREATE TABLE tally (charges INTEGER NOT NULL, digest TEXT NOT NULL)",
 }
 
+_CHARGES_2 = SCHEMA["charges"].replace(f", {IDENTITY}", "")
+_SCHEMAS = {
+    1: {"terms": SCHEMA["terms"], "charges": _CHARGES_2.replace(f", {CONDITIONS}", "")},
+    2: SCHEMA | {"charges": _CHARGES_2},
+    VERSION: SCHEMA,
+}
+
 # What the digest covers of a charge: all but whether its release was saved, which changes and is no amount.
-_CHARGE = "id, charged_at, cost, note, conditions"
+_CHARGE = {2: "id, charged_at, cost, note, conditions", VERSION: "id, charged_at, cost, note, conditions, identity"}
 
 
 def identified(path: Path, connection: sqlite3.Connection) -> int:
@@ -70,45 +82,53 @@ def identified(path: Path, connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def read(path: Path, connection: sqlite3.Connection) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
-    """Terms and charges, from one consistent snapshot; ModelFileError for anything that this module did not write."""
+def read(
+    path: Path, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
+) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
+    """Terms and charges, from one consistent snapshot; ModelFileError for anything that this module did not write.
+
+    versions: the schemas, of those with a tally, that are read.
+    """
     if not connection.in_transaction:
         connection.execute("BEGIN")
-    if identified(path, connection) != VERSION or connection.execute("PRAGMA journal_mode").fetchone() != (JOURNAL,):
+    version = identified(path, connection)
+    if version not in versions or connection.execute("PRAGMA journal_mode").fetchone() != (JOURNAL,):
         raise ModelFileError(f"ledger {path} has the form of an older dpgm; open it again, which brings it up to date")
-    terms, entries = rows(path, connection, SCHEMA)
-    if connection.execute("SELECT charges, digest FROM tally").fetchall() != [(len(entries), digest(connection))]:
+    terms, entries = rows(path, connection, version)
+    tally = connection.execute("SELECT charges, digest FROM tally").fetchall()
+    if tally != [(len(entries), digest(connection, version))]:
         raise _damaged(path)
     return terms, entries
 
 
-def rows(
-    path: Path, connection: sqlite3.Connection, schema: dict[str, str]
-) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
-    """Terms and charges of a file with just these tables, each checked by itself and the sum; not the tally."""
+def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
+    """Terms and charges of a file with just the tables of this schema, each checked by itself and the sum; not the
+    tally."""
     # No other object either: a foreign trigger or view could change what a charge does.
-    if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != schema:
+    if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != _SCHEMAS[version]:
         raise ModelFileError(f"ledger {path} has tables that dpgm did not make; it cannot be trusted")
-    conditions = "conditions" if CONDITIONS in schema["charges"] else "NULL"
+    conditions = "conditions" if version >= 2 else "NULL"
+    identity = "identity" if version >= 3 else "NULL"
     try:
         ((document,),) = connection.execute("SELECT document FROM terms")
-        terms = LedgerTerms.from_dict(json.loads(document))
+        terms = LedgerTerms.from_dict(json.loads(_text(document)))
         entries = tuple(
             LedgerEntry(
                 id=number,
-                when=when,
-                cost=Budget.parse(json.loads(cost)),
-                note=note,
+                when=_text(when),
+                cost=Budget.parse(json.loads(_text(cost))),
+                note=_text(note),
                 conditions=_read(said),
                 status=status,
+                identity=None if mark is None else _text(mark),
             )
-            for number, when, cost, note, said, status in connection.execute(
-                f"SELECT id, charged_at, cost, note, {conditions}, status FROM charges ORDER BY id"
+            for number, when, cost, note, said, status, mark in connection.execute(
+                f"SELECT id, charged_at, cost, note, {conditions}, status, {identity} FROM charges ORDER BY id"
             )
         )
         sound = [entry.id for entry in entries] == list(range(1, len(entries) + 1))
         sound = sound and all(entry.status in ("charged", "released") for entry in entries)
-        sound = sound and all(isinstance(text, str) for entry in entries for text in (entry.when, entry.note))
+        sound = sound and (terms.identity is not None) is (version >= 3)
         sound = sound and terms.total(entry.cost for entry in entries) <= terms.budget
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, BudgetError):
         sound = False
@@ -118,23 +138,31 @@ def rows(
     return terms, entries
 
 
-def add(connection: sqlite3.Connection, when: str, cost: Budget, note: str, conditions: tuple[str, ...]) -> int:
+def add(
+    connection: sqlite3.Connection, when: str, cost: Budget, note: str, conditions: tuple[str, ...], identity: str
+) -> int:
     """Write one more charge, in a transaction that has `read` the file, and say its number."""
     held = connection.execute("SELECT digest FROM tally").fetchone()[0]
-    written = (when, json.dumps(cost.to_dict()), note, json.dumps(conditions))
+    written = (when, json.dumps(cost.to_dict()), note, json.dumps(conditions), identity)
     row = connection.execute(
-        "INSERT INTO charges (charged_at, cost, note, status, conditions) VALUES (?, ?, ?, 'charged', ?)", written
+        "INSERT INTO charges (charged_at, cost, note, status, conditions, identity) VALUES (?, ?, ?, 'charged', ?, ?)",
+        written,
     )
     number = int(row.lastrowid or 0)
     connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(held, (number, *written))))
     return number
 
 
-def digest(connection: sqlite3.Connection) -> str:
-    """The SHA-256 chain over the terms and every charge, oldest first, as they stand in the file."""
+def new_identity() -> str:
+    """128 random bits as hexadecimal digits, by which a ledger or a charge is known among others of the same name."""
+    return secrets.token_hex(16)
+
+
+def digest(connection: sqlite3.Connection, version: int = VERSION) -> str:
+    """The SHA-256 chain over the terms and every charge, oldest first, as they stand in a file of this schema."""
     ((document,),) = connection.execute("SELECT document FROM terms")
     chain = _chained("", (document,))
-    for charge in connection.execute(f"SELECT {_CHARGE} FROM charges ORDER BY id"):
+    for charge in connection.execute(f"SELECT {_CHARGE[version]} FROM charges ORDER BY id"):
         chain = _chained(chain, charge)
     return chain
 
@@ -178,10 +206,17 @@ def _chained(chain: str, row: Iterable[object]) -> str:
     return hashlib.sha256(json.dumps([chain, *row]).encode()).hexdigest()
 
 
-def _read(conditions: str | None) -> tuple[str, ...]:
+def _text(value: object) -> str:
+    """Refuse a value of another storage class, such as a BLOB, which JSON is read from too."""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _read(conditions: object) -> tuple[str, ...]:
     if conditions is None:
         return (NOT_RECORDED,)
-    found = json.loads(conditions)
+    found = json.loads(_text(conditions))
     if not isinstance(found, list):
         raise TypeError("conditions are a list")
     check_conditions(tuple(found))

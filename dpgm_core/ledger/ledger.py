@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -39,7 +39,7 @@ from dpgm_core.ledger.entries import (
     check_conditions,
     text_line,
 )
-from dpgm_core.ledger.file import add, read, write_new
+from dpgm_core.ledger.file import add, new_identity, read, write_new
 from dpgm_core.ledger.migration import bring_up_to_date
 from dpgm_core.ledger.recovery import recovered
 from dpgm_core.markup import Html, card, first
@@ -81,6 +81,7 @@ class Ledger:
     def __init__(self, path: Path, terms: LedgerTerms) -> None:
         self.path = path
         self.terms = terms
+        self._charged: dict[int, str] = {}  # identities of the charges made through this object, by number
 
     @classmethod
     def create(
@@ -113,6 +114,7 @@ class Ledger:
             person=person,
             rows_per_person=rows_per_person,
             conversion_delta=stated,
+            identity=new_identity(),
         )
         write_new(path, terms)
         return cls(path, terms)
@@ -140,6 +142,28 @@ class Ledger:
     def budget(self) -> Budget:
         """All that may ever be spent."""
         return self.terms.budget
+
+    @property
+    def identity(self) -> str:
+        """Random hexadecimal digits that tell this ledger from others of the same name."""
+        assert self.terms.identity is not None  # of a ledger in today's form
+        return self.terms.identity
+
+    def provenance(self, entry: int | None) -> dict[str, Any]:
+        """Return what a file states of a charge that was made through this object."""
+        facts = {"ledger": self.name, "entry": entry, "ledger_identity": self.identity}
+        return facts if entry not in self._charged else facts | {"entry_identity": self._charged[entry]}
+
+    def entry_of(self, provenance: Mapping[str, Any]) -> LedgerEntry | None:
+        """Return the charge that paid for a file with this provenance, or None.
+
+        A file that was written before ledgers had identities is known by the ledger's name and the number of the charge
+        alone. It belongs to a charge that was made before, too.
+        """
+        if provenance.get("ledger") != self.name or provenance.get("ledger_identity") not in (None, self.identity):
+            return None
+        wanted = provenance.get("entry"), provenance.get("entry_identity")
+        return next((one for one in self.history() if (one.id, one.identity) == wanted), None)
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
@@ -177,7 +201,9 @@ class Ledger:
             connection.execute("BEGIN IMMEDIATE")
             self._refuse(budget, self._charges(connection))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            number = add(connection, now, budget, note, conditions)
+            identity = new_identity()
+            number = add(connection, now, budget, note, conditions, identity)
+            self._charged[number] = identity
             connection.execute("COMMIT")
             return number
 

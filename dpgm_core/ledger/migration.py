@@ -1,27 +1,41 @@
-"""Bringing a ledger to today's form when it is opened: out of WAL mode, and from schema 1 to 2. Nothing is charged.
+"""Bringing a ledger to today's form when it is opened: out of WAL mode, and to the newest schema. Nothing is charged.
 
 Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while no
-other process holds the file, and then what schema 2 adds is added in one transaction: the amounts and entries stay as
-they are, and no page that holds charges is moved. A kill at any point leaves a ledger of one form or the other.
+other process holds the file, and then what later schemas add (conditions and a tally; a random identity) is added in
+one transaction: the amounts and entries stay as they are, and no page that holds charges is moved. A kill at any point
+leaves a ledger of one form or the other.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sqlite3
 import time
 from pathlib import Path
 
+from attrs import evolve
+
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.ledger import access
 from dpgm_core.ledger.access import held
-from dpgm_core.ledger.file import CONDITIONS, JOURNAL, SCHEMA, VERSION, digest, identified, rows
+from dpgm_core.ledger.file import (
+    CONDITIONS,
+    IDENTITY,
+    JOURNAL,
+    SCHEMA,
+    TALLIED,
+    VERSION,
+    digest,
+    identified,
+    new_identity,
+    read,
+    rows,
+)
 from dpgm_core.ledger.recovery import recovered
 
 __all__ = ["bring_up_to_date"]
-
-_SCHEMA_1 = {"terms": SCHEMA["terms"], "charges": SCHEMA["charges"].replace(f", {CONDITIONS}", "")}
 
 
 def bring_up_to_date(path: Path) -> None:
@@ -49,7 +63,7 @@ def _without_log(path: Path) -> bool:
         if connection.execute("PRAGMA journal_mode").fetchone() == (JOURNAL,):
             return True
         connection.execute("BEGIN")
-        rows(path, connection, SCHEMA if version == VERSION else _SCHEMA_1)  # what is damaged is left alone
+        rows(path, connection, version)  # what is damaged is left alone
         connection.execute("COMMIT")
         _refuse_strays(path)
         try:
@@ -75,11 +89,19 @@ def _extend(path: Path) -> None:
         if identified(path, connection) == VERSION:
             return
         connection.execute("BEGIN IMMEDIATE")
-        if identified(path, connection) == VERSION:
+        version = identified(path, connection)
+        if version == VERSION:
             return  # somebody else did while this process waited
-        _, entries = rows(path, connection, _SCHEMA_1)
-        connection.execute(f"ALTER TABLE charges ADD COLUMN {CONDITIONS}")
-        connection.execute(SCHEMA["tally"])
+        if version in TALLIED:
+            terms, entries = read(path, connection, TALLIED)
+        else:
+            terms, entries = rows(path, connection, version)
+            connection.execute(f"ALTER TABLE charges ADD COLUMN {CONDITIONS}")
+            connection.execute(SCHEMA["tally"])
+        connection.execute(f"ALTER TABLE charges ADD COLUMN {IDENTITY}")
+        document = json.dumps(evolve(terms, identity=new_identity()).to_dict())
+        connection.execute("UPDATE terms SET document = ?", (document,))
+        connection.execute("DELETE FROM tally")
         connection.execute("INSERT INTO tally VALUES (?, ?)", (len(entries), digest(connection)))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

@@ -22,7 +22,7 @@ from dpgm_core.errors import DpgmError
 from dpgm_core.files import synced
 from dpgm_core.ledger import access
 from dpgm_core.ledger.access import SIDECARS, busy, connected, opened, part_name, unwritable
-from dpgm_core.ledger.file import read
+from dpgm_core.ledger.file import TALLIED, read
 
 __all__ = ["recovered"]
 
@@ -47,7 +47,7 @@ def _is_whole(path: Path) -> bool:
     """Whether the file adds up as it stands, without its journal and without waiting for anybody."""
     try:
         with opened(path, "mode=ro&immutable=1") as connection:
-            read(path, connection)
+            read(path, connection, TALLIED)
     except DpgmError:
         return False
     return True
@@ -65,7 +65,7 @@ def _removed(path: Path) -> bool:
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # the lock stays after the commit, until the end
             connection.execute("BEGIN IMMEDIATE")
-            read(path, connection)
+            read(path, connection, TALLIED)
             # What the killed process wrote may not be on the disk yet, and must be before the journal goes.
             connection.execute("UPDATE tally SET charges = charges")
             connection.execute("COMMIT")

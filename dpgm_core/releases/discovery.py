@@ -94,6 +94,11 @@ class Discovery:
         return Budget.sum(one.budget for one in self.columns)
 
     @property
+    def is_identified(self) -> bool:
+        """Whether it is known by random identities which ledger paid for it; False for files of older versions."""
+        return "ledger" not in self.provenance or "ledger_identity" in self.provenance
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
         return tuple(one.column for one in self.columns)
@@ -127,10 +132,10 @@ class Discovery:
         ]
         return {"columns": columns, "private": self.private, "provenance": plain(self.provenance)}
 
-    def save(self, path: str | Path, domain: Domain | None = None) -> None:
+    def save(self, path: str | Path, domain: Domain | None = None, *, part: Path | None = None) -> None:
         """Write it to a new JSON file, whole or not at all; domain: the one with these labels, for whoever reads it.
 
-        Raises ModelFileError.
+        part: a file whose space serves (`dpgm_core.files.atomic_file`). Raises ModelFileError.
         """
         document = {
             "format": "dpgm-labels",
@@ -145,7 +150,7 @@ class Discovery:
             content = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
         except ValueError as error:  # halves of characters
             raise ModelFileError(f"cannot write {path}: {type(error).__name__}") from None
-        atomic_write(path, content)
+        atomic_write(path, content, part=part)
 
 
 def labels_file(release: str | Path) -> Path:

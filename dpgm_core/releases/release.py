@@ -80,7 +80,8 @@ class NoisyTables:
     opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
     at a cost of their own, which `cost` leaves out and the guarantee counts; see `total_cost`. modelled: the structure
     of the model that it was made for, where that has other cliques than were measured: learning again takes it up.
-    saved_as: where the curator that made it has saved it; not part of the file.
+    saved_as: where the curator that made it has saved it, and save_error: why that is not where it was to be, or why it
+    is nowhere; neither is part of the file.
     """
 
     tables: Tables
@@ -101,6 +102,7 @@ class NoisyTables:
     steps: tuple[NoisyTables | Choice | NoisyScores | Descent | Verdict, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
+    save_error: str | None = None
     discovery: Discovery | None = None
 
     def __repr__(self) -> str:
@@ -261,9 +263,10 @@ class NoisyTables:
             )
         self.write(path)
 
-    def write(self, path: str | Path, replaces: str | None = None) -> None:
-        """Like `save`; replaces: the kind of file that may give way, as of a session that goes on."""
-        write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.numbers}, replaces)
+    def write(self, path: str | Path, replaces: str | None = None, *, part: Path | None = None) -> None:
+        """Like `save`; replaces: the kind of file that may give way, as of a session that goes on; part: a file whose
+        space serves (`dpgm_core.files.atomic_file`)."""
+        write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.numbers}, replaces, part=part)
 
     @property
     def numbers(self) -> Array:

@@ -27,6 +27,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.room import kept_text
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
@@ -324,6 +325,9 @@ def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> L
         if curator.released
         else "nothing was measured yet"
     )
+    lost = kept_text(curator.released)
+    if lost is not None:
+        kept = f"what it measured is {lost}"
     return LearningFailed(
         f"selector {_name(selector)} failed, {kind}{error}; the session's budget is spent, and {kept}",
         releases=curator.released,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core import ModelFileError, load_release
+from dpgm_core import Model, ModelFileError, NoisyTables, load_model, load_release
 from dpgm_core.curator.funds import Funds
 
 
@@ -261,8 +262,8 @@ def test_fit_says_where_the_release_really_is(spec, dpgm_command, monkeypatch):
     paying = Funds.paying
 
     @contextmanager
-    def meanwhile(self, cost, conditions=()):
-        with paying(self, cost, conditions) as receipt:
+    def meanwhile(self, cost, conditions=(), **how):
+        with paying(self, cost, conditions, **how) as receipt:
             taken.write_text("another's")
             yield receipt
 
@@ -360,3 +361,45 @@ def test_fit_says_that_a_model_is_uniform(spec, dpgm_command):
     drowned = dpgm_command("fit", spec, "--set", "budget.epsilon=0.0001", "--set", "simulation.seed=1")
     assert (found[0], drowned[0]) == (0, 0), drowned
     assert said not in found[1] and said in drowned[1]
+
+
+def test_a_model_that_cannot_be_written_is_saved_beside_the_ledger(spec, dpgm_command, monkeypatch):
+    """It is said where and why, on screen and in the JSON; the run is done, and the next one is as any other."""
+    save, out = Model.save, spec.parent / "out"
+
+    def full(self, path):
+        if Path(path).parent == out:
+            raise ModelFileError(f"cannot write {path}: the disk is full")
+        save(self, path)
+
+    monkeypatch.setattr(Model, "save", full)
+    code, told, err = dpgm_command("fit", spec, "--json", "--set", "ledger.path=visits.ledger")
+    path = Path(json.loads(told)["model"])
+    assert code == 0 and path.name == "visits.dpgm" and path.parents[1] == spec.parent
+    assert f"the disk is full; the model is saved as {path}, which only you can read" in err
+    assert load_model(path).releases and stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not list(out.glob(".*"))
+
+
+@pytest.mark.parametrize("command", ["fit", "release"])
+def test_a_release_that_cannot_be_written_is_said_to_be_elsewhere(spec, dpgm_command, monkeypatch, command):
+    """Exit 1 where the rest of the run fails for the same reason, with a line that learns from what was saved."""
+    write, out = NoisyTables.write, spec.parent / "out"
+
+    def full(self, path, *more, **how):
+        if Path(path).parent == out:
+            raise ModelFileError(f"cannot write {path}: No space left on device")
+        write(self, path, *more, **how)
+
+    monkeypatch.setattr(NoisyTables, "write", full)
+    monkeypatch.setattr("dpgm_core.models.model.Model.save", failing)
+    code, _, err = dpgm_command(command, spec, "--set", "ledger.path=visits.ledger")
+    said = next(line for line in err.splitlines() if "WARNING" in line)
+    (kept,) = spec.parent.glob("dpgm-*/visits.release.dpgm")
+    assert "No space left on device" in said and str(kept) in said and load_release(kept)
+    assert code == (1 if command == "fit" else 0) and "another process" not in err
+    monkeypatch.undo()
+    if command == "fit":
+        assert f"dpgm learn {kept}" in err
+        code, _, err = dpgm_command(command, spec, "--set", "ledger.path=visits.ledger")
+        assert code == 2 and str(kept) in err and "--again" in err

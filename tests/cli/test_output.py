@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import os
+import pkgutil
+import re
+import shlex
+import signal
+import sys
 from pathlib import Path
 
+import pytest
+
+from dpgm_core import Ledger
+from dpgm_core.cli import main
 from dpgm_core.cli.output import reserved
 from dpgm_core.errors import ModelFileError
 from dpgm_core.spec import load_spec
@@ -42,3 +53,105 @@ def test_runs_at_the_same_time_never_share_a_file(spec):
     with reserved(run) as first, reserved(run) as second:
         assert set(first).isdisjoint(second)
     assert not files(run.output)
+
+
+# --- runs that did not finish ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def killed(spec):
+    """Runs `dpgm ...` in a fork that is killed at a call of the named function; the folder of its output."""
+
+    def run(where: str, *words: object) -> Path:
+        child = os.fork()
+        if child == 0:
+            owner, name = re.split(r"[.:](?=\w+$)", where)
+            sys.stdout = sys.stderr = io.StringIO()
+            setattr(pkgutil.resolve_name(owner), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+            main([*map(str, words)])
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return spec.parent / "out"
+
+    return run
+
+
+needs_kills = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL and locks of files")
+
+
+@needs_kills
+def test_after_a_kill_fit_says_how_to_go_on_and_spends_nothing(spec, dpgm_command, refused, killed):
+    """The line that it prints makes the model; then the run is finished, and the next one is as any other."""
+    out = killed("dpgm_core.pipeline:judged", "fit", spec)
+    book = spec.parent / "out/visits.ledger"
+    for command in ("fit", "release"):
+        said = refused(command, spec)
+        assert f"the release {out / 'visits.release.dpgm'} is paid for" in said and "--again" in said
+        assert len(Ledger.open(book).history()) == 1
+    words = shlex.split(said.split("with: dpgm ")[1].split(". To spend")[0])
+    assert dpgm_command(*words)[0] == 0 and (out / "visits.dpgm").exists()
+    code, told, err = dpgm_command("fit", spec)
+    assert code == 0 and "visits-2.dpgm" in told, err
+    assert not list(out.glob(".*.reserved"))
+
+
+@needs_kills
+@pytest.mark.parametrize("select", [False, True])
+def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused, killed, select):
+    """Also after a session, whose file has the steps so far; the model of another learner counts as one."""
+    words = ["--set", "structure={select='mst'}"] if select else []
+    where = "dpgm_core.selection.run:LiveSession.made_for" if select else "dpgm_core.pipeline:judged"
+    out = killed(where, "fit", spec, *words)
+    assert str(out / "visits.release.dpgm") in refused("fit", spec, *words)
+    code, told, err = dpgm_command("fit", spec, "--again", *words)
+    assert code == 0 and "visits-2.dpgm" in told, err
+    assert len(Ledger.open(out / "visits.ledger").history()) == 2
+    assert not list(out.glob(".*.reserved"))
+    killed(where, "fit", spec, "--set", "budget.epsilon=0.1", *words)
+    assert dpgm_command("learn", out / "visits-3.release.dpgm", "--learner", "naive-mle")[0] == 0
+    assert dpgm_command("fit", spec, "--set", "budget.epsilon=0.1", *words)[0] == 0
+
+
+@needs_kills
+@pytest.mark.parametrize("where", ["dpgm_core.ledger.ledger:Ledger.charge", "dpgm_core.curator.live:LiveCurator._draw"])
+def test_a_run_killed_before_it_saved_anything_is_not_asked_about(spec, dpgm_command, killed, where):
+    """There is nothing to learn from; its marker and its names are used again."""
+    out = killed(where, "fit", spec)
+    assert (out / ".visits.reserved").exists()
+    code, told, err = dpgm_command("fit", spec)
+    assert code == 0 and f"{out / 'visits.dpgm'}" in told, err
+
+
+def test_a_run_that_failed_after_its_charge_is_unfinished_too(spec, dpgm_command, refused, monkeypatch):
+    """Whatever stopped it; runs that finished, a release alone among them, are not."""
+    for command in ("fit", "release"):
+        assert dpgm_command(command, spec, "--set", "budget.epsilon=0.1")[0] == 0
+    with monkeypatch.context() as patch:
+
+        def stopped(*_, **__):
+            raise KeyboardInterrupt
+
+        patch.setattr("dpgm_core.learning.run._learned", lambda learner, curator, *_: curator.release() and stopped())
+        assert dpgm_command("fit", spec, "--set", "budget.epsilon=0.1")[0] == 1
+    assert "visits-3.release.dpgm" in refused("fit", spec)
+
+
+def test_a_run_under_way_is_not_unfinished(spec):
+    """Its marker is locked, also when its release is there already."""
+    run = load_spec(spec)
+    with reserved(run) as (release, _):
+        release.write_text("x")
+        with reserved(run) as (other, _):
+            assert other.name == "visits-2.release.dpgm"
+    with reserved(run) as (third, _):
+        assert third.name == "visits-2.release.dpgm"
+
+
+def test_a_marker_that_says_nonsense_does_no_harm(spec, refused):
+    """It is a text with a path in each line; other bytes are passed over."""
+    run = load_spec(spec)
+    run.output.mkdir()
+    (run.output / "visits.release.dpgm").write_text("x")
+    for content in (b"", b"\xff\0\n", b"/no/such/file\n\0\n"):
+        (run.output / ".visits.reserved").write_bytes(content)
+        assert "visits.release.dpgm is paid for" in refused("fit", spec)

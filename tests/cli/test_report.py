@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sqlite3
 import stat
+from contextlib import closing
 from html import unescape
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Ledger
+from dpgm_core.ledger.file import digest
 
 
 @pytest.fixture
@@ -74,9 +78,14 @@ def test_a_ledger_of_others_is_refused(fitted, tmp_path, refused):
     assert "charged to 'visits', and this is 'other'" in refused("report", fitted, *page)
     again = Ledger.create(tmp_path / "v.ledger", name="visits", budget=Budget.pure(1), neighbours="add-remove")
     page = ("-o", tmp_path / "r.html", "--ledger", again.path)
+    assert "charged to another ledger that is named 'visits' too" in refused("report", fitted, *page)
+    shutil.copy(fitted.with_name("visits.ledger"), again.path)
+    with closing(sqlite3.connect(again.path)) as database, database:  # a copy of before the charge
+        database.execute("DELETE FROM charges")
+        database.execute("UPDATE tally SET charges = 0, digest = ?", (digest(database),))
     assert "here that is missing" in refused("report", fitted, *page)
-    again.charge(Budget.pure("0.1"))
-    assert "a charge of epsilon = 0.1" in refused("report", fitted, *page)
+    Ledger.open(again.path).charge(Budget.pure("1"))
+    assert "here that is missing" in refused("report", fitted, *page)
 
 
 def test_a_model_that_no_ledger_paid_for_has_none(model, tmp_path, refused):

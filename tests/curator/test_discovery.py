@@ -3,7 +3,9 @@
 import io
 import json
 import logging
-from contextlib import redirect_stderr, redirect_stdout
+import shutil
+import sqlite3
+from contextlib import closing, redirect_stderr, redirect_stdout
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +19,7 @@ from dpgm_core.columns.declared import PrivateLabels
 from dpgm_core.curator.discovery import check_open, found_first
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
+from dpgm_core.ledger.file import digest
 from dpgm_core.noise.labels import asked_labels
 from dpgm_core.releases.discovery import load_discovery
 from dpgm_core.selection import Discovery
@@ -63,10 +66,9 @@ def test_two_charges_and_one_guarantee(tmp_path):
     first, second = book.history()
     assert (first.cost, second.cost) == (BUDGET * Fraction(1, 10), BUDGET * Fraction(9, 10))
     assert (first.note, first.status) == ("labels of 'job', found privately before the tables", "released")
-    assert (
-        found.provenance | {"mark": ""} == {"ledger": "x", "entry": 1, "mark": ""}
-        and done.release.provenance["entry"] == 2
-    )
+    mark = {"mark": found.provenance["mark"]}
+    assert found.provenance == book.provenance(1) | mark and book.entry_of(found.provenance) == first
+    assert done.release.provenance == book.provenance(2) and book.entry_of(done.release.provenance) == second
     assert model.cost == BUDGET and found.cost == first.cost and done.release.cost == second.cost
     assert "the domain but for the labels of 'job', which were found privately" in model.guarantee()
     assert "Finding the labels of 'job' is (epsilon, delta) = (0.2, 1e-06) of it." in done.release.guarantee()
@@ -281,6 +283,40 @@ def test_labels_that_another_ledger_paid_for_are_not_taken_up(tmp_path):
     with pytest.raises(BudgetError, match="not charged to ledger"):
         fitted(ledger=anew, labels_from=paid)
     assert fitted(labels_from=paid).model.cost == BUDGET
+
+
+def test_labels_of_a_ledger_of_the_same_name_are_not_taken_up(tmp_path):
+    """Nor those of a copy of the ledger, made before the charge, whose first entry looks the same."""
+    one, two, copy = tmp_path / "one", tmp_path / "two", tmp_path / "copy"
+    for folder in (one, two, copy):
+        folder.mkdir()
+    first, second = ledger(one), ledger(two)
+    shutil.copy(first.path, copy / "x.ledger")
+    for folder in (one, two, copy):
+        fitted(ledger=Ledger.open(folder / "x.ledger"), save_release=folder / "a.release.dpgm")
+    assert first.history()[0].cost == second.history()[0].cost
+    for folder in (two, copy):
+        with pytest.raises(BudgetError, match="not charged to ledger 'x'"):
+            fitted(ledger=Ledger.open(first.path), labels_from=folder / "a.labels.json")
+    with pytest.raises(BudgetError, match="another ledger of the same name paid for them"):
+        fitted(ledger=first, labels_from=two / "a.labels.json")
+
+
+def test_old_labels_are_compared_as_before(tmp_path):
+    """Files and entries without identities go by name, number and cost; with one of the two they do not belong."""
+    book, labels = ledger(tmp_path), tmp_path / "a.labels.json"
+    fitted(ledger=book, save_release=tmp_path / "a.release.dpgm")
+    assert load_discovery(labels).is_identified
+    document = json.loads(labels.read_text())
+    for name in ("ledger_identity", "entry_identity"):
+        del document["discovery"]["provenance"][name]
+    labels.write_text(json.dumps(document))
+    old = load_discovery(labels)
+    assert old.provenance["entry"] == 1 and book.entry_of(old.provenance) is None and not old.is_identified
+    with closing(sqlite3.connect(book.path)) as database, database:  # as if the charge had been made before schema 3
+        database.execute("UPDATE charges SET identity = NULL")
+        database.execute("UPDATE tally SET digest = ?", (digest(database),))
+    assert book.entry_of(old.provenance).id == 1
 
 
 def test_several_open_columns_have_shares_of_their_own():

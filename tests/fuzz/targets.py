@@ -52,6 +52,8 @@ from dpgm_core.sources.csv import CsvSource
 from dpgm_core.spec import load_spec
 from dpgm_core.workload import Workload
 from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
+from tests.ledger.retyped import CLASSES, columns, retype
+from tests.ledger.schema1 import write_second
 
 __all__ = ["TARGETS", "Broken", "Target"]
 
@@ -226,6 +228,7 @@ def ledgers() -> dict[str, bytes]:
     return {
         "pure.ledger": _made(lambda path: write(path, Budget.pure(1), [pure] * 3), "x.ledger"),
         "zcdp.ledger": _made(lambda path: write(path, Budget.zcdp(1), [rho, pure] * 5), "x.ledger"),
+        "older.ledger": _made(write_second, "x.ledger"),
         "approx.ledger": _made(lambda path: write(path, Budget.approx(1, "1e-6"), [pure, rho, both]), "x.ledger"),
     }
 
@@ -236,6 +239,19 @@ def _spent(content: bytes) -> Budget:
         path = Path(folder) / "sound.ledger"
         path.write_bytes(content)
         return Ledger.open(path).spent()
+
+
+def spoil_ledger(rng: random.Random, content: bytes, other: bytes) -> tuple[bytes, list[str]]:
+    """Bytes, or a column of some table with a value of some SQLite storage class."""
+    if rng.random() < 0.6:
+        return spoil_binary(rng, content, other)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.ledger"
+        path.write_bytes(content)
+        table, column = rng.choice(columns(path))
+        kind = rng.choice(list(CLASSES))
+        retype(path, table, column, rng.choice(CLASSES[kind]))
+        return path.read_bytes(), [f"{table}.{column} as {kind}"]
 
 
 def read_ledger(path: Path, sound: bytes) -> str:
@@ -649,7 +665,7 @@ TARGETS: dict[str, Target] = {
     ),
     "labels": Target(seeds=labels_files, spoil=spoil_text, read=read_labels, errors=(dpgm.ModelFileError,)),
     "ledger": Target(
-        seeds=ledgers, spoil=spoil_binary, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)
+        seeds=ledgers, spoil=spoil_ledger, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)
     ),
     "uai": Target(seeds=uai_files, spoil=spoil_text, read=read_uai_file, errors=(DataError,)),
     "bif": Target(seeds=bifs, spoil=spoil_text, read=read_bif_file, errors=(DataError,)),

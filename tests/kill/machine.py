@@ -12,7 +12,8 @@ some kills are aimed at the writing. What is looked at, after each kill and at t
   entry that is marked as released has its release; no run charges twice;
 * the file of a session is whole and paid for at any moment, also while another run writes it, never loses a step, holds
   every step that a selector was shown, and can be learned from;
-* a run that was not killed is done, or is refused because the ledger is spent.
+* a run that was not killed is done, or is refused because the ledger is spent;
+* where a release is left without a model, a run without --again is refused, names one of them, and charges nothing.
 """
 
 from __future__ import annotations
@@ -265,6 +266,7 @@ class Machine:
             if len(set(found) - acknowledged) > killed:
                 self._fault(f"{len(found)} charges, {len(acknowledged)} acknowledged, {killed} killed while charging")
             self._look_at_files(life, found)
+            self._look_at_again(life, len(found))
             self.counts["charges"] += len(found)
             self.counts["acknowledged"] += len(acknowledged)
 
@@ -334,6 +336,27 @@ class Machine:
         if not marked <= paid:
             self._fault(f"entries are marked as released without a release: {sorted(marked - paid)}")
 
+    def _look_at_again(self, life: Life, charges: int) -> None:
+        """One more run, which says nothing of --again."""
+        out = life.folder / "out"
+        stems = [path.name.removesuffix(".release.dpgm") for path in out.glob("[!.]*.release.dpgm")]
+        left = [str(out / f"{stem}.release.dpgm") for stem in stems if not (out / f"{stem}.dpgm").exists()]
+        if not left:
+            return
+        tells, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _fit(life, tell, again=False)
+        os.close(tell)
+        os.close(tells)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        said = (life.folder / f"{pid}.err").read_text()
+        if code != 2 or "--again" not in said or not any(path in said for path in left):
+            self._fault(f"{len(left)} runs are unfinished, and one more ended with {code}: {said}")
+        if len(Ledger.open(life.ledger).history()) != charges:
+            self._fault("a run that was to ask first was charged")
+        self.counts["asked for --again"] += 1
+
     def _learn_from(self, release: NoisyTables) -> None:
         try:
             learned = learn(release, "naive-mle").model
@@ -348,7 +371,7 @@ class Machine:
         self.faults.append(" ".join(what.split()))
 
 
-def _fit(life: Life, tell: int) -> None:
+def _fit(life: Life, tell: int, *, again: bool = True) -> None:
     """`dpgm fit` in this process, which tells what it is about to do, writes down what was charged, and ends."""
     code = 1
     try:
@@ -382,7 +405,7 @@ def _fit(life: Life, tell: int) -> None:
 
         Ledger.charge, Ledger.create = noted, told
         NoisyTables.write, LiveSession._keep = writing, kept
-        main(["fit", str(life.folder / "visits.toml")])
+        main(["fit", str(life.folder / "visits.toml"), *(["--again"] if again else [])])
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)

@@ -40,7 +40,7 @@ def late() -> None:
 def torn() -> None:
     """Writes files where they stand, in two pieces."""
 
-    def write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
+    def write(path: str | Path, content: bytes, replaces: str | None = None, **_: object) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:

@@ -1,7 +1,8 @@
-"""A ledger as dpgm wrote it under schema 1: in WAL mode, statement by statement."""
+"""Ledgers as dpgm wrote them before: under schema 1, in WAL mode, and under schema 2; statement by statement."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -46,4 +47,27 @@ def write_old(path: Path, charges: int = 3, *, killed: bool = False, budget: str
             connection.execute("COMMIT")
         if child == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+    return path
+
+
+def write_second(path: Path, charges: int = 3, *, cost: str = "1/10") -> Path:
+    """The same under schema 2: with conditions and a tally, with a rollback journal, and without identities."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id = {0x6470676D}")
+        connection.execute("PRAGMA user_version = 2")
+        connection.execute(TABLES[0])
+        connection.execute(TABLES[1][:-1] + ", conditions TEXT)")
+        connection.execute("CREATE TABLE tally (charges INTEGER NOT NULL, digest TEXT NOT NULL)")
+        connection.execute("INSERT INTO terms VALUES (?)", (json.dumps(TERMS),))
+        chain = hashlib.sha256(json.dumps(["", json.dumps(TERMS)]).encode()).hexdigest()
+        for number in range(1, charges + 1):
+            row = ("2026-01-01T00:00:00+00:00", json.dumps({"epsilon": cost}), f"old {number}", '["seeded"]')
+            connection.execute(
+                "INSERT INTO charges (charged_at, cost, note, status, conditions) VALUES (?, ?, ?, 'charged', ?)", row
+            )
+            chain = hashlib.sha256(json.dumps([chain, number, *row]).encode()).hexdigest()
+        connection.execute("INSERT INTO tally VALUES (?, ?)", (charges, chain))
+        connection.execute("COMMIT")
     return path

@@ -20,6 +20,7 @@ def test_an_entry_as_plain_values():
         "note": "",
         "conditions": ["unsafe noise"],
         "status": "charged",
+        "identity": None,
     }
 
 
@@ -27,7 +28,7 @@ def test_terms_survive_plain_values():
     """What `to_dict` writes `from_dict` reads."""
     terms = LedgerTerms(
         name="s", budget=Budget.zcdp("1/3"), neighbours=Neighbours.of("replace-one"), unit="one patient", person="id",
-        rows_per_person=3, conversion_delta=None,
+        rows_per_person=3, conversion_delta=None, identity="9f",
     )  # fmt: skip
     assert LedgerTerms.from_dict(terms.to_dict()) == terms
 

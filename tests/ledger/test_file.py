@@ -17,6 +17,7 @@ from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
+from tests.ledger.retyped import CLASSES, columns, retype
 
 CENT = Budget.pure("0.01")
 MOST_MIXES = 200  # of two states; where there are more, these are drawn with a fixed seed
@@ -96,8 +97,7 @@ def test_a_torn_file_shows_a_committed_state_or_is_refused(tmp_path, tear):
 
 def test_without_the_tally_torn_files_would_show_what_never_was(tmp_path, monkeypatch):
     """The brute force above can fail: rows that are sound one by one, and checked for gaps, are not enough."""
-    untallied = {**ledger_file.SCHEMA}
-    monkeypatch.setattr(ledger_module, "read", lambda path, file: ledger_file.rows(path, file, untallied))
+    monkeypatch.setattr(ledger_module, "read", lambda path, file: ledger_file.rows(path, file, ledger_file.VERSION))
     assert verdicts(tmp_path, page=512, charges=10, apart=3)["something else"] > 5
 
 
@@ -115,6 +115,8 @@ def test_without_the_tally_torn_files_would_show_what_never_was(tmp_path, monkey
         "UPDATE charges SET conditions = NULL WHERE id = 3",
         "UPDATE charges SET conditions = '{}' WHERE id = 3",
         "UPDATE charges SET conditions = '[3]' WHERE id = 3",
+        "UPDATE charges SET identity = NULL WHERE id = 3",
+        "UPDATE charges SET identity = upper(identity) WHERE id = 3",
         "UPDATE terms SET document = replace(document, 'one record', 'one person')",
         "UPDATE tally SET charges = 2",
         "UPDATE tally SET charges = '3x'",
@@ -145,10 +147,55 @@ def test_the_digest_is_a_chain_that_anybody_can_compute(tmp_path):
     with closing(sqlite3.connect(path)) as database:
         rows = [
             *database.execute("SELECT document FROM terms"),
-            *database.execute("SELECT id, charged_at, cost, note, conditions FROM charges"),
+            *database.execute("SELECT id, charged_at, cost, note, conditions, identity FROM charges"),
         ]
         tally = database.execute("SELECT charges, digest FROM tally").fetchall()
     chain = ""
     for row in rows:
         chain = hashlib.sha256(json.dumps([chain, *row]).encode()).hexdigest()
     assert tally == [(2, chain)]
+
+
+def _of_every_class(path):
+    """A ledger with a charge, and each of its columns with each value of another storage class."""
+    ledger = Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
+    ledger.charge(CENT, conditions=("seeded",))
+    sound = path.read_bytes()
+    for table, column in columns(path):
+        for kind, changes in CLASSES.items():
+            for number, change in enumerate(changes):
+                path.write_bytes(sound)
+                retype(path, table, column, change)
+                yield f"{table}.{column} as {kind} ({number})", ledger
+
+
+def test_a_column_of_another_storage_class_is_damage(tmp_path):
+    """Every column of every table, with values of all five classes: the documented error, or the ledger as it was."""
+    path = tmp_path / "x.ledger"
+    read = []
+    for what, ledger in _of_every_class(path):
+        for call in (ledger.history, lambda: Ledger.open(path), lambda ledger=ledger: ledger.charge(CENT)):
+            try:
+                call()
+            except ModelFileError as error:
+                assert "damaged" in str(error), what
+            else:
+                read.append(what)
+    # The same text, and an empty note, as this one is; the tally's number is of integer affinity, so that "1" is 1.
+    texts = {"terms.document", "tally.digest", "tally.charges"}
+    texts |= {f"charges.{name}" for name in ("charged_at", "cost", "note", "conditions", "identity", "status")}
+    same = {f"{column} as TEXT (1)" for column in texts} | {"charges.note as TEXT (0)", "tally.charges as INTEGER (1)"}
+    assert set(read) <= same
+
+
+def test_bytes_of_the_right_content_are_no_text(tmp_path):
+    """JSON is read from bytes as well, so that these passed the reading and failed in the digest with a TypeError."""
+    path = tmp_path / "x.ledger"
+    Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove").charge(CENT, conditions=("seeded",))
+    sound = path.read_bytes()
+    for name in ("charges.cost", "charges.conditions", "charges.identity", "terms.document"):
+        table, column = name.split(".")
+        path.write_bytes(sound)
+        retype(path, table, column, lambda value: value.encode())
+        with pytest.raises(ModelFileError, match="damaged"):
+            Ledger.open(path)

@@ -192,7 +192,7 @@ def test_sums_too_long_to_write_are_shown_against_us_and_still_added_exactly(pat
     with database(path) as file:  # as 60 commits would, only faster
         file.execute("BEGIN")
         for cost in costs:
-            ledger_file.add(file, "2026-01-01", cost, "", ())
+            ledger_file.add(file, "2026-01-01", cost, "", (), "9f")
         file.execute("COMMIT")
     exact = sum(cost.epsilon for cost in costs)
     assert exact.denominator > 10**400
@@ -360,11 +360,12 @@ def test_the_file_holds_only_numbers_times_and_texts_that_are_given(path):
         (terms,) = file.execute("SELECT document FROM terms").fetchone()
     assert columns == {
         "terms": ["document"],
-        "charges": ["id", "charged_at", "cost", "note", "status", "conditions"],
+        "charges": ["id", "charged_at", "cost", "note", "status", "conditions", "identity"],
         "tally": ["charges", "digest"],
     }
     assert set(json.loads(terms)) == {
         "name", "budget", "neighbours", "unit", "person", "rows_per_person", "conversion_delta",
+        "identity",
     }  # fmt: skip
 
 
@@ -376,7 +377,7 @@ def test_the_file_has_a_rollback_journal_and_no_call_leaves_it_open(path):
     with ledger_access.connected(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 def test_two_ledger_objects_share_one_budget(path):
@@ -547,7 +548,7 @@ def test_a_file_cut_short_is_refused(path, size):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("PRAGMA user_version = 3", "schema 3"),
+        ("PRAGMA user_version = 4", "schema 4"),
         ("PRAGMA user_version = 0", "schema 0"),
         ("PRAGMA application_id = 1", "not a dpgm ledger"),
         ("CREATE TRIGGER forget AFTER INSERT ON charges BEGIN DELETE FROM charges; END", "did not make"),
@@ -609,7 +610,7 @@ def test_a_held_file_is_one_clear_line(path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
 def test_a_file_that_cannot_be_written_is_one_clear_line(path):
     """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed."""
-    pure_ledger(path)
+    made = pure_ledger(path)
     copy = path.with_name("copy.ledger")
     shutil.copy(path, copy)
     copy.chmod(0o444)
@@ -622,7 +623,8 @@ from dpgm_core.ledger.file import LedgerTerms
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 terms = LedgerTerms(name="survey", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"),
-                    unit="one record", person=None, rows_per_person=1, conversion_delta=None)
+                    unit="one record", person=None, rows_per_person=1, conversion_delta=None,
+                    identity={made.identity!r})
 from pathlib import Path
 import json, encodings.idna
 os.chdir({str(path.parent)!r})  # while the folders above may still be entered

@@ -13,6 +13,7 @@ import pytest
 
 import dpgm_core
 from dpgm_core.errors import BudgetError, Overspent
+from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger.entries import LedgerTerms
 from dpgm_core.ledger.file import add
 from dpgm_core.ledger.ledger import Ledger
@@ -75,8 +76,14 @@ JOBS = {
 }
 TERMS = LedgerTerms(
     name="s", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"), unit="one record", person=None,
-    rows_per_person=1, conversion_delta=None,
+    rows_per_person=1, conversion_delta=None, identity="9f",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    """Every ledger has the identity of `TERMS`, so that its object is made without a look at the file."""
+    monkeypatch.setattr(ledger_module, "new_identity", lambda: "9f")
 
 
 def forked(path, job, stop):
@@ -215,7 +222,7 @@ def test_a_kill_while_a_needless_journal_is_removed_takes_no_charge_back(tmp_pat
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute("PRAGMA synchronous = OFF")  # so that the journal counts before it is synced
         connection.execute("BEGIN IMMEDIATE")
-        add(connection, "2026", TENTH, "cut off", ())
+        add(connection, "2026", TENTH, "cut off", (), "9f")
         kept = Path(f"{path}-journal").read_bytes()
         connection.close()
         Ledger.open(path).charge(TENTH)

@@ -13,10 +13,11 @@ import pytest
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
 from dpgm_core.ledger import access
-from dpgm_core.ledger.file import SCHEMA
+from dpgm_core.ledger.file import SCHEMA, VERSION
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.ledger.migration import bring_up_to_date
 from dpgm_core.privacy.budget import Budget
+from tests.ledger.schema1 import write_old, write_second
 
 TENTH = Budget.pure("0.1")
 
@@ -50,7 +51,7 @@ def test_an_old_ledger_is_brought_up_to_date_when_it_is_opened(path, old_ledger,
     ]
     assert ledger.remaining() == Budget.pure("0.7") and (ledger.name, ledger.terms.unit) == ("survey", "one record")
     assert [one.name for one in path.parent.iterdir() if not one.name.startswith("copy")] == [path.name]
-    assert facts(path) == ("delete", 2, SCHEMA)
+    assert facts(path) == ("delete", VERSION, SCHEMA)
     assert ledger.charge(Budget.pure("0.7")) == 4
     with pytest.raises(Overspent):
         ledger.charge(Budget.pure("1e-9"))
@@ -93,7 +94,7 @@ def test_a_ledger_that_others_put_into_wal_mode_leaves_it(path):
         with pytest.raises(ModelFileError, match="open it again"):
             call()
     assert Ledger.open(path).charge(TENTH) == 2
-    assert facts(path) == ("delete", 2, SCHEMA)
+    assert facts(path) == ("delete", VERSION, SCHEMA)
 
 
 def test_an_older_process_that_holds_the_file_is_waited_for_and_then_named(path, old_ledger, monkeypatch):
@@ -167,12 +168,13 @@ def test_an_old_ledger_out_of_wal_mode_is_extended_too(path, old_ledger):
     old_ledger(path)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = DELETE")
-    assert len(Ledger.open(path).history()) == 3 and facts(path) == ("delete", 2, SCHEMA)
+    assert len(Ledger.open(path).history()) == 3 and facts(path) == ("delete", VERSION, SCHEMA)
 
 
-def test_torn_while_it_is_extended_the_file_shows_every_charge_or_is_refused(path, old_ledger):
+@pytest.mark.parametrize("write", [write_old, write_second])
+def test_torn_while_it_is_extended_the_file_shows_every_charge_or_is_refused(path, write):
     """Every mix of pages of before and after: no page that holds charges is moved, so that none can be lost."""
-    old_ledger(path, charges=10)
+    write(path, 10)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = DELETE")
     before = path.read_bytes()
@@ -196,6 +198,34 @@ def test_torn_while_it_is_extended_the_file_shows_every_charge_or_is_refused(pat
     assert read >= 2
 
 
+def test_a_ledger_of_schema_2_gets_an_identity_once(path):
+    """Charges stay as they are and have none of their own; new ones have; opening it again changes nothing."""
+    ledger = Ledger.open(write_second(path))
+    assert [(one.id, one.note, one.conditions, one.identity) for one in ledger.history()] == [
+        (number, f"old {number}", ("seeded",), None) for number in (1, 2, 3)
+    ]
+    assert facts(path) == ("delete", VERSION, SCHEMA) and len(ledger.identity) == 32
+    ledger.charge(TENTH)
+    again = Ledger.open(path)
+    assert again.identity == ledger.identity and again.history()[-1].identity == ledger.provenance(4)["entry_identity"]
+    assert Ledger.open(write_second(path.with_name("other"))).identity != ledger.identity
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE tally SET charges = 2", "DELETE FROM charges WHERE id = 3", "UPDATE charges SET note = 'x' WHERE id = 1"],
+)
+def test_a_ledger_of_schema_2_that_does_not_add_up_is_left_alone(path, statement):
+    """Its tally is checked before a new one is written over it."""
+    write_second(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(statement)
+    before = path.read_bytes()
+    with pytest.raises(ModelFileError, match="damaged"):
+        Ledger.open(path)
+    assert path.read_bytes() == before
+
+
 def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger, race):
     """Four open and charge at the same time, the log of a killed one still there: all charges add up."""
     old_ledger(path, killed=True)
@@ -204,6 +234,7 @@ import sys
 from dpgm_core.errors import Overspent
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
+from tests.ledger.schema1 import write_old, write_second
 print("ready", flush=True)
 sys.stdin.readline()
 ledger = Ledger.open(sys.argv[1])
@@ -215,4 +246,4 @@ except Overspent:
 """
     numbers = list(map(int, race(script, path)))
     assert sorted(numbers) == list(range(4, 11))
-    assert Ledger.open(path).remaining().is_zero and facts(path) == ("delete", 2, SCHEMA)
+    assert Ledger.open(path).remaining().is_zero and facts(path) == ("delete", VERSION, SCHEMA)

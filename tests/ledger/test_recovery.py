@@ -17,6 +17,7 @@ from dpgm_core.ledger import recovery
 from dpgm_core.ledger.access import connected
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
+from tests.ledger.schema1 import write_second
 
 CENT = Budget.pure("0.01")
 
@@ -37,17 +38,35 @@ def journal(path):
     return Path(f"{path}-journal")
 
 
-def cut_off(path):
+def charge(connection):
+    """A charge that is not committed."""
+    ledger_file.add(connection, "2026", CENT, "cut off", (), "9f")
+
+
+def charge_of_schema_2(connection):
+    """The row of one, which has no identity yet."""
+    connection.execute("INSERT INTO charges (charged_at, cost, note, status) VALUES ('2026', '1', 'cut off', '')")
+
+
+def cut_off(path, write=charge):
     """A process that is killed while it writes a charge: its journal is there, the file is as it was."""
     child = os.fork()
     if child == 0:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.execute("PRAGMA synchronous = OFF")  # so that the journal counts before it is synced
         connection.execute("BEGIN IMMEDIATE")
-        ledger_file.add(connection, "2026", CENT, "cut off", ())
+        write(connection)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert journal(path).stat().st_size > 512
+
+
+def test_a_journal_of_before_takes_no_charge_of_schema_2_back(path):
+    """A file that is whole is not rolled back before it is brought up to date either."""
+    path.unlink()
+    cut_off(write_second(path, 2), charge_of_schema_2)
+    path.unlink()
+    assert len(Ledger.open(write_second(path, 3)).history()) == 3
 
 
 def notes(path):
@@ -126,7 +145,7 @@ def test_the_journal_of_a_charge_under_way_is_left_alone(path):
     def write():
         with connected(path) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            ledger_file.add(connection, "2026", CENT, "under way", ())
+            ledger_file.add(connection, "2026", CENT, "under way", (), "9f")
             writing.set()
             go.wait(timeout=20)
             assert journal(path).exists()

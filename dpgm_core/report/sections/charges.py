@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dpgm_core.errors import BudgetError
 from dpgm_core.ledger.entries import LedgerEntry
 from dpgm_core.ledger.ledger import Ledger
@@ -29,16 +32,18 @@ def check_ledger(material: Material) -> None:
         return
     if not material.releases:
         raise BudgetError(f"the model carries no release, so nothing of it is in a ledger; leave {ledger.path} out")
-    entries = {entry.id: entry for entry in ledger.history()}
     wrong = f"{ledger.path} is not the ledger of this model"
-    for named, number, cost in _paid(material):
+    for provenance, cost in _paid(material):
+        named, number = _text(provenance.get("ledger")), provenance.get("entry")
         if named is None:
             raise BudgetError(
                 f"{wrong}: a release of the model was charged to no ledger, so none tells of it; leave the ledger out"
             )
         if named != ledger.name:
             raise BudgetError(f"{wrong}: its releases were charged to {named!r}, and this is {ledger.name!r}")
-        paid = entries.get(number)
+        if provenance.get("ledger_identity") not in (None, ledger.identity):
+            raise BudgetError(f"{wrong}: its releases were charged to another ledger that is named {named!r} too")
+        paid = ledger.entry_of(provenance)
         if paid is None or (paid.cost.kind == cost.kind and not cost <= paid.cost):
             raise BudgetError(
                 f"{wrong}: its release of {cost} is entry {number} of {named!r}, and here that is "
@@ -50,16 +55,12 @@ def check_ledger(material: Material) -> None:
         raise BudgetError(f"{wrong}: {error}") from None
 
 
-def _paid(material: Material) -> list[tuple[str | None, int, Budget]]:
-    """Ledger, entry and cost of each payment."""
-    found = []
-    for facts_of, cost in [
+def _paid(material: Material) -> list[tuple[Mapping[str, Any], Budget]]:
+    """Provenance and cost of each payment."""
+    return [
         *((one.provenance, one.cost) for one in discoveries(material.releases)),
         *((one.provenance, one.cost) for one in material.releases if one.round is None),
-    ]:
-        number = facts_of.get("entry")
-        found.append((_text(facts_of.get("ledger")), number if isinstance(number, int) else 0, cost))
-    return found
+    ]
 
 
 def _text(value: object) -> str | None:
@@ -121,7 +122,8 @@ def _state(private: bool, unsafe: str | None) -> object:
 def _ledger(material: Material) -> Html:
     heading = Html("<h3>The ledger</h3>")
     if material.ledger is None:
-        ledgers = dict.fromkeys(named for named, _, _ in _paid(material) if named is not None)
+        stated = (_text(provenance.get("ledger")) for provenance, _ in _paid(material))
+        ledgers = dict.fromkeys(named for named in stated if named is not None)
         told = "The releases name no ledger: nobody adds up what these people's data have cost in all."
         if ledgers:
             told = (
@@ -147,7 +149,7 @@ def _state_of(ledger: Ledger) -> Html:
 
 def _history(material: Material, ledger: Ledger) -> Html:
     """Every charge, without the owner's notes."""
-    own = {number for _, number, _ in _paid(material)}
+    own = {number for one, _ in _paid(material) if isinstance(number := one.get("entry"), int)}
     entries = ledger.history()
     rows = [_charge(entry, entry.id in own) for entry in entries]
     header = ["entry", "when (UTC)", "cost", "state", "conditions", "of this model"]
