@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pyarrow as pa
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DpgmError
 from dpgm_core.testing.check import Checklist, Profile, require
+from dpgm_core.testing.reductions import PLANTED
 from dpgm_core.testing.source_cases import Case, coded, in_one_sum
-from dpgm_core.testing.source_records import codes_of, expected_codes
+from dpgm_core.testing.source_records import DOMAIN, codes_of, expected_codes
 from dpgm_core.testing.subjects import SourceSubject
 
 __all__ = ["CHECKS"]
@@ -113,6 +114,27 @@ def labels_match_byte_for_byte(subject: SourceSubject) -> None:
         require(False, f"values among {list(_LABELS)!a} are not matched byte for byte with the labels {known}")
 
 
+@in_one_sum("labels")
+def _empty(profile: Profile) -> Mapping[str, Case]:
+    table = pa.table({"x": pa.array(["a", "", " ", "", "b"], pa.string())})
+    return {
+        f"the labels {list(labels)!r}": Case(
+            table=table,
+            domain=Domain([Attribute.of_labels("x", labels, unknown="?", null=null)]),
+        )
+        for labels, null in ((("", "a"), "none"), (("a", ""), ""), (("a", " ", ""), "none"))
+    }
+
+
+@CHECKS.add(needs="labels")
+def an_empty_text_is_a_label(subject: SourceSubject) -> None:
+    """Where "" is a label, of its own or the one for null, an empty text gets its code, and is neither null, nor
+    unknown, nor a blank. Cannot show: null values beside it, which some formats cannot tell from it."""
+    for what, case, hits in coded(subject, _empty):
+        found = sorted(hits.elements())
+        require(found == case.expected, f'with {what} the texts a, "", " ", "" and b are {found}, not {case.expected}')
+
+
 @CHECKS.add(needs="file")
 def broken_text_is_a_record(subject: SourceSubject) -> None:
     """In a file of text, a record with bytes that are not UTF-8 is one record, its broken value unknown; all others
@@ -134,6 +156,42 @@ def broken_text_is_a_record(subject: SourceSubject) -> None:
                 found == expected,
                 f"with one record of the bytes {broken!r} the codes are {found}, not {expected}",
             )
+
+
+@CHECKS.add(needs="files")
+def damage_far_into_the_records_quotes_none(subject: SourceSubject) -> None:
+    """Of 60,000 records in three chunks the last of several files, or the end of one, is cut short, overwritten or
+    emptied: what is raised then, at the first batch or far into them, is an error of dpgm, and quotes no record; and
+    records that come all the same are not more than there were. Cannot show: every way of breaking a format."""
+    texts = pa.chunked_array([pa.array([PLANTED] * 20_000, pa.string())] * 3)
+    table, domain = pa.table({"town": texts, "visits": texts}), Domain([DOMAIN["town"], DOMAIN["visits"]])
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "cut short": lambda content: content[: len(content) * 7 // 10],
+        "overwritten": lambda content: _overwritten(content, len(content) * 7 // 10),
+        "emptied": lambda content: b"",
+    }
+    for what, damage in ways.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source: Any = subject.open(table, Path(folder))
+            files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+            if not files:
+                return
+            files[-1].write_bytes(damage(files[-1].read_bytes()))
+            try:
+                rows = codes_of(source, domain).total()
+            except Exception as error:
+                seen: BaseException | None = error
+                while seen is not None:
+                    require(PLANTED not in f"{seen!s}{seen!r}", f"{what}: {type(seen).__name__} quotes a record")
+                    seen = seen.__cause__ or seen.__context__
+                require(isinstance(error, DpgmError), f"{what}: {type(error).__name__}, a foreign error")
+            else:
+                require(rows <= len(table), f"{what}: {rows:,} records come of {len(table):,}")
+
+
+def _overwritten(content: bytes, start: int) -> bytes:
+    junk = f"{PLANTED},\0\xff".encode()
+    return content[:start] + (junk * (1 + (len(content) - start) // len(junk)))[: len(content) - start]
 
 
 def _damaged(path: Path, broken: bytes) -> bool:
