@@ -79,8 +79,8 @@ def _cases(subject: CollectiveSubject) -> list[tuple[str, str, float, Collective
 
 @CHECKS.add()
 def objective_is_no_more_than_its_tables_are_worth(subject: CollectiveSubject) -> None:
-    """Over an exact engine `objective` is at most theta.n + H(n) + w log p(y|n) at its tables n, log p counted from
-    n = y and H(n) bounded through the multipliers. Cannot show: that it is not less."""
+    """`objective` is at most theta.n + H(n) + w log p(y|n), log p counted from n = y, by enumeration. Cannot show:
+    that it is not less."""
     for name, noise, weight, beliefs in _cases(subject):
         evidence = evidence_on(name, noise)
         u, tables = beliefs.multipliers.values, beliefs.marginals.values
@@ -95,9 +95,9 @@ def objective_is_no_more_than_its_tables_are_worth(subject: CollectiveSubject) -
 
 @CHECKS.add(needs="certificate")
 def objective_is_within_its_gap_of_the_best(subject: CollectiveSubject) -> None:
-    """`objective` is at most the gap below the least dual that L-BFGS finds on the enumerated problem; under Gaussian
-    noise the multipliers are w (y - n) / sigma^2, to what the gap leaves open; where it says converged the gap is at
-    most half of -w log p(y|n). Cannot show: engines without a gap, which claim no maximum."""
+    """`objective` is within its gap of the enumerated dual's least value; under Gaussian noise multipliers are w (y -
+    n) / sigma^2, to what the gap admits; converged means a gap of at most half the misfit. Cannot show: engines
+    without a gap, which claim no maximum."""
     for name, noise, weight, beliefs in _cases(subject):
         if beliefs.gap is None:
             continue

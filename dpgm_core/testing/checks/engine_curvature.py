@@ -56,9 +56,8 @@ def _large(subject: InferenceSubject) -> Iterator[tuple[Engine, SecondOrder, Tab
 
 @CHECKS.add(needs="curvature")
 def curvature_equals_enumeration(subject: InferenceSubject) -> None:
-    """Where an engine is exact, curvature gives the covariance of the tables of one record times V by summing over all
-    records, for vectors and for blocks of up to 67 columns, tied, impossible and constrained cells included. Cannot
-    show: structures too large to enumerate."""
+    """Of an exact engine it is the covariance of one record's tables times V, by enumeration: vectors, blocks of up to
+    67 columns, tied, impossible and constrained cells. Cannot show: larger structures."""
 
     def claim(theta: Tables) -> None:
         both = _second_order(subject, theta.structure)
@@ -83,8 +82,8 @@ def curvature_equals_enumeration(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="curvature")
 def curvature_is_the_slope_of_the_marginals(subject: InferenceSubject) -> None:
-    """On chains of 14 attributes its product is the central difference of the engine's own marginals along V, also of
-    an approximate engine, where it says that it converged. Cannot show: errors below a millionth."""
+    """On chains of 14 attributes it is the central difference of the engine's own marginals, where it converged.
+    Cannot show: errors below a millionth."""
     for engine, second, theta in _large(subject):
         block = np.random.default_rng(2).normal(size=(theta.structure.cells, 3))
         found = second.curvature(theta)(block)
@@ -104,9 +103,8 @@ def curvature_is_the_slope_of_the_marginals(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="curvature")
 def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
-    """On chains of 14 attributes, to a billionth: U'Cov V = V'Cov U, V'Cov V is not negative, each table of a product
-    sums to 0, V constant on each table gives 0, and a million times V gives a million times the product. Cannot show:
-    that it is the right matrix."""
+    """On the same chains, to a billionth, the map is linear, symmetric and not negative, each table of a product sums
+    to 0, and constants give 0. Cannot show: that it is the right one."""
     for _, second, theta in _large(subject):
         product, structure = second.curvature(theta), theta.structure
         one, two = np.random.default_rng(3).normal(size=(2, structure.cells, 3))
@@ -126,9 +124,8 @@ def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="curvature")
 def curvature_keeps_nothing(subject: InferenceSubject) -> None:
-    """A map made once gives the same after other calls, while another thread calls it and the engine, and for V in any
-    order of memory; V and earlier products stay as they were, and a product may be written into. Cannot show: races
-    within compiled code that never came up."""
+    """A map gives the same after other calls, beside another thread's, and for V in any order of memory; V and earlier
+    products stay as they were. Cannot show: races within compiled code."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         try:
@@ -180,9 +177,8 @@ def _same(where: str, found: FloatArray, expected: FloatArray) -> None:
 
 @CHECKS.add(needs="curvature")
 def curvature_refuses_nonsense(subject: InferenceSubject) -> None:
-    """Potentials that `infer` refuses raise InferenceError, and so do directions with NaN or an infinity in any column;
-    directions of another length, and potentials over another structure, raise an error of dpgm. Cannot show: that
-    every message says what would do."""
+    """Potentials that `infer` refuses, and directions that are not finite in any column, raise InferenceError; wrong
+    lengths and other structures an error of dpgm. Cannot show: that messages help."""
     structure = awkward_structures()["chain"]
     both = _second_order(subject, structure)
     if both is None:

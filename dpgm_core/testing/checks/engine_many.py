@@ -45,9 +45,8 @@ def _rows(theta: Tables, count: int) -> FloatArray:
 
 @CHECKS.add(needs="many")
 def many_together_are_each_alone(subject: InferenceSubject) -> None:
-    """infer_many gives for each of 1, 2 and 19 rows, in their order, what `infer` gives: tables, log Z, errors and
-    whether it converged, for any total, on awkward and constrained structures and with impossible cells; and nothing
-    for no rows. Cannot show: larger structures."""
+    """`infer_many` gives for 1, 2 and 19 rows, in order, the tables, log Z, errors and convergence of `infer`, for any
+    total and with impossible cells; nothing for no rows. Cannot show: larger structures."""
     cases = awkward_potentials()
     if "constraints" in subject.capabilities:
         cases += [Tables(one, np.zeros(one.cells)) for one in constrained_structures().values()]
@@ -84,9 +83,8 @@ def _are(where: str, found: list[Beliefs], engine: Engine, rows: FloatArray, tot
 
 @CHECKS.add(needs="many")
 def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
-    """One row of NaN, +inf or an impossible table, the first, the last or between, raises InferenceError as it does
-    alone: none is left out, and none answered. Rows of another length, and one row by itself, raise an error of dpgm.
-    Cannot show: that every message says what would do."""
+    """One row of NaN, +inf or an impossible table, wherever it stands, raises InferenceError; rows of another length
+    an error of dpgm. Cannot show: that messages help."""
     structure = awkward_structures()["chain"]
     both = _batched(subject, structure)
     if both is None:
@@ -116,9 +114,8 @@ def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="many")
 def many_share_nothing(subject: InferenceSubject) -> None:
-    """No two beliefs of infer_many, nor of two calls, lie in the same memory, nor in that of the rows, which are left
-    alone, whatever their order of memory; calls of two threads give what one after the other does. Cannot show: races
-    within compiled code that never came up."""
+    """Beliefs of one call or two, and rows, share no memory; rows are left alone, in any order of memory; two threads
+    do not meet. Cannot show: races within compiled code."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         both = _batched(subject, structure)

@@ -34,10 +34,9 @@ _LEFT, _NEARER = 1e-3, 0.7
 
 @CHECKS.add()
 def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """With epsilon = 1 and Laplace noise, rho = 1/2 and epsilon = 1 at delta = 1e-5 with Gaussian noise, it raises
-    BudgetError before it is handed anything, or spends all but a thousandth and finds marginals of 4,000 records that
-    are nearer to the truth than three tenths of the way from the uniform model. Cannot show: that it is as good with
-    each."""
+    """Given epsilon = 1, rho = 1/2 and (1, 1e-5) it raises BudgetError before it is handed anything, or spends all but
+    a thousandth and comes three tenths of the way from the uniform model to the truth or nearer. Cannot show: that it
+    is as good with each."""
     theta = truth(subject.chain)
     codes, chances = draw(theta, _RECORDS, 1), enumerated(theta).probabilities
     matrix = incidence(theta.structure)
@@ -101,9 +100,8 @@ def _turned(release: NoisyTables) -> NoisyTables:
 
 @CHECKS.add()
 def each_release_counts(subject: LearnerSubject) -> None:
-    """Of the releases, and rounds, that it asks for, the first, the middle one and the last, with the cells of every
-    table in the opposite order, give another model each; so does each of two saved releases of the same tables, where
-    it learns from saved ones. Cannot show: that each counts for as much as it should."""
+    """The first, middle and last release or round it asks for, and each of two saved releases, turned about, give
+    another model. Cannot show: that each counts for as much as it should."""
     codes = draw(truth(subject.chain), 2000, 1)
     for kind in _KINDS:
         plain = Door(_curator(subject, codes, kind))

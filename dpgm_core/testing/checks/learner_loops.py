@@ -25,9 +25,9 @@ CHECKS = Checklist("learner")
 
 @CHECKS.add()
 def loops_agree_with_learning(subject: LearnerSubject) -> None:
-    """A fitter gives a model over the structure it is given, with the marginals that `learn` finds to 0.005, a third of
-    their error: from nothing, and from a fit to fewer tables with other noise, which stays as it was. Cannot show: that
-    a start saves time, and learners without a fitter."""
+    """A fitter gives a model over the structure it is given, with the marginals that `learn` finds to 0.005, a third
+    of their error: from nothing, and from a fit to fewer tables with other noise, which stays as it was. Cannot show:
+    that a start saves time, and learners without a fitter."""
     if not isinstance(subject.component, Fitter):
         return
     codes = draw(truth(subject.chain), 500, 1)
@@ -48,9 +48,8 @@ def loops_agree_with_learning(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def loops_follow_structures_and_noise(subject: LearnerSubject) -> None:
-    """A fitter finds the marginals that `learn` finds, to 0.005, from a release whose tables have unequal noise and
-    contradict each other, whichever is the noisier, and on a cycle, where it takes one: from nothing, and from a fit to
-    the other release. Cannot show: that either is right, and learners without a fitter."""
+    """A fitter finds what `learn` finds, to 0.005, from contradictory tables of unequal noise and on a cycle: from
+    nothing, and from a fit to another release. Cannot show: that either is right."""
     if not isinstance(subject.component, Fitter):
         return
     uneven = [torn(quiet) for quiet in (0, 1)]

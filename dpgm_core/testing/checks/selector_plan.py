@@ -35,9 +35,8 @@ def _taken(one: Selected, names: Sequence[str]) -> list[Request]:
 
 @CHECKS.add()
 def spends_as_planned(subject: SelectorSubject) -> None:
-    """To 2 % of the budget, what its choices (`select`, `score` and `descend`) cost together is the sum of some shares
-    of its plan, and so is what it measures before the first of them. Cannot show: which share is
-    meant for what, as their names are the selector's own."""
+    """To 2 % of the budget, its choices, and the tables measured before them, cost sums of shares of its plan. Cannot
+    show: which share is meant for what."""
     one = plain(subject)
     shares = [_amount(share) for share in one.plan.shares.values()]
     if len(shares) > _MOST_SHARES:
@@ -59,9 +58,8 @@ def spends_as_planned(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def what_it_calls_detectable_is(subject: SelectorSubject) -> None:
-    """The distance that its plan calls detectable is, to a factor of two, that by which a candidate of its first choice
-    must be ahead of all others to be chosen with probability 0.9: by the exponential mechanism's temperature, or the
-    noise of the scores. Cannot show: plans that state none, and selectors that choose by regressions."""
+    """What its plan calls detectable is, to a factor of two, the lead with which a candidate of its first choice is
+    chosen with probability 0.9. Cannot show: plans that state none, and choices by regressions."""
     one = plain(subject)
     stated, answer = one.plan.detectable, next((step.answer for step in _taken(one, ("select", "score"))), None)
     if stated is None:

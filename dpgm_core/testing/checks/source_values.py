@@ -72,8 +72,8 @@ def _fractions(profile: Profile) -> Mapping[str, Case]:
 
 @CHECKS.add(needs="labels")
 def numbers_keep_every_digit(subject: SourceSubject) -> None:
-    """A float lies in the bin that its value says, also where an edge is the next double, and matches the label that is
-    its shortest decimal. Cannot show: other doubles than those tried."""
+    """A float lies in the bin that its value says, also where an edge is the next double, and matches the label that
+    is its shortest decimal. Cannot show: other doubles than those tried."""
     for what, case, hits in coded(subject, _around):
         found, right = hits[0,], sum(code == (0,) for code in case.expected)
         require(sorted(hits.elements()) == case.expected, f"{what}: {found} are below, not {right}")
@@ -128,8 +128,8 @@ def _empty(profile: Profile) -> Mapping[str, Case]:
 
 @CHECKS.add(needs="labels")
 def an_empty_text_is_a_label(subject: SourceSubject) -> None:
-    """Where "" is a label, of its own or the one for null, an empty text gets its code, and is neither null, nor
-    unknown, nor a blank. Cannot show: null values beside it, which some formats cannot tell from it."""
+    """Where "" is a label an empty text gets its code, and is neither null, nor unknown, nor a blank. Cannot show:
+    null values beside it, which some formats cannot tell from it."""
     for what, case, hits in coded(subject, _empty):
         found = sorted(hits.elements())
         require(found == case.expected, f'with {what} the texts a, "", " ", "" and b are {found}, not {case.expected}')
@@ -160,9 +160,9 @@ def broken_text_is_a_record(subject: SourceSubject) -> None:
 
 @CHECKS.add(needs="files")
 def damage_far_into_the_records_quotes_none(subject: SourceSubject) -> None:
-    """Of 60,000 records in three chunks the last of several files, or the end of one, is cut short, overwritten or
-    emptied: what is raised then, at the first batch or far into them, is an error of dpgm, and quotes no record; and
-    records that come all the same are not more than there were. Cannot show: every way of breaking a format."""
+    """Of 60,000 records in three chunks the last file, or the end of the only one, is cut short, overwritten or
+    emptied: errors are dpgm's and quote no record, and no record comes twice. Cannot show: every way of breaking a
+    format."""
     texts = pa.chunked_array([pa.array([PLANTED] * 20_000, pa.string())] * 3)
     table, domain = pa.table({"town": texts, "visits": texts}), Domain([DOMAIN["town"], DOMAIN["visits"]])
     ways: dict[str, Callable[[bytes], bytes]] = {
@@ -210,7 +210,8 @@ def _damaged(path: Path, broken: bytes) -> bool:
 @CHECKS.add(needs="rows")
 def no_batch_is_dropped(subject: SourceSubject) -> None:
     """Whatever the count, every record comes: one, a few, and, with B the records in the first batch of a long read, B
-    and B + 1, whose last batches are full and of one record. Cannot show: what batches of over 100,000 records hide."""
+    and B + 1, whose last batches are full and of one record. Cannot show: what batches of over 100,000 records
+    hide."""
     rows = 100_003
     towns = pa.array(np.resize(np.array(["A", "C", None, "Zürich", "B"], dtype=object), rows + 1), pa.string())
     table = pa.table({"town": towns, "note": pa.array(["x" * 40] * (rows + 1))})
