@@ -42,7 +42,7 @@ budget = {{ {amounts} }}
 
 # Which tables are measured is chosen privately, within the budget. Or name them, with all other columns alone:
 # structure = {{ cliques = [["COLUMN", "ANOTHER"]], singletons = true }}
-structure = {{ select = "auto" }}
+structure = {{ selector = "auto" }}
 
 # What the model is for: without a word all sets of three columns, of two where there are many.
 [workload]

@@ -55,10 +55,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         "split": {"tables": run.split, "check": run.check},
     }
     if run.structure is None:
-        assert run.select is not None and run.workload is not None  # the spec has both or a structure
+        assert run.selector is not None and run.workload is not None  # the spec has both or a structure
         with progress_shown() as progress:
             progress("planning", 0, None)
-            chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
+            chosen = plan_selection(run.selector, run.budget, run.workload, run.learner, run.inference, **asked)
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
     with progress_shown() as progress:

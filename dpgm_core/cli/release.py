@@ -58,7 +58,7 @@ def release(
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    if run.select is None and run.check:
+    if run.selector is None and run.check:
         raise OptionError(
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
@@ -96,8 +96,8 @@ def _released(run: Spec, how: Mapping[str, Any]) -> tuple[NoisyTables, Selection
     if run.structure is not None:
         return pipeline.release(run.data, run.structure, run.budget, run.mechanism, **how, **paid(run)), None
     who = {"learner": run.learner, "inference": run.inference}
-    assert run.select is not None  # checked by the spec
-    return pipeline.select(run.data, run.select, run.budget, **who, **how, **paid(run))
+    assert run.selector is not None  # checked by the spec
+    return pipeline.select(run.data, run.selector, run.budget, **who, **how, **paid(run))
 
 
 def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:

@@ -35,12 +35,12 @@ __all__ = [
 
 def wanted(run: Spec) -> Structure | Any:
     """What a run asks for in the place of a structure: its own, or what is to choose one."""
-    return run.structure if run.select is None else run.select
+    return run.structure if run.selector is None else run.selector
 
 
 def selector_of(run: Spec) -> str | None:
     """The name of what chooses the structure of a run; None where its cliques are named."""
-    return run.select if run.select is None or isinstance(run.select, str) else str(run.select["name"])
+    return run.selector if run.selector is None or isinstance(run.selector, str) else str(run.selector["name"])
 
 
 def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
@@ -114,7 +114,7 @@ def terms_of(run: Spec) -> dict[str, Any]:
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
         "split": {"tables": run.split, "check": run.check},
     }
-    return told if run.select is None else {**told, "workload": run.workload}
+    return told if run.selector is None else {**told, "workload": run.workload}
 
 
 def paid(run: Spec) -> dict[str, Any]:

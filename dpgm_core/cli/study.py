@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
-_KINDS = ("learner", "inference", "mechanism", "select")
+_KINDS = ("learner", "inference", "mechanism", "selector")
 
 
 @click.command()
@@ -24,7 +24,14 @@ _KINDS = ("learner", "inference", "mechanism", "select")
 @click.option("--learner", multiple=True, metavar="NAME", help="Learner to compare; repeatable, as all of these are.")
 @click.option("--inference", multiple=True, metavar="NAME", help="Inference to compare.")
 @click.option("--mechanism", multiple=True, metavar="NAME", help="Mechanism to compare.")
-@click.option("--select", multiple=True, metavar="NAME", help="Selector to compare; 'named' is the named cliques.")
+@click.option(
+    "--selector",
+    "--select",
+    "selector",
+    multiple=True,
+    metavar="NAME",
+    help="Selector to compare; 'named' is the named cliques.",
+)
 @click.option("--budget", multiple=True, metavar="KEY=AMOUNT", help="Such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6.")
 @click.option("--records", multiple=True, type=int, metavar="N", help="Records drawn in each run.")
 @click.option("--repeat", type=int, help="Runs of each combination; 20 where the spec says nothing.")

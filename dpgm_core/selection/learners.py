@@ -99,7 +99,7 @@ def _check_undirected(learner: Learner, inference: Inference, alone: Structure, 
         learner.check(graph, inference)  # where it is not for want of direction it refuses this, too
         raise type(error)(
             f"learner {name_of(learner)} does not take what the selector may choose: {error}; the selector chooses "
-            "cliques without direction; take select = 'privbayes', which chooses a directed graph"
+            "cliques without direction; take selector = 'privbayes', which chooses a directed graph"
         ) from error
 
 

@@ -77,10 +77,12 @@ _REQUIRED = {
     "domain": "",
     "neighbours": " ('add-remove' or 'replace-one'; there is no default)",
     "budget": "",
-    "structure": " (the cliques, or select = 'auto' to have them chosen privately)",
+    "structure": " (the cliques, or selector = 'auto' to have them chosen privately)",
 }
 # Where a name is short for a table with nothing but a name, and which name where there is none.
-NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "select"): None}
+NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
+# An earlier spelling of a key in [structure], which is still read.
+_FORMER_KEY, _KEY = "select", "selector"
 # What draws the noise of a selection, whatever the default mechanism is.
 _DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
@@ -107,7 +109,7 @@ class IntervalsSpec:
 class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
 
-    Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
+    Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
     labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
     domain. remarks: what the owner should know of what was made of the file, one line each.
     """
@@ -118,7 +120,7 @@ class Spec:
     budget: Budget
     terms: Terms
     structure: Structure | None = None
-    select: str | Mapping[str, Any] | None = None
+    selector: str | Mapping[str, Any] | None = None
     workload: Workload | None = None
     mechanism: Any = MECHANISM
     learner: Any = LEARNER
@@ -132,6 +134,11 @@ class Spec:
     seed: int | None = None
     validated: Path | None = None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def select(self) -> str | Mapping[str, Any] | None:
+        """The selector, under its earlier name."""
+        return self.selector
 
 
 def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | Path | None = None) -> Spec:
@@ -164,9 +171,27 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except ValueError as error:
         told = in_place_of_spec(path)
         raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
+    _respell(plain, path)
     for setting in settings:
-        apply_setting(plain, setting, NAMED)
+        key, equals, value = setting.partition("=")
+        places = [part.strip() for part in key.split(".")]
+        if places[:2] == ["structure", _FORMER_KEY]:
+            key = ".".join(["structure", _KEY, *places[2:]])
+        apply_setting(plain, key + equals + value, NAMED)
+        _respell(plain, path)
     return plain
+
+
+def _respell(plain: dict[str, Any], path: Path) -> None:
+    """Move the selector from the key that earlier versions had for it. Raises OptionError where both are there."""
+    table = plain.get("structure")
+    if not isinstance(table, dict) or _FORMER_KEY not in table:
+        return
+    if _KEY in table:
+        raise OptionError(
+            f"spec {path.name}: [structure] has both {_KEY} and {_FORMER_KEY}, which mean the same; keep {_KEY}"
+        )
+    table[_KEY] = table.pop(_FORMER_KEY)
 
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
@@ -187,9 +212,9 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     output = table_of(where, "output", plain.get("output", {}), ("folder",))
     simulation = table_of(where, "simulation", plain.get("simulation", {}), ("seed",))
     budget = Budget.parse(plain["budget"])
-    select = _select(where, plain)
+    selector = _selector(where, plain)
     structure = None
-    if select is not None:
+    if selector is not None:
         _check_selectable(where, plain, budget)
     else:
         structure, more = structure_of(where, plain["structure"], read, folder)
@@ -200,8 +225,8 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         data=_data(where, plain["data"], folder),
         domain=read,
         structure=structure,
-        select=select,
-        workload=None if select is None else _workload(read, plain),
+        selector=selector,
+        workload=None if selector is None else _workload(read, plain),
         budget=budget,
         terms=Terms(
             neighbours=plain["neighbours"],
@@ -212,7 +237,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             total=plain.get("total", "estimated"),
             validated="validated" in plain,
         ),
-        mechanism=plain.get("mechanism", MECHANISM) if select is None else MECHANISM,
+        mechanism=plain.get("mechanism", MECHANISM) if selector is None else MECHANISM,
         learner=plain.get("learner", LEARNER),
         inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
@@ -265,31 +290,31 @@ def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
             )
 
 
-def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
+def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
     """What is to choose the structure; None where its cliques are named."""
     table = plain["structure"]
-    if not isinstance(table, Mapping) or "select" not in table:
+    if not isinstance(table, Mapping) or _KEY not in table:
         if "workload" in plain:
             raise OptionError(
                 f"{where}: [workload] says what a structure is chosen for, but here its cliques are named; leave it "
-                "out, or say select = 'auto' instead of the cliques"
+                "out, or say selector = 'auto' instead of the cliques"
             )
         if table == {}:
             raise OptionError(
-                f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or select = 'auto'"
+                f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or selector = 'auto'"
             )
         return None
-    other = next((key for key in table if key not in ("select", "singletons")), None)
+    other = next((key for key in table if key not in (_KEY, "singletons")), None)
     if other is not None:
         raise OptionError(
-            f"{where}: [structure] has both select and {other}; name the cliques or have them chosen, as in "
-            "--set structure={select='auto'}"
+            f"{where}: [structure] has both selector and {other}; name the cliques or have them chosen, as in "
+            "--set structure={selector='auto'}"
         )
-    select = table["select"]
-    if isinstance(select, Mapping):
-        text_of(where, "structure.select.name", select.get("name"))
-        return select
-    return text_of(where, "structure.select", select)
+    selector = table[_KEY]
+    if isinstance(selector, Mapping):
+        text_of(where, "structure.selector.name", selector.get("name"))
+        return selector
+    return text_of(where, "structure.selector", selector)
 
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
@@ -313,7 +338,7 @@ def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> N
         )
     if "contributions" in plain:
         raise OptionError(
-            f"{where}: contributions do not go with select, as scores of weighted rows are not supported; leave "
+            f"{where}: contributions do not go with a selector, as scores of weighted rows are not supported; leave "
             "contributions out, or name the cliques"
         )
 

@@ -290,7 +290,7 @@ class Structure(Cliques):
         """
         if not isinstance(plain, Mapping):
             raise StructureError(
-                "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, "
+                "a structure must be a table such as { graph = 'chain' }, or { selector = 'auto' } to have it chosen, "
                 f"got {plain!r:.80}"
             )
         cliques, tied = cliques_of_table(domain.names, plain)

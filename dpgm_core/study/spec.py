@@ -47,15 +47,16 @@ def load_study(
 
     settings: `KEY.KEY=VALUE`, as `--set` has them. truth: a model file to draw records from, whatever the file says; of
     a run's spec what is about real records is then left alone, and `Study.remarks` say so. instead: keys of the file
-    with other values, such as {"learner": ["eb-map", "cgm-em"], "repeat": 5}, and "select" for selectors beside the
+    with other values, such as {"learner": ["eb-map", "cgm-em"], "repeat": 5}, and "selector" for selectors beside the
     cliques that the file names. Opens no records and no ledger. Raises
     OptionError, also for a file that names real records and no truth, and what `Study` raises.
     """
     path = Path(path)
     where = f"study {path.name}"
     plain = {**read_plain(path, settings), **(instead or {})}
-    if "select" in (instead or {}):
-        plain["structure"] = {**plain.get("structure", {}), "select": plain.pop("select")}
+    for key in ("selector", "select"):  # the latter as earlier versions had it
+        if key in (instead or {}):
+            plain["structure"] = {**plain.get("structure", {}), "selector": plain.pop(key)}
     check_known(where, plain, ("name", "domain", *_TERMS, *_PARTS, "output", *_OWN, *_REAL))
     remarks = _unread(where, plain, given=truth is not None)
     stated = {"model": str(truth)} if truth is not None else _truth(where, plain["truth"])
@@ -64,8 +65,8 @@ def load_study(
     if "model" in stated:
         remarks += [f"{stated['model']}: {caveat}" for caveat in caveats_of(model.releases)]
     domain = model.domain
-    select, structure = _structure(plain.get("structure", {}))
-    found: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": select}
+    selectors, structure = _structure(plain.get("structure", {}))
+    found: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": selectors}
     if structure:
         found["structure"], more = structure_of(where, structure, domain, folder)
         remarks += more
@@ -162,9 +163,9 @@ def _made_up(where: str, truth: Mapping[str, Any], domain: Domain | None) -> Dom
 
 def _structure(plain: object) -> tuple[Any, Any]:
     """The selectors, and what is left of [structure]: the cliques that are named."""
-    if not isinstance(plain, Mapping) or "select" not in plain:
+    if not isinstance(plain, Mapping) or "selector" not in plain:
         return NAMED, plain
-    return plain["select"], {key: value for key, value in plain.items() if key != "select"}
+    return plain["selector"], {key: value for key, value in plain.items() if key != "selector"}
 
 
 def _terms(where: str, plain: Mapping[str, Any]) -> Terms:

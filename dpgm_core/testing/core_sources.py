@@ -30,9 +30,14 @@ def csv(table: Any, folder: Path) -> CsvSource:
 
 
 def parquet(table: Any, folder: Path) -> ParquetSource:
-    """A file of several row groups, where the table is long."""
+    """A file of several row groups, where the table is long; a folder of files, where it has several chunks."""
     import pyarrow.parquet as pq
 
+    if table.num_columns and table.column(0).num_chunks > 1:
+        batches = table.to_batches()
+        for number, batch in enumerate(batches):
+            pq.write_table(pa.Table.from_batches([batch]), folder / f"part-{number:05}.parquet")
+        return ParquetSource(path=folder)
     pq.write_table(table, folder / "records.parquet", row_group_size=100_000)
     return ParquetSource(path=folder / "records.parquet")
 

@@ -160,9 +160,16 @@ class Door(Single):
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Noisy tables."""
-        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, split=split, accept=accept)
-        self.handed.append(found)
+        found = self._call("release", budget=budget, cliques=cliques, split=split, accept=accept)
+        return self._hand(found)
+
+    def as_handed(self, found: NoisyTables) -> NoisyTables:
+        """Return a release as the learner gets it: as it is."""
         return found
+
+    def _hand(self, found: NoisyTables) -> NoisyTables:
+        self.handed.append(self.as_handed(found))
+        return self.handed[-1]
 
     def rounds(self, n: int, **more: Any) -> AbstractContextManager[Rounds]:
         """Many subsampled releases."""
@@ -187,17 +194,16 @@ class Door(Single):
     @contextmanager
     def _watched(self, opened: AbstractContextManager[Rounds]) -> Iterator[Rounds]:
         with opened as rounds:
-            yield _Watched(rounds, self.handed)
+            yield _Watched(rounds, self._hand)
 
 
 class _Watched(Single):
-    def __init__(self, rounds: Rounds, handed: list[NoisyTables]) -> None:
+    def __init__(self, rounds: Rounds, hand: Callable[[NoisyTables], NoisyTables]) -> None:
         super().__init__()
-        self._next, self._handed = rounds.next, handed
+        self._next, self._hand = rounds.next, hand
 
     def next(self, *arguments: Any, **more: Any) -> NoisyTables:
-        self._handed.append(self._next(*arguments, **more))
-        return self._handed[-1]
+        return self._hand(self._next(*arguments, **more))
 
 
 @frozen(kw_only=True)
@@ -272,14 +278,15 @@ def live_curator(
     seed: int = 1,
     wrap: Callable[..., Mechanism] | None = None,
 ) -> LiveCurator:
-    """A curator over these records with reference noise: epsilon = 1 under add-remove, with delta = 1e-5 if `kind` is
-    "approx"."""
+    """A curator over these records with reference noise under add-remove: epsilon = 1, with delta = 1e-5 if `kind` is
+    "approx", and rho = 1/2 if it is "zcdp"."""
+    budgets = {"pure": Budget.pure(1), "zcdp": Budget.zcdp("1/2"), "approx": Budget.approx(1, "1e-5")}
     mechanism: Mechanism = ReferenceLaplace() if kind == "pure" else ReferenceGaussian()
     return LiveCurator(
         source,
         structure,
         mechanism if wrap is None else wrap(inner=mechanism),
         terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1) if kind == "pure" else Budget.approx(1, "1e-5"),
+        budget=budgets[kind],
         randomness=SeededRandomness(seed),
     )

@@ -1,6 +1,7 @@
 """``pytest --dpgm-plugin DIST``: every check on everything a distribution offers, from any folder, no code written.
 
-pytest loads this module in every run once dpgm-core is installed, so it imports pytest only; the rest loads on use.
+``pytest --dpgm-engine NAME`` runs tests of learners and bootstraps through another engine. pytest loads this module in
+every run once dpgm-core is installed, so it imports pytest only; the rest loads on use.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_report_header",
+    "pytest_runtest_call",
 ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The two options."""
+    """Add the options of the kit."""
     group = parser.getgroup("dpgm", "dpgm conformance kit")
     group.addoption(
         "--dpgm-plugin", action="append", default=[], metavar="DIST",
@@ -35,11 +37,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dpgm-profile", default="default", choices=("quick", "default", "thorough"), help="how far the checks go"
     )
+    group.addoption(
+        "--dpgm-engine", metavar="NAME",
+        help="run the tests with this installed inference engine wherever they name junction-tree; tests of what it "
+        "cannot hold are skipped",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse what is not there before anything runs; pytest-xdist would swallow the words of its workers."""
-    names = config.getoption("--dpgm-plugin")
+    names, engine = config.getoption("--dpgm-plugin"), config.getoption("--dpgm-engine")
+    if engine is not None:
+        _use_engine(engine)
     if not names:
         return
     from dpgm_core.components.registry import default_registry
@@ -53,11 +62,38 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--dpgm-plugin {name}: {error}") from None
 
 
+def _use_engine(name: str) -> None:
+    """Offer another engine under the name junction-tree, for the rest of the process."""
+    from dpgm_core.components.registry import default_registry
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.testing.through import use_engine
+
+    try:
+        use_engine(default_registry(), name)
+    except DpgmError as error:
+        raise pytest.UsageError(f"--dpgm-engine {name}: {error}") from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With --dpgm-engine, skip a test of a structure that the engine refuses as too large."""
+    engine = item.config.getoption("--dpgm-engine")
+    if engine is None:
+        return (yield)
+    from dpgm_core.errors import TooLarge
+
+    try:
+        return (yield)
+    except TooLarge as error:
+        pytest.skip(f"{engine} refuses what the test needs: {error}")
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What is tested: distribution, versions, profile."""
-    names = config.getoption("--dpgm-plugin")
+    """What is tested: distribution, versions, profile; and the engine that tests are run through."""
+    names, engine = config.getoption("--dpgm-plugin"), config.getoption("--dpgm-engine")
+    through = [] if engine is None else [f"dpgm engine: {engine} in the place of junction-tree"]
     if not names:
-        return []
+        return through
     from dpgm_core._version import __version__
     from dpgm_core.components.registry import default_registry
     from dpgm_core.testing.runner import offers_of
@@ -68,7 +104,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         targets = ", ".join(f"{one.component.kind} {one.component.name}" for one in offers)
         profile = config.getoption("--dpgm-profile")
         lines.append(f"dpgm conformance: {offers[0]}; dpgm-core {__version__}; profile {profile}; {targets}")
-    return lines
+    return lines + through
 
 
 @pytest.hookimpl(wrapper=True)

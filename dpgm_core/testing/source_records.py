@@ -144,8 +144,8 @@ def records_of(offer: Offer) -> Callable[[Any, Path], Source] | None:
 def features_of(cls: type) -> dict[str, bool]:
     """What a source class shows it can do.
 
-    "rows" if it hands them out, "reduces" if it sums where they are; "file" if it reads one, "labels" unless it takes
-    codes only.
+    "rows" if it hands them out, "reduces" if it sums where they are; "file" if it reads one, "files" if that or a
+    folder of them, "labels" unless it takes codes only.
     """
     fields = {field.name for field in attrs.fields(cls)} if attrs.has(cls) else set()
     codes_only = any(
@@ -155,5 +155,6 @@ def features_of(cls: type) -> dict[str, bool]:
         "rows": issubclass(cls, Source),
         "reduces": issubclass(cls, ReducingSource),
         "file": "path" in fields,
+        "files": not fields.isdisjoint(("path", "paths", "folder")),
         "labels": not codes_only,
     }

@@ -10,8 +10,9 @@ from typing import Any
 from dpgm_core.collective.contract import Collective
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
-from dpgm_core.inference.contract import Engine, Inference
+from dpgm_core.inference.contract import Engine, Inference, SecondOrder
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.many import Batched
 from dpgm_core.learning.contract import ContrastLearner, Learner
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.budget import Budget
@@ -174,8 +175,8 @@ class InferenceSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What its engines declare for a chain, "exact" if they call themselves exact there, and "constraints" if they
-        say so of a constrained domain."""
+        """What its engines declare for a chain, "exact" if they call themselves exact there, "curvature" and "many" if
+        they have the methods, and "constraints" if they say so of a constrained domain."""
         from dpgm_core.testing.constrained import constrained_structures
         from dpgm_core.testing.strategies import awkward_structures
 
@@ -183,6 +184,8 @@ class InferenceSubject(Subject):
         try:
             engine = self.engine(awkward_structures()["chain"])
             found |= set(engine.capabilities) | ({"exact"} if engine.exact else set())
+            found |= {"curvature"} if isinstance(engine, SecondOrder) else set()  # learners ask for the method
+            found |= {"many"} if isinstance(engine, Batched) else set()
             found |= {"constraints"} & self.engine(constrained_structures()["told"]).capabilities
         except TooLarge:
             pass

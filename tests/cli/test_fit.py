@@ -81,7 +81,7 @@ def test_wrong_requests_write_nothing(spec, refused, setting, words):
         (["learner=bayes-net"], "no directed graph: 'age' stands first in no clique"),
         (["learner=local"], "no directed graph"),
         (["learner=bayes-net-two-stage"], "no directed graph"),
-        (["learner=bayes-net", "structure={select='mst'}"], "select = 'privbayes'"),
+        (["learner=bayes-net", "structure={select='mst'}"], "selector = 'privbayes'"),
         (["learner=bayes-net-two-stage", "structure={select='privbayes'}"], "a part of the budget first"),
         (["structure={select={name='privbayes', order='sex'}}"], "must be list of text"),
         (

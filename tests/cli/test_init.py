@@ -42,7 +42,7 @@ def test_from_a_schema_to_two_files(schema, dpgm_command):
     spec = read(schema / "run/spec.toml")
     assert spec["data"] == "../people.csv" and spec["name"] == "people" and spec["domain"] == "domain.toml"
     assert spec["budget"] == spec["ledger"]["budget"] == {"epsilon": 0.5} and spec["neighbours"] == "add-remove"
-    assert spec["structure"] == {"select": "auto"} and spec["ledger"]["create"] and spec["workload"] == {}
+    assert spec["structure"] == {"selector": "auto"} and spec["ledger"]["create"] and spec["workload"] == {}
 
 
 def test_a_delta_stands_in_the_budget_of_the_run_and_of_its_ledger(schema, dpgm_command):

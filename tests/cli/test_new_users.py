@@ -38,7 +38,7 @@ def refused(refused):
         ),
         (
             ["structure=auto"],
-            "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, got "
+            "a structure must be a table such as { graph = 'chain' }, or { selector = 'auto' } to have it chosen, got "
             "'auto'",
         ),
     ],
@@ -148,7 +148,7 @@ def test_what_is_measured_to_no_purpose_is_told(spec, dpgm_command):
         assert code == 0 and err.count(twice) == err.count(single) == 1
     alone = dpgm_command("fit", spec, "--set", "structure={cliques=[['sex']]}", "--set", "budget.epsilon=0.1")[2]
     assert twice not in alone and single not in alone
-    assert single in dpgm_command("plan", spec, "--set", "structure={select='auto'}")[2]
+    assert single in dpgm_command("plan", spec, "--set", "structure={selector='auto'}")[2]
 
 
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em", "psgd", "bayes-net"])
@@ -169,6 +169,6 @@ def test_selectors_take_a_column_of_one_label(spec, dpgm_command, selector):
     (spec.parent / "domain.toml").write_text(
         '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nlabels = ["any"]\nunknown = "any"\n'
     )
-    code, out, err = dpgm_command("fit", spec, "--set", f"structure={{select='{selector}'}}")
+    code, out, err = dpgm_command("fit", spec, "--set", f"structure={{selector='{selector}'}}")
     assert code == 0, err
     assert "any: 100.0%" in out

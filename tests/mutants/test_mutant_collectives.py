@@ -8,6 +8,7 @@ from attrs import frozen
 from dpgm_core import OptionError, Tables
 from dpgm_core.collective import CollectiveBeliefs
 from dpgm_core.collective.dual import CollectiveDual
+from dpgm_core.collective.evidence import evidence_of, gap_of
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.evidence import uneven_release
 
@@ -218,7 +219,45 @@ class AnswersAnything(WrappedCollective):
         )
 
 
+class StatesTheBound(WrappedCollective):
+    """Takes the dual, from which the best is seen from above, for what its tables are worth."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        return attrs.evolve(beliefs, objective=beliefs.objective + 0.1, gap=None)
+
+
+class CountsTheNormaliser(WrappedCollective):
+    """log p(y|n) with the normalisers of the noise, which its gap knows nothing of."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        logs = sum(
+            size * float(noise.logpdf(np.zeros(1))[0])
+            for noise, size in zip(self.evidence.noise, self.evidence.structure.sizes, strict=True)
+        )
+        return attrs.evolve(beliefs, objective=beliefs.objective + evidence_weight * logs)
+
+
+class SettlesHalfway(WrappedCollective):
+    """Goes nine tenths of the way, says so by its gap, and calls it converged."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        u = beliefs.multipliers * 0.3
+        found = self.engine.infer(potentials + u, total=self.evidence.total)
+        terms = evidence_of(self.evidence, evidence_weight)
+        residual = terms.noisy - found.marginals.values
+        gap, misfit, _ = gap_of(terms, residual, u.values)
+        worth = self.evidence.total * found.log_partition - float(u.values @ found.marginals.values) - misfit
+        gap = None if beliefs.gap is None else gap
+        return attrs.evolve(beliefs, marginals=found.marginals, multipliers=u, objective=worth, gap=gap, converged=True)
+
+
 MUTANTS = [
+    (collective(StatesTheBound), "objective-is-no-more-than-its-tables-are-worth"),
+    (collective(CountsTheNormaliser), "objective-is-within-its-gap-of-the-best"),
+    (collective(SettlesHalfway), "objective-is-within-its-gap-of-the-best"),
     (collective(SumsToTheNoisyTotal), "tables-sum-to-the-total"),
     (collective(ProjectsTableByTable), "tables-in-the-marginal-polytope"),
     (collective(PulledAway), "evidence-is-heeded"),

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, Workload, option, release
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    Fit,
+    InferenceError,
+    Model,
+    Structure,
+    Tables,
+    TooLarge,
+    Workload,
+    option,
+    release,
+)
 from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
@@ -93,7 +106,7 @@ class KeepsTheCurator(Plain):
 
 @frozen(kw_only=True)
 class States(Plain):
-    """No mutant: takes 9/10 and then the rest, learns from the first, and states both."""
+    """Takes 9/10 and then the rest, states both, and learns from the first: at fault in this alone."""
 
     def learn(self, curator, inference, *, randomness, progress):
         whole = curator.remaining
@@ -589,9 +602,78 @@ class OverItsTables(Plain):
         return Fit(model=Model(curator.structure, potentials))
 
 
+@frozen(kw_only=True)
+class HalvesRho(Plain):
+    """Takes rho for epsilon squared, and spends half of it."""
+
+    def budget(self, curator):
+        return curator.remaining * Fraction(1, 2) if curator.remaining.kind == "zcdp" else None
+
+
+@frozen(kw_only=True)
+class KnowsLaplaceAlone(Plain):
+    """Asks noise for a scale, which that of other mechanisms has not."""
+
+    def variances(self, release):
+        return np.array([2 * float(noise.scale) ** 2 for noise in release.noise])
+
+
+@frozen(kw_only=True)
+class RefusesWhatItPaidFor(Plain):
+    """Finds out after its release that it takes no delta."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        if curator.budget.kind == "approx":
+            raise BudgetError("no delta here")
+        return fit
+
+
+@frozen(kw_only=True)
+class LearnsOfEpsilon(Plain):
+    """Shrinks to the uniform model by what epsilon says, and zCDP budgets have none."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        share = min(1.0, float(curator.budget.epsilon)) if curator.budget.kind != "zcdp" else 0.0
+        return attrs.evolve(fit, model=Model(fit.model.structure, fit.model.potentials * share))
+
+
+@frozen(kw_only=True)
+class FirstSavedAlone(Plain):
+    """Learns from the first of several saved releases, though it was handed all of them as one."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        one = curator.released[0] if curator.pooled else release
+        engine = inference.compile(one.structure)
+        potentials = self.potentials(one, engine, randomness, progress)
+        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+
+
+@frozen(kw_only=True)
+class LoopsAlike(Loops):
+    """Takes the noise of all tables for the same in a loop."""
+
+    def fitter(self, inference):
+        def fit(release, structure, before):
+            alike = TakesTablesAlike().potentials(release, inference.compile(release.structure), None, silent)
+            return Fit(model=Model(structure, alike.embed(structure)))
+
+        return fit
+
+
 MUTANTS = [
     (AsksTwice, "a-chosen-structure-is-learned-or-refused-unpaid"),
     (OverItsTables, "a-chosen-structure-is-learned-or-refused-unpaid"),
+    (HalvesRho, "every-kind-of-budget-is-served-or-refused-unpaid"),
+    (KnowsLaplaceAlone, "every-kind-of-budget-is-served-or-refused-unpaid"),
+    (RefusesWhatItPaidFor, "every-kind-of-budget-is-served-or-refused-unpaid"),
+    (LearnsOfEpsilon, "every-kind-of-budget-is-served-or-refused-unpaid"),
+    (States, "each-release-counts"),
+    (DropsTheFirstRelease, "each-release-counts"),
+    (FirstSavedAlone, "each-release-counts"),
+    (LoopsAlike, "loops-follow-structures-and-noise"),
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
     (KeepsTheCurator, "records-are-not-kept"),
@@ -654,8 +736,9 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
 @pytest.mark.parametrize("original", [Plain, Tunes, States])
 def test_the_originals_pass(verdict, original, check):
-    """The learners that the mutants are made from pass."""
-    assert verdict(original, "learner", check) is None
+    """The learners that the mutants are made from pass; one drops a release."""
+    if (original, check) != (States, "each-release-counts"):
+        assert verdict(original, "learner", check) is None
 
 
 @frozen(kw_only=True)
@@ -681,7 +764,8 @@ def test_a_learner_may_open_a_session(verdict, check):
 
 def test_the_loop_that_mutants_are_made_from_passes(verdict):
     """It has a fitter, which the others have not."""
-    assert verdict(Loops, "learner", "loops-agree-with-learning") is None
+    for check in ("loops-agree-with-learning", "loops-follow-structures-and-noise"):
+        assert verdict(Loops, "learner", check) is None
 
 
 def test_the_learner_that_foresees_rightly_passes(verdict):

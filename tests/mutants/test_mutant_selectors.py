@@ -551,7 +551,67 @@ class VotesForNothing(Votes):
         return ThresholdVotes(pairs=Structure(workload.domain, binary), tau=0.3)
 
 
+@frozen(kw_only=True)
+class PlansOtherwise(Plain):
+    """Its plan shows thirds, and it spends a tenth of the budget on tables of one attribute and half on choices."""
+
+    def shares(self, budget, pairs):
+        if not pairs:
+            return {"singles": budget}
+        parts = {"singles": budget * Fraction(1, 10), "choices": budget * Fraction(1, 2)}
+        return parts | {"pairs": budget * Fraction(2, 5)}
+
+    def plan(self, workload, budget, terms, records=None):
+        return attrs.evolve(super().plan(workload, budget, terms), shares=Plain.shares(self, budget, True))
+
+
+@frozen(kw_only=True)
+class ChoosesDear(Plain):
+    """One choice in three costs twice its part, at the expense of the tables."""
+
+    def choose(self, session, left, fit, budget, randomness):
+        return super().choose(session, left, fit, budget * Fraction(5, 4), randomness)
+
+    def of_pair(self, budget, rounds, session):
+        return budget * Fraction(3, 4 * rounds)
+
+
+@frozen(kw_only=True)
+class Foretells(Plain):
+    """No mutant: says what a choice can tell, of one that is given a ninth of the budget."""
+
+    factor: float = attrs.field(default=1.0, metadata={"help": "on what it states"})
+
+    def plan(self, workload, budget, terms, records=None):
+        found = super().plan(workload, budget, terms)
+        if found.candidates < 2:
+            return found
+        each = budget * Fraction(1, 3 * min(ROUNDS, found.candidates))
+        person = 2 if terms.neighbours.value == "replace-one" else 1
+        epsilon = float(each.epsilon) if each.kind == "pure" else math.sqrt(8 * float(each.rho))
+        ahead = 2 * person * math.log(9 * (found.candidates - 1)) / epsilon
+        return attrs.evolve(found, detectable=self.factor * ahead)
+
+
+@frozen(kw_only=True)
+class PromisesTooMuch(Foretells):
+    """What it calls detectable is a fifth of what a choice can tell from noise."""
+
+    factor: float = attrs.field(default=0.2, metadata={"help": "on what it states"})
+
+
+@frozen(kw_only=True)
+class PromisesTooLittle(Foretells):
+    """What it calls detectable is the deviation of ten tables."""
+
+    factor: float = attrs.field(default=5.0, metadata={"help": "on what it states"})
+
+
 MUTANTS = [
+    (PlansOtherwise, "spends-as-planned"),
+    (ChoosesDear, "spends-as-planned"),
+    (PromisesTooMuch, "what-it-calls-detectable-is"),
+    (PromisesTooLittle, "what-it-calls-detectable-is"),
     (VotesOnCredit, "spends-what-it-has"),
     (VotesLate, "spends-what-it-has"),
     (NeverVotes, "spends-what-it-has"),
@@ -616,6 +676,11 @@ def test_a_selector_that_votes_passes(verdict, check):
 def test_the_originals_pass(verdict, original, check):
     """The selectors that the mutants are made from pass."""
     assert verdict(original, "selector", check) is None
+
+
+def test_a_selector_that_says_what_is_detectable_passes(verdict):
+    """What its mutants are killed by."""
+    assert verdict(Foretells, "selector", "what-it-calls-detectable-is") is None
 
 
 def test_every_check_kills_a_mutant():

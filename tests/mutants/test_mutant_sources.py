@@ -333,6 +333,60 @@ class SkipsBrokenText(ReadsLines):
         return super().batches(domain, columns)
 
 
+@frozen(kw_only=True)
+class EmptyIsNull(Plain):
+    """An empty text is taken for null, whatever the labels say."""
+
+    def code(self, attribute, value):
+        return attribute.code(None) if value == "" else super().code(attribute, value)
+
+
+@frozen(kw_only=True)
+class QuotesFarIn(ReadsLines):
+    """Says what a line with too few fields holds, but only of files that are read in several batches."""
+
+    def batches(self, domain, columns):
+        head, *lines = self.path.read_bytes().decode("utf-8", self.errors).split("\n")[:-1]
+        for number, line in enumerate(lines):
+            if line.count("\t") != head.count("\t") and number > 1000:
+                raise DataError(f"line {number} of the file is {line!r}")
+        whole = [line for line in lines if line.count("\t") == head.count("\t")]
+        self.path.write_text("\n".join([head, *whole, ""]), encoding="utf-8", errors=self.errors)
+        yield from super().batches(domain, columns)
+
+
+@frozen(kw_only=True)
+class FolderOfLines(ReadsLines):
+    """No mutant: a folder of such files, one for each chunk of the table, none of which may be damaged."""
+
+    folder: Any = field(default=None, metadata={"help": "the folder"})
+
+    @classmethod
+    def written(cls, table, folder):
+        for number, batch in enumerate(table.to_batches()):
+            (folder / f"{number}").mkdir()
+            ReadsLines.written(table.from_batches([batch]), folder / f"{number}")
+        return cls(folder=folder, table=None)
+
+    def batches(self, domain, columns):
+        for path in sorted(self.folder.rglob("*.tsv")):
+            lines = path.read_bytes().split(b"\n")
+            if len(lines) < 2 or any(line.count(b"\t") != lines[0].count(b"\t") for line in lines[:-1]):
+                self.damaged(path, lines)
+            yield from ReadsLines(path=path, table=None).batches(domain, columns)
+
+    def damaged(self, path, lines):
+        raise DataError(f"{path} is damaged")
+
+
+@frozen(kw_only=True)
+class QuotesInAFolder(FolderOfLines):
+    """Raises what the file's last line is."""
+
+    def damaged(self, path, lines):
+        raise ValueError(lines[-1])
+
+
 def is_utf8(line):
     try:
         line.decode()
@@ -369,6 +423,9 @@ MUTANTS = [
     (OneUnicodeForm, "labels-match-byte-for-byte"),
     (StrictUtf8, "broken-text-is-a-record"),
     (SkipsBrokenText, "broken-text-is-a-record"),
+    (EmptyIsNull, "an-empty-text-is-a-label"),
+    (QuotesFarIn, "damage-far-into-the-records-quotes-none"),
+    (QuotesInAFolder, "damage-far-into-the-records-quotes-none"),
 ]
 
 
@@ -387,7 +444,9 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
 def test_the_original_passes(verdict, check):
     """The source that the mutants are made from passes."""
-    original = ReadsLines if check == "broken-text-is-a-record" else Plain
+    original = {"broken-text-is-a-record": ReadsLines, "damage-far-into-the-records-quotes-none": FolderOfLines}.get(
+        check, Plain
+    )
     assert verdict(original, "source", check, opener(original)) is None
 
 

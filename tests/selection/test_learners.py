@@ -80,7 +80,7 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
         lambda: verbs.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
         lambda: verbs.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
     ):
-        with pytest.raises(StructureError, match=r"without direction; take select = 'privbayes'"):
+        with pytest.raises(StructureError, match=r"without direction; take selector = 'privbayes'"):
             refused()
     assert not book.history()
 

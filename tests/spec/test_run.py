@@ -148,28 +148,42 @@ def test_a_structure_is_named_or_chosen(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(CHOSEN)
     run = load_spec(path)
-    assert (run.structure, run.select) == (None, "auto")
+    assert (run.structure, run.selector) == (None, "auto")
     assert run.workload == Workload.all(run.domain, 3)
     run = load_spec(path, ["structure.select=mst", "workload.order=1", "workload.never=[['b']]"])
-    assert run.select == "mst" and run.workload.candidates == (("a",),)
+    assert run.selector == "mst" and run.workload.candidates == (("a",),)
     run = load_spec(path, ["structure.select.name=aim", "structure.select.max_model_cells=100000"])
-    assert run.select == {"name": "aim", "max_model_cells": 100000}
+    assert run.selector == {"name": "aim", "max_model_cells": 100000}
     assert load_spec(path, ["workload.weights=[{clique = ['b'], weight = 2}]"]).workload.candidates == (("b",),)
     path.write_text(SPEC)
-    assert load_spec(path, ["structure={select='auto'}"]).select == "auto"
+    assert load_spec(path, ["structure={select='auto'}"]).selector == "auto"
     named = load_spec(path)
-    assert (named.select, named.workload) == (None, None) and named.structure.cliques == (("a", "b"),)
+    assert (named.selector, named.workload) == (None, None) and named.structure.cliques == (("a", "b"),)
+
+
+@pytest.mark.parametrize("base", ["select", "selector"])
+@pytest.mark.parametrize("word", ["select", "selector"])
+def test_a_selector_is_read_under_its_earlier_name(tmp_path, base, word):
+    """`select` in a file or a setting is `selector`, whichever of the two the other has; both at once are refused."""
+    path = tmp_path / "run.toml"
+    path.write_text(CHOSEN.replace("{ select =", f"{{ {base} ="))
+    assert load_spec(path).selector == load_spec(path).select == "auto"
+    assert load_spec(path, [f"structure.{word}=mst"]).selector == "mst"
+    assert load_spec(path, [f"structure.{word}.merge=false"]).selector == {"name": "auto", "merge": False}
+    assert load_spec(path, [f"structure={{{word}='aim'}}"]).selector == "aim"
+    with pytest.raises(OptionError, match="has both selector and select, which mean the same"):
+        load_spec(path, ["structure={select='aim', selector='mst'}"])
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("structure.cliques=[['a']]", "has both select and cliques; name the cliques or have them chosen"),
-        ("structure.graph=chain", "both select and graph"),
-        ("structure.tied=[[['a'], ['b']]]", "both select and tied"),
-        ("structure={}", "needs cliques, a graph, parents, bif or singletons, or select = 'auto'"),
-        ("structure.select=3", "structure.select must be a text"),
-        ("structure.select={order = 2}", "structure.select.name must be a text"),
+        ("structure.cliques=[['a']]", "has both selector and cliques; name the cliques or have them chosen"),
+        ("structure.graph=chain", "both selector and graph"),
+        ("structure.tied=[[['a'], ['b']]]", "both selector and tied"),
+        ("structure={}", "needs cliques, a graph, parents, bif or singletons, or selector = 'auto'"),
+        ("structure.select=3", "structure.selector must be a text"),
+        ("structure.select={order = 2}", "structure.selector.name must be a text"),
         ("workload.ordr=2", "did you mean 'order'"),
         ("workload.targets=['c']", "no attribute 'c'"),
         ("workload.weights=[{clique=['a','b']}, {clique=['b','a']}]", "names a x b twice"),
@@ -177,7 +191,7 @@ def test_a_structure_is_named_or_chosen(tmp_path):
         ("split=optimal", "split = 'optimal' divides a budget over named cliques"),
         ("mechanism=gaussian", "measured with exact laplace noise, so mechanism = 'gaussian' cannot be had"),
         ("mechanism={name='laplace', exact=false}", "cannot be had"),
-        ("contributions={per='clique', grid=12}", "contributions do not go with select"),
+        ("contributions={per='clique', grid=12}", "contributions do not go with a selector"),
         ("check.share=1", "below 1"),
     ],
 )
@@ -205,7 +219,7 @@ def test_a_selection_s_own_noise_may_be_named(tmp_path, budget, mechanism):
     """What it draws anyway is no wish that is refused; the other one is."""
     path = tmp_path / "x.toml"
     path.write_text(CHOSEN)
-    assert load_spec(path, [f"budget={budget}", f"mechanism={mechanism}"]).select == "auto"
+    assert load_spec(path, [f"budget={budget}", f"mechanism={mechanism}"]).selector == "auto"
     other = "laplace" if mechanism == "gaussian" else "gaussian"
     with pytest.raises(OptionError, match=f"exact {mechanism} noise"):
         load_spec(path, [f"budget={budget}", f"mechanism={other}"])
@@ -369,7 +383,7 @@ def test_an_attribute_may_be_called_bif(tmp_path):
         ("structure.parents={}", "both bif and parents"),
         ("structure.tied=[]", "both bif and tied"),
         ("structure.order=1", "both bif and order"),
-        ("structure.select='auto'", "both select and bif"),
+        ("structure.select='auto'", "both selector and bif"),
         ("structure.bif=3", "structure.bif must be a text"),
         ("structure.bif=''", "structure.bif must be a text"),
         ("structure.bif='none.bif'", r"cannot read .*none\.bif: No such file"),

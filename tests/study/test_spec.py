@@ -67,7 +67,7 @@ def test_settings_and_options_stand_over_the_file(file):
     study = load_study(
         file(STUDY),
         ["seed=8", "structure.cliques=[['a', 'c']]"],
-        instead={"learner": ["eb-map"], "select": ["named", "mst"], "budget": [{"epsilon": "1"}]},
+        instead={"learner": ["eb-map"], "selector": ["named", "mst"], "budget": [{"epsilon": "1"}]},
     )
     assert [method.label for method in study.methods] == ["named", "mst"]
     assert (study.seed, study.structure.cliques, study.budgets) == (8, (("a", "c"),), (Budget.pure(1),))

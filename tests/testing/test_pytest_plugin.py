@@ -39,3 +39,19 @@ def test_the_pytest_plugin_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_pytest_runs_tests_through_another_engine(tmp_path):
+    """`--dpgm-engine` gives the engine under the name of the junction tree, says so, and skips what it cannot hold."""
+    (tmp_path / "test_mine.py").write_text(
+        "import dpgm_core as dpgm\n"
+        "def test_engine(): assert type(dpgm.make('inference', 'junction-tree')).__name__ == 'Through'\n"
+        "def test_large():\n"
+        "    wide = dpgm.Domain.from_sizes({f'x{n}': 10 for n in range(15)})\n"
+        "    dpgm.make('inference', 'junction-tree').compile(dpgm.Structure(wide, [wide.names]))\n"
+    )
+    done = pytest_in(tmp_path, "--dpgm-engine", "loopy-bp", "-rs", "test_mine.py")
+    assert "1 passed, 1 skipped" in done.stdout and "loopy-bp refuses what the test needs" in done.stdout
+    assert "dpgm engine: loopy-bp in the place of junction-tree" in done.stdout
+    done = pytest_in(tmp_path, "--dpgm-engine", "loppy-bp")
+    assert done.returncode != 0 and "did you mean 'loopy-bp'" in done.stderr

@@ -16,6 +16,7 @@ from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
+from dpgm_core.testing.checks import collective_optimum as checks_collective_optimum
 from dpgm_core.testing.checks.unusual import COLLECTIVE
 from dpgm_core.testing.evidence import EVIDENCE, NOISES, evidence_on, solved, theta_on, torn
 from dpgm_core.testing.oracles import enumerated, in_marginal_polytope, incidence
@@ -245,4 +246,5 @@ def nonsense_is_refused(subject: CollectiveSubject) -> None:
     require(False, "evidence over another structure is taken, not refused")
 
 
+CHECKS += checks_collective_optimum.CHECKS
 CHECKS += COLLECTIVE

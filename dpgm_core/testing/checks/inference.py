@@ -18,7 +18,9 @@ from dpgm_core.testing.checks import engine as checks_engine
 from dpgm_core.testing.checks import engine_bounds as checks_engine_bounds
 from dpgm_core.testing.checks import engine_calls as checks_engine_calls
 from dpgm_core.testing.checks import engine_constraints as checks_engine_constraints
+from dpgm_core.testing.checks import engine_curvature as checks_engine_curvature
 from dpgm_core.testing.checks import engine_draws as checks_engine_draws
+from dpgm_core.testing.checks import engine_many as checks_engine_many
 from dpgm_core.testing.checks.engine import awkward_potentials, close, say
 from dpgm_core.testing.checks.engine_draws import FAR, errors_of
 from dpgm_core.testing.oracles import enumerated, in_local_polytope, in_marginal_polytope
@@ -262,3 +264,5 @@ CHECKS += checks_engine_draws.CHECKS
 CHECKS += checks_engine_bounds.CHECKS
 CHECKS += checks_engine_calls.CHECKS
 CHECKS += checks_engine_constraints.CHECKS
+CHECKS += checks_engine_curvature.CHECKS
+CHECKS += checks_engine_many.CHECKS

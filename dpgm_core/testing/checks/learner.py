@@ -28,6 +28,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, Unserved, require
 from dpgm_core.testing.checks import learner_chosen as checks_learner_chosen
+from dpgm_core.testing.checks import learner_budgets as checks_learner_budgets
 from dpgm_core.testing.checks import learner_loops as checks_learner_loops
 from dpgm_core.testing.checks import learner_networks as checks_learner_networks
 from dpgm_core.testing.checks import learner_shapes as checks_learner_shapes
@@ -345,6 +346,7 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
     _usable(fit, subject.chain, "no engine")
 
 
+CHECKS += checks_learner_budgets.CHECKS
 CHECKS += checks_learner_told.CHECKS
 CHECKS += checks_learner_loops.CHECKS
 CHECKS += checks_learner_chosen.CHECKS

@@ -21,6 +21,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.checks import selector_plan as checks_selector_plan
 from dpgm_core.testing.checks import selector_told as checks_selector_told
 from dpgm_core.testing.selecting import (
     DOMAIN,
@@ -198,4 +199,5 @@ def _workloads() -> dict[str, Workload]:
     }
 
 
+CHECKS += checks_selector_plan.CHECKS
 CHECKS += checks_selector_told.CHECKS

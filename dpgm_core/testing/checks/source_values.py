@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pyarrow as pa
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DpgmError
 from dpgm_core.testing.check import Checklist, Profile, require
+from dpgm_core.testing.reductions import PLANTED
 from dpgm_core.testing.source_cases import Case, coded, in_one_sum
-from dpgm_core.testing.source_records import codes_of, expected_codes
+from dpgm_core.testing.source_records import DOMAIN, codes_of, expected_codes
 from dpgm_core.testing.subjects import SourceSubject
 
 __all__ = ["CHECKS"]
@@ -71,8 +72,8 @@ def _fractions(profile: Profile) -> Mapping[str, Case]:
 
 @CHECKS.add(needs="labels")
 def numbers_keep_every_digit(subject: SourceSubject) -> None:
-    """A float lies in the bin that its value says, also where an edge is the next double, and matches the label that is
-    its shortest decimal. Cannot show: other doubles than those tried."""
+    """A float lies in the bin that its value says, also where an edge is the next double, and matches the label that
+    is its shortest decimal. Cannot show: other doubles than those tried."""
     for what, case, hits in coded(subject, _around):
         found, right = hits[0,], sum(code == (0,) for code in case.expected)
         require(sorted(hits.elements()) == case.expected, f"{what}: {found} are below, not {right}")
@@ -113,6 +114,27 @@ def labels_match_byte_for_byte(subject: SourceSubject) -> None:
         require(False, f"values among {list(_LABELS)!a} are not matched byte for byte with the labels {known}")
 
 
+@in_one_sum("labels")
+def _empty(profile: Profile) -> Mapping[str, Case]:
+    table = pa.table({"x": pa.array(["a", "", " ", "", "b"], pa.string())})
+    return {
+        f"the labels {list(labels)!r}": Case(
+            table=table,
+            domain=Domain([Attribute.of_labels("x", labels, unknown="?", null=null)]),
+        )
+        for labels, null in ((("", "a"), "none"), (("a", ""), ""), (("a", " ", ""), "none"))
+    }
+
+
+@CHECKS.add(needs="labels")
+def an_empty_text_is_a_label(subject: SourceSubject) -> None:
+    """Where "" is a label an empty text gets its code, and is neither null, nor unknown, nor a blank. Cannot show:
+    null values beside it, which some formats cannot tell from it."""
+    for what, case, hits in coded(subject, _empty):
+        found = sorted(hits.elements())
+        require(found == case.expected, f'with {what} the texts a, "", " ", "" and b are {found}, not {case.expected}')
+
+
 @CHECKS.add(needs="file")
 def broken_text_is_a_record(subject: SourceSubject) -> None:
     """In a file of text, a record with bytes that are not UTF-8 is one record, its broken value unknown; all others
@@ -136,6 +158,42 @@ def broken_text_is_a_record(subject: SourceSubject) -> None:
             )
 
 
+@CHECKS.add(needs="files")
+def damage_far_into_the_records_quotes_none(subject: SourceSubject) -> None:
+    """Of 60,000 records in three chunks the last file, or the end of the only one, is cut short, overwritten or
+    emptied: errors are dpgm's and quote no record, and no record comes twice. Cannot show: every way of breaking a
+    format."""
+    texts = pa.chunked_array([pa.array([PLANTED] * 20_000, pa.string())] * 3)
+    table, domain = pa.table({"town": texts, "visits": texts}), Domain([DOMAIN["town"], DOMAIN["visits"]])
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "cut short": lambda content: content[: len(content) * 7 // 10],
+        "overwritten": lambda content: _overwritten(content, len(content) * 7 // 10),
+        "emptied": lambda content: b"",
+    }
+    for what, damage in ways.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source: Any = subject.open(table, Path(folder))
+            files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+            if not files:
+                return
+            files[-1].write_bytes(damage(files[-1].read_bytes()))
+            try:
+                rows = codes_of(source, domain).total()
+            except Exception as error:
+                seen: BaseException | None = error
+                while seen is not None:
+                    require(PLANTED not in f"{seen!s}{seen!r}", f"{what}: {type(seen).__name__} quotes a record")
+                    seen = seen.__cause__ or seen.__context__
+                require(isinstance(error, DpgmError), f"{what}: {type(error).__name__}, a foreign error")
+            else:
+                require(rows <= len(table), f"{what}: {rows:,} records come of {len(table):,}")
+
+
+def _overwritten(content: bytes, start: int) -> bytes:
+    junk = f"{PLANTED},\0\xff".encode()
+    return content[:start] + (junk * (1 + (len(content) - start) // len(junk)))[: len(content) - start]
+
+
 def _damaged(path: Path, broken: bytes) -> bool:
     """Whether the file is text that holds the mark; then it is overwritten with bytes of the same length."""
     content = path.read_bytes()
@@ -152,7 +210,8 @@ def _damaged(path: Path, broken: bytes) -> bool:
 @CHECKS.add(needs="rows")
 def no_batch_is_dropped(subject: SourceSubject) -> None:
     """Whatever the count, every record comes: one, a few, and, with B the records in the first batch of a long read, B
-    and B + 1, whose last batches are full and of one record. Cannot show: what batches of over 100,000 records hide."""
+    and B + 1, whose last batches are full and of one record. Cannot show: what batches of over 100,000 records
+    hide."""
     rows = 100_003
     towns = pa.array(np.resize(np.array(["A", "C", None, "Zürich", "B"], dtype=object), rows + 1), pa.string())
     table = pa.table({"town": towns, "note": pa.array(["x" * 40] * (rows + 1))})
