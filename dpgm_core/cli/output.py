@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,34 +22,33 @@ __all__ = ["free_path", "reserved"]
 def reserved(run: Spec) -> Iterator[tuple[Path, Path]]:
     """Files for the release and the model that nobody has, not even a run of the same spec at the same time.
 
-    A paid release is never overwritten: names are numbered, and one is held by a marker file while the run lasts.
+    A paid release is never overwritten: names are numbered, and one is held by a marker file while the run lasts. The
+    name of the ledger, which may still have to be made, is somebody's too.
     """
+    from dpgm_core.files import made_folder
     from dpgm_core.releases.discovery import labels_file
 
-    made = not run.output.exists()
-    try:
-        run.output.mkdir(parents=True, exist_ok=True)
-        for number in itertools.count(1):
-            stem = run.name if number == 1 else f"{run.name}-{number}"
-            marker = run.output / f".{stem}.reserved"
-            release, model = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
-            try:
-                marker.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            if not any(map(os.path.lexists, (release, model, labels_file(release)))):
-                break
-            marker.unlink()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
-    try:
+    ledger = None if run.ledger is None else os.path.realpath(run.ledger.path)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(made_folder(run.output))
+            for number in itertools.count(1):
+                stem = run.name if number == 1 else f"{run.name}-{number}"
+                marker = run.output / f".{stem}.reserved"
+                release, model = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
+                try:
+                    marker.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                files = (release, model, labels_file(release))
+                if not any(os.path.lexists(file) or os.path.realpath(file) == ledger for file in files):
+                    break
+                marker.unlink()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
+        stack.callback(marker.unlink, missing_ok=True)
         yield release, model
-    finally:
-        marker.unlink(missing_ok=True)
-        if made:
-            with suppress(OSError):  # something was written, so it stays
-                run.output.rmdir()
 
 
 def free_path(path: Path) -> Path:
