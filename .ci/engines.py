@@ -13,15 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from versions import ROOT, attempt
 
+#: Tables that differ in one row, in whichever engine is installed.
+_NEIGHBOURS = "tests/neighbours/test_engines.py"
 #: What pip installs besides dpgm, and where the tests are.
 ENGINES: dict[str, tuple[list[str], str]] = {
-    "spark": (["-e plugins/dpgm-spark[spark,jdk]"], "plugins/dpgm-spark"),
+    "spark": (["-e plugins/dpgm-spark[spark,jdk]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
         ["-e .[remote,formats]"],
         "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
     ),
-    "dask": (["-e plugins/dpgm-dask"], "plugins/dpgm-dask/tests"),
-    "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], "plugins/dpgm-sql"),
+    "dask": (["-e plugins/dpgm-dask"], f"plugins/dpgm-dask/tests {_NEIGHBOURS}"),
+    "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], f"plugins/dpgm-sql {_NEIGHBOURS}"),
 }
 
 

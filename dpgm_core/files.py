@@ -11,6 +11,7 @@ import contextlib
 import errno
 import filecmp
 import io
+import itertools
 import json
 import math
 import os
@@ -46,6 +47,7 @@ __all__ = [
     "atomic_write",
     "bounded_bytes",
     "check_writable",
+    "made_folder",
     "numbered",
     "open_regular",
     "part_beside",
@@ -90,6 +92,7 @@ _BLOCK = 2**20
 _HEADER = 4096  # bytes around the numbers of an array
 _LOCAL_HEADER = 30  # of a zip file's member
 _HEAD = 512  # bytes that tell the kind of a file
+_MAX_NAME_BYTES = 255  # of one part of a path, on every file system in use
 _BIF_START = re.compile(rb"network\s+[^\s{}()\[\],;|\"]+\s*\{")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
 
@@ -191,12 +194,17 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
     replaces: the kind of file that may give way to the new one, such as "a dpgm model"; None: no file may.
     """
     path = Path(path)
+    if path.name in ("", ".."):
+        raise ModelFileError(f"cannot write {str(path)!r}: it is the name of a folder; name a file")
     try:
         if _is_taken(path) and (kind := _kind(path)) != replaces:
             allowed = "nothing is" if replaces is None else f"only {replaces} is"
             free = "" if replaces is not None else _FREE.get(kind, "")
             raise ModelFileError(f"{path} exists and is {kind}; {allowed} replaced there: name another file{free}")
-        folder = next((one for one in path.absolute().parents if one.exists()), None)
+        if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in path.parts):
+            raise ModelFileError(f"cannot write {str(path)!r:.100}...: a name in it is too long")
+        # A link that leads nowhere counts: no folder can be made under its name.
+        folder = next((one for one in path.absolute().parents if os.path.lexists(one)), None)
         if folder is None or not folder.is_dir():
             raise ModelFileError(f"cannot write {path}: {folder} is no folder")
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -241,26 +249,40 @@ def atomic_file(
     if "\0" in str(path):
         raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("r+b" if taken else "xb") as file:
-            if mode is not None:
-                temporary.chmod(mode)
-            yield file
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
-        if not _named(temporary, path) and (mode is not None or not _holds(path, temporary)):
-            check_writable(path, replaces)
-            if mode is None:
-                shutil.copymode(path, temporary)
-            temporary.replace(path)
-        synced(path.parent)
+        with made_folder(path.parent):
+            try:
+                with temporary.open("r+b" if taken else "xb") as file:
+                    if mode is not None:
+                        temporary.chmod(mode)
+                    yield file
+                    file.truncate()
+                    file.flush()
+                    os.fsync(file.fileno())
+                if not _named(temporary, path) and (mode is not None or not _holds(path, temporary)):
+                    check_writable(path, replaces)
+                    if mode is None:
+                        shutil.copymode(path, temporary)
+                    temporary.replace(path)
+                synced(path.parent)
+            finally:
+                with contextlib.suppress(OSError, ValueError):
+                    temporary.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ModelFileError(f"cannot write {str(path)!r}: {reason}") from None
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, with those above it; of these new ones none stays that is empty in the end."""
+    missing = list(itertools.takewhile(lambda one: not os.path.lexists(one), (folder, *folder.parents)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     finally:
-        with contextlib.suppress(OSError, ValueError):
-            temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first that is not empty, or was not made
+            for one in missing:
+                one.rmdir()
 
 
 def _named(temporary: Path, path: Path) -> bool:

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from collections.abc import Sequence
@@ -114,6 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            _fail(f"cannot use {str(error.filename)!r:.200}: {error.strerror}; name another file")
+            sys.exit(2)
         # Right of the noise by construction: the curator lets nothing foreign out of the counting.
         if debug:
             _traceback()

@@ -59,12 +59,15 @@ def complete(
     is written. ROWS are your own: the output holds them, so no guarantee covers it, which it says.
     """
     from dpgm_core.cli.records import check_output
+    from dpgm_core.errors import OptionError
     from dpgm_core.models.reading import load_model
     from dpgm_core.randomness import SeededRandomness, given_or_system
     from dpgm_core.releases.stamps import caveats_of
 
     _check_suffixes(rows_file, output)
     how = _said(dialects, rows_file, output)
+    if output.exists() and rows_file.exists() and output.samefile(rows_file):
+        raise OptionError(f"--output {output} is ROWS itself; name another file")
     check_output(output)
     model = load_model(model_file)
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()

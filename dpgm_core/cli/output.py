@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,45 +33,42 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     folder has an unfinished run of this name; ModelFileError where nothing can be written.
     """
     from dpgm_core.cli.run import paid_before, saved_files
+    from dpgm_core.files import made_folder
 
-    made = not run.output.exists()
     left: list[_Names] = []
-    try:
-        run.output.mkdir(parents=True, exist_ok=True)
-        names, lock = _taken(run, left)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
-    try:
-        asking = [one for one in left if not one.goes_on_as(run)]
-        if asking and not again:
-            raise OptionError(_unfinished(asking))
-        yield names.release, names.model
-    except BaseException as error:
-        files = [*saved_files(paid_before(error)), *names.saved]
-        if files:
-            with suppress(OSError):
-                names.marker.write_text("".join(f"{file.absolute()}\n" for file in files))
-        else:
-            _removed(names.marker)
-        raise
-    else:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(made_folder(run.output))
+            names, lock = _taken(run, left)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
+        stack.callback(os.close, lock)
+        try:
+            asking = [one for one in left if not one.goes_on_as(run)]
+            if asking and not again:
+                raise OptionError(_unfinished(asking))
+            yield names.release, names.model
+        except BaseException as error:
+            files = [*saved_files(paid_before(error)), *names.saved]
+            if files:
+                with suppress(OSError):
+                    names.marker.write_text("".join(f"{file.absolute()}\n" for file in files))
+            else:
+                _removed(names.marker)
+            raise
         for one in (names, *left):  # the owner was told of the others, or has gone on with them
             _removed(one.marker)
-    finally:
-        os.close(lock)
-        if made:
-            with suppress(OSError):  # something was written, so it stays
-                run.output.rmdir()
 
 
 class _Names:
-    """The files of one run. folder: its output; stem: its name with its number."""
+    """The files of one run. stem: its name with its number."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
+    def __init__(self, run: Spec, stem: str) -> None:
         from dpgm_core.releases.discovery import labels_file
 
-        self.folder, self.stem = folder, stem
+        folder = run.output
+        self.folder, self.stem, self.ledger = folder, stem, run.ledger
         self.marker, self.model = folder / f".{stem}.reserved", folder / f"{stem}.dpgm"
         self.release = folder / f"{stem}.release.dpgm"
         self.labels = labels_file(self.release)
@@ -86,8 +83,10 @@ class _Names:
 
     @property
     def is_taken(self) -> bool:
-        """Whether another file has one of its names."""
-        return any(map(_is_there, (self.release, self.model, self.labels)))
+        """Whether another file has one of its names, or the ledger, which may still have to be made."""
+        ledger = None if self.ledger is None else os.path.realpath(self.ledger.path)
+        files = (self.release, self.model, self.labels)
+        return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
 
     def left(self) -> list[Path]:
         """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
@@ -119,7 +118,7 @@ def _same(one: Path, other: Path) -> Path | None:
 def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
     """The first free names and the lock on their marker; `left` gets those of unfinished runs on the way."""
     for number in itertools.count(1):
-        names = _Names(run.output, run.name if number == 1 else f"{run.name}-{number}")
+        names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
         while True:
             was_there = _is_there(names.marker)
             if names.is_taken and not was_there:

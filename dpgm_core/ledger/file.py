@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dpgm_core.errors import BudgetError, ModelFileError
-from dpgm_core.files import synced
+from dpgm_core.files import made_folder, synced
 from dpgm_core.ledger.access import SIDECARS, connected, part_name
 from dpgm_core.ledger.entries import NOT_RECORDED, LedgerEntry, LedgerTerms, check_conditions
 from dpgm_core.privacy.budget import Budget
@@ -66,6 +66,7 @@ _SCHEMAS = {
 
 # What the digest covers of a charge: all but whether its release was saved, which changes and is no amount.
 _CHARGE = {2: "id, charged_at, cost, note, conditions", VERSION: "id, charged_at, cost, note, conditions, identity"}
+_MAX_NAME_BYTES = 255  # of a file, on every file system in use
 
 
 def identified(path: Path, connection: sqlite3.Connection) -> int:
@@ -174,9 +175,10 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
         # SQLite would take the journal of the older ledger for one of the new one.
         raise BudgetError(f"cannot create ledger {path}: {leftovers[0]} belongs to an older ledger; move it away first")
     part = part_name(path, secrets.token_hex(8))
+    if len(os.fsencode(part.name)) > _MAX_NAME_BYTES:
+        raise ModelFileError(f"cannot create ledger {str(path)!r:.100}...: the name is too long")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with connected(part, "rwc") as connection:
+        with made_folder(path.parent), connected(part, "rwc") as connection:
             connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -21,6 +21,7 @@ names the journal is found under one only, so mount the folder; and whoever rest
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -101,7 +102,7 @@ class Ledger:
         Raises BudgetError for terms that make no sense and for an existing file, ModelFileError when it cannot be
         written.
         """
-        path = Path(path).resolve()
+        path = _followed(path, new=True)
         check_amounts(budget)
         stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
         if stated is None and budget.kind == "approx":
@@ -125,8 +126,8 @@ class Ledger:
 
         Raises ModelFileError, and BudgetError where it cannot be opened for writing or another process holds it.
         """
-        path = Path(path).resolve()
-        if not path.is_file():
+        path = _followed(path)
+        if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
         bring_up_to_date(path)
         with recovered(path) as connection:
@@ -304,6 +305,23 @@ class Ledger:
                 f"{whole_budget - spent} is left; nothing was charged: ask for no more than is left, or learn "
                 "and sample from what was released before, which is free"
             )
+
+
+def _followed(path: str | Path, *, new: bool = False) -> Path:
+    """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
+    new file where one leads nowhere."""
+    path, what = Path(path), "a name that no file can have"
+    try:
+        nowhere = (one for one in (path, *path.absolute().parents) if new and one.is_symlink() and not one.exists())
+        dead = next(nowhere, None)
+        if dead is None:
+            return path.resolve()
+        what = f"{dead} is a link that leads nowhere"
+    except RuntimeError:
+        what = "links in it lead in a circle"
+    except (OSError, ValueError):  # too long, a NUL
+        pass
+    raise ModelFileError(f"cannot use {str(path)!r:.200} as a ledger: {what}; name another file")
 
 
 def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from tests.fuzz.targets import TARGETS, Broken, Target
+from tests.fuzz.target import Broken, Target
+from tests.fuzz.targets import TARGETS
 
 __all__ = ["CASES", "Report", "replay", "run"]
 
@@ -152,8 +153,9 @@ def _peak() -> int:
 
 
 def scratch() -> Path:
-    """A folder for cases; `drop` it afterwards."""
-    return Path(tempfile.mkdtemp(prefix="dpgm-fuzz-"))
+    """A folder for cases, in memory where there is such a place; `drop` it afterwards."""
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="dpgm-fuzz-", dir=memory if memory.is_dir() else None))
 
 
 def drop(folder: Path) -> None:

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
-from attrs import frozen
 
 import dpgm_core as dpgm
 from dpgm_core import (
@@ -52,12 +51,12 @@ from dpgm_core.sources.csv import CsvSource
 from dpgm_core.spec import load_spec
 from dpgm_core.workload import Workload
 from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
+from tests.fuzz.outputs import Refused, named_outputs, spoil_outputs, write_outputs
+from tests.fuzz.target import Broken, Target
 from tests.ledger.retyped import CLASSES, columns, retype
 from tests.ledger.schema1 import write_second
 
-__all__ = ["TARGETS", "Broken", "Target"]
-
-Spoil = Callable[[random.Random, bytes, bytes], tuple[bytes, list[str]]]
+__all__ = ["TARGETS"]
 
 _DATA = Path(__file__).parents[1] / "data" / "schema1"
 DOMAIN = Domain.from_dict(
@@ -70,25 +69,6 @@ DOMAIN = Domain.from_dict(
     }
 )
 STRUCTURE = Structure(DOMAIN, [("p", "q"), ("r",)])
-
-
-class Broken(Exception):
-    """A promise about what is read does not hold."""
-
-
-@frozen(kw_only=True)
-class Target:
-    """One kind of file.
-
-    seeds: sound files, name -> content. read: gets the path of a spoiled one and the sound one it was made of.
-    errors: that may come out, besides their children. labels: whether a few letters may declare many labels.
-    """
-
-    seeds: Callable[[], dict[str, bytes]]
-    spoil: Spoil
-    read: Callable[[Path, bytes], str]
-    errors: tuple[type[Exception], ...]
-    labels: bool = False
 
 
 def _made(write: Callable[[Path], object], name: str = "file") -> bytes:
@@ -676,4 +656,5 @@ TARGETS: dict[str, Target] = {
     "spec": Target(seeds=specs, spoil=spoil_text, read=read_spec, errors=_ANY, labels=True),
     "csv": Target(seeds=csv_files, spoil=spoil_records, read=read_csv, errors=(DataError,)),
     "arrow": Target(seeds=arrow_files, spoil=spoil_binary, read=read_arrow, errors=(DataError,)),
+    "outputs": Target(seeds=named_outputs, spoil=spoil_outputs, read=write_outputs, errors=(Refused,)),
 }

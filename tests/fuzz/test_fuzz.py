@@ -16,7 +16,7 @@ targets = importlib.import_module("tests.fuzz.targets")
 
 KEPT = sorted(path for path in machine.CASES.glob("*/*.case") if path.parent.name in targets.TARGETS)
 #: So many cases take a second or two each.
-CASES = {"model": 150, "release": 200, "ledger": 200, "spec": 200, "csv": 200, "arrow": 300}
+CASES = {"model": 150, "release": 200, "ledger": 200, "spec": 200, "csv": 200, "arrow": 300, "outputs": 40}
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)
@@ -88,7 +88,7 @@ WRONG = {
 @pytest.mark.parametrize("read", WRONG, ids=lambda read: read.__name__)
 def test_the_machine_finds_out(tmp_path, monkeypatch, read):
     """A reader at fault in each way that is looked for; what it was given is kept under the number of the case."""
-    broken = targets.Target(seeds=lambda: {"seed": b"sound"}, spoil=targets.spoil_text, read=read, errors=(DataError,))
+    broken = machine.Target(seeds=lambda: {"seed": b"sound"}, spoil=targets.spoil_text, read=read, errors=(DataError,))
     monkeypatch.setitem(machine.TARGETS, "uai", broken)
     monkeypatch.setattr(machine, "SECONDS", 0.5 if read is _hangs else 60.0)
     (tmp_path / "work").mkdir()

@@ -22,7 +22,17 @@ try:
 except ImportError:  # then their frames are left out
     pandas = polars = None
 
-__all__ = ["FORMATS", "KINDS", "named_cells", "object_pair", "random_cells", "typed_pair"]
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "OBJECTS",
+    "cell_of",
+    "named_cells",
+    "object_pair",
+    "random_cells",
+    "series",
+    "typed_pair",
+]
 
 _NEWER: dict[str, tuple[int, ...]] = {"decimal32": (5, 2), "decimal64": (10, 2), "string_view": ()}
 KINDS: dict[str, Any] = {
@@ -125,7 +135,7 @@ def typed_pair(name: str, kind: str, role: str, form: str, draw: random.Random) 
     """Tables of one schema, in which one column is of this type. role: which."""
     change, rows = draw.choice(list(TERMS)), draw.choice([0, 1, 3])
     rows = max(rows, int(change == "replace"))
-    cells = [_array(KINDS[kind], draw) for _ in range(rows + 1)]
+    cells = [cell_of(KINDS[kind], draw) for _ in range(rows + 1)]
     place = draw.randrange(rows + (change == "add"))
     sides = [cells[:rows], [*cells[:place], cells[rows], *cells[place + (change == "replace") : rows]]]
     keyed = role == "id" or draw.random() < 0.3
@@ -142,12 +152,12 @@ def typed_pair(name: str, kind: str, role: str, form: str, draw: random.Random) 
     return Pair(f"{name} {form} {role} {change} {rows}", *runs)
 
 
-def _array(kind: Any, draw: random.Random) -> Any:
+def cell_of(kind: Any, draw: random.Random) -> Any:
     """One cell of a type: null, a value, or any bits."""
     if pa.types.is_null(kind) or draw.random() < 0.15:
         return pa.nulls(1, kind)
     if pa.types.is_dictionary(kind):
-        return pa.DictionaryArray.from_arrays(pa.array([0], kind.index_type), _array(kind.value_type, draw))
+        return pa.DictionaryArray.from_arrays(pa.array([0], kind.index_type), cell_of(kind.value_type, draw))
     if pa.types.is_boolean(kind):
         return pa.array([draw.random() < 0.5])
     if pa.types.is_nested(kind):
@@ -204,14 +214,15 @@ def object_pair(name: str, cells: Sequence[Any], odd: Any, draw: random.Random) 
             columns = plain | {role: side}
             if not framed:
                 return columns
-            frame = pandas.DataFrame({name: _series(values) for name, values in columns.items()})
+            frame = pandas.DataFrame({name: series(values) for name, values in columns.items()})
             return pandas.concat([frame, frame[["id"]]], axis=1) if twice else frame
 
         runs.append(python_run(make, change, role == "id" or draw.random() < 2 * twice))
     return Pair(f"{name} {'pandas' if framed else 'lists'} {role} {change}", *runs)
 
 
-def _series(values: list[Any]) -> Any:
+def series(values: Sequence[Any]) -> Any:
+    """A column of pandas of these objects, as they are."""
     column = np.empty(len(values), object)
     for place, value in enumerate(values):  # numpy would spread out cells that are arrays
         column[place] = value

@@ -13,12 +13,13 @@ import logging
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,17 +46,27 @@ MODES = ("default", "warnings as errors", "numpy raises")
 #: Whose argument `data` is the records themselves, as whoever called them holds them too.
 _TAKE_DATA = ("dpgm_core.foresight.verbs", "dpgm_core.pipeline")
 
+#: What a ledger says of when it was charged.
+_TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
+
 _DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
 _DRAWN = discovery._drawn
 
 
 @frozen(kw_only=True)
 class Run:
-    """One side of a pair: what is run in a folder. files: by name. python: instead of `dpgm WORDS`."""
+    """One side of a pair: what is run in a folder.
+
+    files: by name. python: instead of `dpgm WORDS`. then: commands that follow, on what the run left. prepare: puts
+    records where an engine finds them, unheard. logs: files that an engine elsewhere writes to while the run lasts.
+    """
 
     words: tuple[str, ...] = ()
     files: dict[str, bytes] = field(factory=dict)
     python: Callable[[Path], object] | None = None
+    then: tuple[tuple[str, ...], ...] = ()
+    prepare: Callable[[], None] | None = None
+    logs: tuple[Path, ...] = ()
 
 
 def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]:
@@ -64,6 +75,9 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     folder.mkdir()
     for name, content in run.files.items():
         (folder / name).write_bytes(content)
+    if run.prepare is not None:
+        run.prepare()
+    before = {path: path.stat().st_size for path in run.logs}
     unhurried = patch.object(os, "fsync", lambda descriptor: None)  # nobody pulls the plug
     words: list[object] = []
     replaced = (
@@ -79,8 +93,9 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     with _heard() as heard, _asked(mode), unhurried, ExitStack() as all_of_them:
         for one in replaced:
             all_of_them.enter_context(one)
-        heard["exit"] = _exit(run, folder)
+        heard["exit"] = [_exit(run, folder), *(_exit(Run(words=command), folder) for command in run.then)]
     heard["words of choices"] = words
+    heard["logs of the engine"] = [path.read_bytes()[size:] for path, size in before.items()]
     return heard | {"files": {path.relative_to(folder).as_posix(): _content(path) for path in _left(folder, run)}}
 
 
@@ -165,10 +180,14 @@ def _left(folder: Path, run: Run) -> list[Path]:
 def _content(path: Path) -> object:
     if path.is_dir():
         return "folder"
-    if path.suffix == ".ledger":
+    mode, size = oct(path.stat().st_mode), path.stat().st_size
+    if path.suffix == ".ledger":  # it holds the time and a digest of it, of which only the lengths are alike
         entries = dpgm.Ledger.open(path).history()
-        return [(entry.id, str(entry.cost), entry.status, entry.note) for entry in entries]
-    return path.read_bytes()
+        with closing(sqlite3.connect(path)) as connection:
+            rows = [row for table in ("charges", "tally") for row in connection.execute(f"SELECT * FROM {table}")]
+        lengths = [[len(str(cell)) for cell in row] for row in rows]
+        return mode, size, lengths, [(entry.id, str(entry.cost), entry.status, entry.note) for entry in entries]
+    return mode, _TIME.sub(rb"TIME", path.read_bytes())
 
 
 @contextmanager
@@ -193,7 +212,11 @@ def _heard() -> Iterator[dict[str, object]]:
                 os.close(old)
             logging.getLogger().removeHandler(handler)
         written.seek(0)
-        found |= {"stdout": out.getvalue(), "stderr": err.getvalue(), "descriptors": written.read()}
+        found |= {
+            "stdout": _TIME.sub(b"TIME", out.getvalue().encode("utf-8", "replace")),
+            "stderr": err.getvalue(),
+            "descriptors": written.read(),
+        }
         found |= {"logs": logs.getvalue(), "warnings": [(one.category.__name__, str(one.message)) for one in warned]}
 
 

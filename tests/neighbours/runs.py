@@ -15,7 +15,18 @@ from attrs import evolve, frozen
 import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
-__all__ = ["SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run"]
+__all__ = [
+    "DOMAIN",
+    "SELECTORS",
+    "TERMS",
+    "Pair",
+    "by_discovery",
+    "by_selector",
+    "file_run",
+    "python_run",
+    "spec_run",
+    "with_uses",
+]
 
 #: What changes between neighbours: a record more, or another record in the place of one.
 TERMS = {"add": "add-remove", "replace": "replace-one"}
@@ -47,7 +58,7 @@ create = true
 [output]
 folder = "out"
 """
-_DOMAIN = b"""
+DOMAIN = b"""
 [attributes.sex]
 labels = ["F", "M", "1"]
 unknown = "F"
@@ -72,22 +83,27 @@ class Pair:
     other: Run
 
 
-def file_run(name: str, content: bytes, data: str, change: str, keyed: bool) -> Run:
-    """`dpgm fit` or, faster, `dpgm release` on a file of this content. data: its value in the spec."""
+def spec_run(data: str, change: str, keyed: bool, files: Mapping[str, bytes], domain: bytes = DOMAIN) -> Run:
+    """`dpgm fit` or, faster, `dpgm release` of a spec. data: its value there; files: that lie beside it, by name."""
     person = 'person = "id"\nrows_per_person = 2' if keyed else ""
     spec = _SPEC.format(neighbours=TERMS[change], more=f"data = {data}\n{person}")
     command = "fit" if keyed else "release"
     return Run(
         words=("--debug", command, "FOLDER/x.toml"),
-        files={"x.toml": spec.encode(), "domain.toml": _DOMAIN, name: content},
+        files={"x.toml": spec.encode(), "domain.toml": domain, **files},
     )
 
 
-def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
-    """`fit` on what `data` makes, with a ledger and a file for the release."""
+def file_run(name: str, content: bytes, data: str, change: str, keyed: bool) -> Run:
+    """The same on a file of this content."""
+    return spec_run(data, change, keyed, {name: content})
+
+
+def python_run(data: Callable[[], object], change: str, keyed: bool, described: bytes = DOMAIN) -> Run:
+    """`fit` on what `data` makes, with a ledger and a file for the release. described: the domain file."""
 
     def run(folder: Path, selector: Mapping[str, object] | None = None, kind: str = "epsilon") -> object:
-        (folder / "domain.toml").write_bytes(_DOMAIN + (b"" if keyed or selector is None else _MORE))
+        (folder / "domain.toml").write_bytes(described + (b"" if keyed or selector is None else _MORE))
         domain = dpgm.Domain.load(folder / "domain.toml")
         terms = dpgm.Terms(
             neighbours=TERMS[change], person="id" if keyed else None, rows_per_person=2 if keyed else 1, unit="one"
@@ -114,6 +130,24 @@ def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
     return Run(python=run)
 
 
+#: What is done with the files of a run.
+_AFTERWARDS = (
+    "learn FOLDER/out/x.release.dpgm --learner naive-mle --set learner.l2=0.01 -o FOLDER/out/again.dpgm",
+    "report FOLDER/out/again.dpgm -o FOLDER/out/x.html --ledger FOLDER/x.ledger",
+    "compare FOLDER/out/again.dpgm FOLDER/out/x.release.dpgm -o FOLDER/out/compared.html",
+    "compare FOLDER/out/again.dpgm FOLDER/out/x.release.dpgm --json",
+    "query FOLDER/out/again.dpgm sex age",
+    "sample FOLDER/out/again.dpgm -n 5 --seed 1 -o FOLDER/out/sample.csv",
+    "ledger show FOLDER/x.ledger",
+)
+
+
+def with_uses(pair: Pair) -> Pair:
+    """The same, and what is made of the files afterwards: a model, pages, answers, samples."""
+    then = tuple(tuple(command.split()) for command in _AFTERWARDS)
+    return Pair(f"used {pair.name}", *(evolve(run, then=then) for run in (pair.one, pair.other)))
+
+
 def by_selector(pair: Pair, number: int) -> Pair:
     """The same records, their structure chosen by one of `SELECTORS`, in turn."""
     selector, kind = SELECTORS[number % len(SELECTORS)]
@@ -126,7 +160,7 @@ def by_discovery(pair: Pair) -> Pair:
 
 
 def _found(run: Run) -> Run:
-    spec, domain = run.files["x.toml"].decode(), _DOMAIN.decode()
+    spec, domain = run.files["x.toml"].decode(), run.files["domain.toml"].decode()
     for amount in ("3", "9"):
         spec = spec.replace(f"epsilon = {amount}", f"epsilon = {amount}, delta = 1e-6")
     domain = domain.replace(
@@ -148,5 +182,5 @@ def _chosen(run: Run, selector: Mapping[str, object], kind: str) -> Run:
     options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in selector.items())
     spec = spec.replace('{ cliques = [["sex", "age"]] }', f"{{ select = {{ {options} }} }}")
     more = b"" if "person" in spec else _MORE
-    files = {"x.toml": (spec + "[simulation]\nseed = 7\n").encode(), "domain.toml": _DOMAIN + more}
+    files = {"x.toml": (spec + "[simulation]\nseed = 7\n").encode(), "domain.toml": run.files["domain.toml"] + more}
     return evolve(run, words=("--debug", "fit", "FOLDER/x.toml"), files=run.files | files)

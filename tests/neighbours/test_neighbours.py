@@ -28,7 +28,7 @@ from tests.neighbours.cells import named_cells, typed_pair
 from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
 from tests.neighbours.observe import MODES
-from tests.neighbours.runs import Pair, by_discovery, by_selector
+from tests.neighbours.runs import Pair, by_discovery, by_selector, with_uses
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,14 @@ def test_selectors_cannot_be_told_apart(folder: Path) -> None:
     """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
     ones. Each selector meets each of the modes."""
     assert told_apart((pair for pair, _ in choosing(24, seed=2)), folder) == []
+
+
+def test_what_is_made_of_the_files_cannot_be_told_apart(folder: Path) -> None:
+    """Models, reports, comparisons, answers and samples, byte for byte, and the size of the ledger."""
+    style = Style(keyed=True)
+    lines = [line_pair("line", style, [b"M,50,p"] * 3, odd, random.Random(1)) for odd in (b"F,3,p", b"F,1e999,\xff")]
+    assert told_apart(map(with_uses, lines), folder) == []
+    assert observe.observed(with_uses(lines[0]).one, folder)["exit"] == [0] * 8
 
 
 def found_first() -> Iterator[Pair]:

@@ -27,8 +27,8 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, Unserved, require
-from dpgm_core.testing.checks import learner_chosen as checks_learner_chosen
 from dpgm_core.testing.checks import learner_budgets as checks_learner_budgets
+from dpgm_core.testing.checks import learner_chosen as checks_learner_chosen
 from dpgm_core.testing.checks import learner_loops as checks_learner_loops
 from dpgm_core.testing.checks import learner_networks as checks_learner_networks
 from dpgm_core.testing.checks import learner_shapes as checks_learner_shapes

@@ -44,12 +44,14 @@ class RowGroups:
             with self.fragment.filesystem.open_input_file(self.fragment.path) as stream:
                 file = pq.ParquetFile(stream, pre_buffer=False, read_dictionary=list(self.texts))
                 groups = [group.id for group in self.fragment.row_groups]
+                yield self._empty(file.schema_arrow)
                 yield from file.iter_batches(_BATCH_ROWS, groups, list(self.names), use_threads=False)
             return
         # A third slower, but it knows what folders say.
         schema = self.fragment.physical_schema
         for key in self.keys:
             schema = schema.append(pa.field(key, pa.string()))
+        yield self._empty(schema)
         yield from self.fragment.to_batches(
             schema=schema,
             columns=list(self.names),
@@ -58,6 +60,11 @@ class RowGroups:
             use_threads=False,
             fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False),
         )
+
+    def _empty(self, schema: Any) -> Any:
+        """A batch without rows, by which the types of a file are checked whether or not it has a row."""
+        own = pa.schema([field for field in schema if field.name in self.names])
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in own], schema=own)
 
 
 @frozen

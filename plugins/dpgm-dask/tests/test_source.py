@@ -370,3 +370,14 @@ def test_each_file_is_read_by_its_own_types(where, tmp_path):
     together = pa.table({"town": ["1", "2", "A", "no number", "B", None], "age": [3.0, 70.0] * 3, "visits": [1, 2] * 3})
     whole = received([Shipped(reading=reading()).summed(ALL, together.to_batches())], ALL)
     np.testing.assert_array_equal(found(DaskSource(path=str(tmp_path)), reading()), whole)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_the_types_of_a_file_are_checked_whether_or_not_it_has_a_row(rows, tmp_path):
+    """Keys of floats in the second of two files: nothing but the types may decide, as with core's own reader."""
+    for number, (count, key) in enumerate(((2, pa.string()), (rows, pa.float64()))):
+        table = pa.table({"town": ["A"] * count, "age": [3.0] * count, "visits": [1] * count, "who": ["1"] * count})
+        schema = pa.schema([("town", pa.string()), ("age", pa.float64()), ("visits", pa.int64()), ("who", key)])
+        pq.write_table(table.cast(schema), tmp_path / f"{number}.parquet")
+    with pytest.raises(SourceRefused, match="a column of floats"):
+        found(DaskSource(path=str(tmp_path)), reading(person="who"))
