@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -249,3 +250,21 @@ def test_selection_on_adult(page, words):
     shown = re.search(words, text_of(page), re.DOTALL)
     for printed, name in zip(shown.groups(), ("auto", "aim + mirror descent", "mst + mirror descent"), strict=True):
         assert agree(printed, float(found["1", name][2])), name
+
+
+def test_what_the_missing_factor_costs():
+    """Two L1 errors that one record moves apart, chosen by exp(epsilon q): 3.99 times epsilon^2 / 8, never above 4."""
+    page, records = text_of("docs/comparison.md"), np.array([5, 5])
+    predictions = np.array([[7, 3], [3, 7]])
+    before, after = (np.abs(table - predictions).sum(axis=1) for table in (records, records + np.array([1, 0])))
+    assert before.tolist() == [4, 4] and after.tolist() == [3, 5]
+
+    def cost(epsilon):
+        one, other = (np.exp(epsilon * errors) / np.exp(epsilon * errors).sum() for errors in (before, after))
+        return float((one * np.log(one / other)).sum()) / (epsilon**2 / 8)
+
+    assert round(cost(0.1), 2) == 3.99 and "3.99 times the charge at ε = .1" in page
+    assert all(cost(epsilon) <= 4 for epsilon in np.geomspace(1e-3, 10, 50))
+    share = 0.1
+    run = 1 - share + 4 * share
+    assert f"{run:.1f} times its " in page and f"= {share + (1 - share) * run:.2f} times" in page
