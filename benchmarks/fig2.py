@@ -2,10 +2,10 @@
 
     python -m benchmarks.fig2 [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
 
-Third-order chain and connected Erdos-Renyi graph, T = 10, k = 5 and 10; of this figure the paper does not state k. Runs go to
-benchmarks/results/trials.jsonl, which `benchmarks.selftuning` shares; what is there is not computed again. At the end,
-or with --report alone, fig2.md is written beside the store and a figure for each k into docs/plots (from another store:
-beside it).
+Third-order chain and connected Erdos-Renyi graph, T = 10, k = 5 and 10; the paper does not state the k of this figure.
+Runs go to benchmarks/results/trials.jsonl, which `benchmarks.selftuning` shares; what is there is not computed again.
+At the end, or with --report alone, fig2.md is written beside the store and a figure for each k into docs/plots (from
+another store: beside it).
 """
 
 from __future__ import annotations

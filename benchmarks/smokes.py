@@ -1,9 +1,10 @@
-"""The smallest run of every benchmark, one after another, to see that it still runs: `.ci/run` makes it.
+"""The smallest run of every benchmark that no test runs, one after another, to see that it still works.
 
     python -m benchmarks.smokes [NAME ...]
 
-Every module here that has a `STUDY` or a `MEASUREMENT` takes --smoke, and each is run as a process of its own. Prints
-the seconds of each; the output of one that fails is shown, and the exit code is 1.
+Every module here that has a `STUDY` or a `MEASUREMENT` takes --smoke. `.ci/run` runs those that are not in `IN_TESTS`,
+each as a process of its own and without the data that is not part of the project. The output of one that fails is
+shown, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from pathlib import Path
 from benchmarks.harness.main import choose
 from benchmarks.harness.runs import say
 
-__all__ = ["ARGUMENTS", "main", "names"]
+__all__ = ["IN_TESTS", "main", "names"]
 
 FOLDER = Path(__file__).parent
-#: Arguments of those whose results do not go to a store.
-ARGUMENTS = {"inference": ["--json", "inference.json"]}
+#: Those whose smallest run is made by a file of tests/benchmarks: name -> file.
+IN_TESTS = {name: f"test_{name}.py" for name in (
+    "adult", "bayes_net", "coverage", "fig3b", "inference", "mrf", "privbayes", "scale", "selection",
+)} | {"fig1": "test_figures.py"}  # fmt: skip
 
 
 def names() -> dict[str, str]:
@@ -36,17 +39,18 @@ def names() -> dict[str, str]:
 
 
 def main(given: Sequence[str]) -> int:
-    """Run those named, or all; return how many failed."""
+    """Run those named, or all that no test runs; return how many failed."""
     known, failed = names(), 0
+    wanted = ",".join(given or [name for name in known if name not in IN_TESTS])
     with tempfile.TemporaryDirectory(prefix="dpgm-smoke-") as scratch:
-        for name in choose("benchmark", ",".join(given) or "*", list(known)):
-            more = ["--store", f"{name}.jsonl"] if known[name] == "STUDY" else ARGUMENTS.get(name, [])
+        for name in choose("benchmark", wanted, list(known)):
+            more = ["--store", f"{name}.jsonl"] if known[name] == "STUDY" else []
             command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke", *more]
             began, before = time.monotonic(), _cpu_seconds()
             done = subprocess.run(
                 command,
                 cwd=scratch,
-                env=os.environ | {"PYTHONPATH": str(FOLDER.parent)},
+                env=os.environ | {"PYTHONPATH": str(FOLDER.parent), "DPGM_SHARED": scratch},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
