@@ -62,7 +62,7 @@ def grid(sizes: dict[int, int]) -> Grid:
 
 
 GRIDS = {
-    "smoke": dict.fromkeys(cells(tuple(GRAPHS), 3, ((10**4, 0.5), (10**5, 0.5))), 1),
+    "smoke": dict.fromkeys(cells(tuple(GRAPHS), 3, ((10**4, 0.5),)), 1),
     "usual": grid({5: 2, 10: 1}),
     "full": grid({5: 10, 10: 5}),
 }

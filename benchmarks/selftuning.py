@@ -65,7 +65,7 @@ def full() -> Grid:
 
 
 GRIDS = {
-    "smoke": dict.fromkeys(cells(("chain1",), 3, ((3000, 0.5), (10**4, 1.0))), 2),
+    "smoke": dict.fromkeys(cells(("chain1",), 3, ((3000, 0.5), (10**4, 1.0))), 1),
     "usual": dict.fromkeys(cells(BOTH, 5, POINTS), 2),
     "full": full(),
     "families": families.GRID,

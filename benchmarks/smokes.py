@@ -1,4 +1,4 @@
-"""The smallest run of every benchmark that no test runs, one after another, to see that it still works.
+"""The smallest run of every benchmark that no test runs, to see that it still works.
 
     python -m benchmarks.smokes [NAME ...]
 
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.harness.alone import ONE_THREAD
 from benchmarks.harness.main import choose
 from benchmarks.harness.runs import say
 
@@ -40,33 +41,31 @@ def names() -> dict[str, str]:
 
 def main(given: Sequence[str]) -> int:
     """Run those named, or all that no test runs; return how many failed."""
-    known, failed = names(), 0
+    known = names()
     wanted = ",".join(given or [name for name in known if name not in IN_TESTS])
-    with tempfile.TemporaryDirectory(prefix="dpgm-smoke-") as scratch:
-        for name in choose("benchmark", wanted, list(known)):
-            more = ["--store", f"{name}.jsonl"] if known[name] == "STUDY" else []
-            command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke", *more]
-            began, before = time.monotonic(), _cpu_seconds()
-            done = subprocess.run(
-                command,
-                cwd=scratch,
-                env=os.environ | {"PYTHONPATH": str(FOLDER.parent), "DPGM_SHARED": scratch},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            spent = f"{time.monotonic() - began:.1f} s, of the CPU {_cpu_seconds() - before:.1f}"
-            say(f"{name}: {'failed' if done.returncode else 'ran'}, {spent}")
-            if done.returncode:
-                failed += 1
-                say(done.stdout)
-    return failed
+    with tempfile.TemporaryDirectory(prefix="dpgm-smoke-") as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sum(pool.map(lambda name: _fails(name, known[name], scratch), choose("benchmark", wanted, list(known))))
 
 
-def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _fails(name: str, kind: str, scratch: str) -> bool:
+    """Run one benchmark in a process of its own and say how it went."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke"]
+    command += ["--store", f"{name}.jsonl"] if kind == "STUDY" else []
+    environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(FOLDER.parent), "DPGM_SHARED": scratch}
+    began = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=scratch,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    say(f"{name}: {'failed' if done.returncode else 'ran'}, {time.monotonic() - began:.1f} s")
+    if done.returncode:
+        say(done.stdout)
+    return bool(done.returncode)
 
 
 if __name__ == "__main__":
