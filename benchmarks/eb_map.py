@@ -16,7 +16,7 @@ from argparse import ArgumentParser, Namespace
 
 import numpy as np
 
-from benchmarks.cases.selected import Selected, selected, structure_parameters
+from benchmarks.cases.selected import SIZES, Selected, selected, structure_parameters
 from benchmarks.harness.main import Measurement, main
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from benchmarks.protocol.tuned import oracle, path
@@ -50,7 +50,7 @@ def accuracy(asked: Namespace) -> None:
     for graph, total, epsilon in itertools.product(("chain3", "er"), (10**4, 10**5, 10**6), (0.1, 0.5, 1.0)):
         rows = []
         for seed in range(SEED, SEED + (1 if asked.smoke else asked.draws)):
-            population = Population.draw(structure_of(graph, 5), seed)
+            population = Population.draw(structure_of(graph, 3 if asked.smoke else 5), seed)
             noisy = draw_release(population, total, epsilon, seed)
             kl, spent = untouched(population, noisy)
             rows.append((kl, oracle(population, noisy)[1], em_oracle(population, noisy), spent))
@@ -78,9 +78,9 @@ def wide(asked: Namespace) -> None:
     cells = [(10**4, 0.5), (10**5, 0.1), (10**5, 1.0), (10**6, 0.1)]
     ratios = []
     for (total, epsilon), seed in itertools.product(
-        cells[: 1 if asked.smoke else None], range(SEED, SEED + asked.draws)
+        cells[: 1 if asked.smoke else None], range(SEED, SEED + (1 if asked.smoke else asked.draws))
     ):
-        population = Population.draw(structure_of("chain3", 4 if asked.smoke else 10), seed)
+        population = Population.draw(structure_of("chain3", 3 if asked.smoke else 10), seed)
         noisy = draw_release(population, total, epsilon, seed)
         kl, spent = untouched(population, noisy)
         best = oracle(population, noisy)[1]
@@ -97,7 +97,7 @@ def large(asked: Namespace) -> None:
     cases = [(400, 500), (800, 1000), (1300, 1500), (1300, 2000), (1300, 3118), (2500, 20_000)]
     dense = []
     for cells, parameters in cases[: 1 if asked.smoke else None]:
-        census = selected(100, parameters, cells, SEED)
+        census = selected(100, parameters, cells, SEED, 4 if asked.smoke else len(SIZES))
         noisy = release(
             census.codes, census.structure, Budget.approx(1, 1e-9), "gaussian",
             terms=Terms(neighbours="add-remove"), randomness=SeededRandomness(SEED),

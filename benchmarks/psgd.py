@@ -1,16 +1,18 @@
-"""DP-SGD beside one Gaussian release with the same optimiser at the same (epsilon, delta); and what a step costs.
+"""DP-SGD beside one Gaussian release at the same (epsilon, delta), with the same optimiser and with `eb-map`.
 
     python -m benchmarks.psgd [--smoke] [--plot docs/plots/psgd.svg]     (needs extras `accounting` and `plots`)
 
 KL(true || learned) in nats, average over data sets; learning rates are chosen by the truth, for each method and each
 epsilon on its own (NOT PRIVATE, as in the paper). N = 20,000 records, delta = 1/N, neighbours add-remove, N declared as
 public knowledge. Populations have Dirichlet(1) edge potentials on a third-order chain of 10 attributes with 4 labels.
+The part `store` takes each data set of figure 2 on which results/trials.jsonl has DP-SGD, and fits one Gaussian release
+of the same records by `eb-map`; results/psgd.md holds its table. The part `speed` says what a step costs.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,13 +21,16 @@ import numpy as np
 from attrs import evolve, frozen
 
 import dpgm_core.curator.live
-from benchmarks.harness.main import Measurement, main
-from benchmarks.harness.output import pyplot
+from benchmarks.harness.main import RESULTS, Measurement, main
+from benchmarks.harness.output import markdown, pyplot
+from benchmarks.harness.runs import read
 from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.dp_sgd import curator, learners
 from benchmarks.protocol.populations import Population, structure_of
 from benchmarks.protocol.references import non_private_mle, random_estimator
-from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure
+from benchmarks.protocol.scores import scores
+from benchmarks.protocol.trials import STORE, data_set
+from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure, learn
 from dpgm_core.counting.kernel import count
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.progress import silent
@@ -60,32 +65,42 @@ class Repeated:
         return self.release
 
 
-def best(population: Population, codes: np.ndarray, learner: object, once: bool, epsilon: float, seed: int) -> float:
-    """The least KL over the learning rates."""
-    scores = []
+def best(
+    population: Population,
+    codes: np.ndarray,
+    learner: object,
+    once: bool,
+    epsilon: float,
+    seed: int,
+    rates: tuple[float, ...],
+) -> float:
+    """Return the least KL over the learning rates."""
+    kls = []
     release = curator(codes, population, epsilon, seed).release() if once else None
-    for rate in RATES:
+    for rate in rates:
         source = Repeated(release=release) if once else curator(codes, population, epsilon, seed)
         try:
             fit = evolve(learner, learning_rate=rate).learn(
                 source, JunctionTree(), randomness=SeededRandomness(seed), progress=silent
             )
-            scores.append(population.kl(fit.model.potentials.values))
+            kls.append(population.kl(fit.model.potentials.values))
         except InferenceError:
-            scores.append(np.inf)
-    return min(scores)
+            kls.append(np.inf)
+    return min(kls)
 
 
-def compare(records: int, seeds: int, epsilons: tuple[float, ...]) -> dict[str, list[float]]:
-    """name -> average KL at each epsilon."""
+def compare(
+    named: Mapping[str, object], records: int, seeds: int, epsilons: tuple[float, ...], rates: tuple[float, ...] = RATES
+) -> dict[str, list[float]]:
+    """Return name -> average KL at each epsilon, of learners by their names and of two references."""
     structure = structure_of("chain3", 4)
     rows: dict[str, list[float]] = {}
     drawn = [(Population.draw(structure, seed), seed) for seed in range(seeds)]
     data = [(population, population.records(records, seed)) for population, seed in drawn]
-    for name, learner in learners().items():
+    for name, learner in named.items():
         once = name.startswith("one release")
         rows[name] = [
-            float(np.mean([best(*pair, learner, once, epsilon, seed) for seed, pair in enumerate(data)]))
+            float(np.mean([best(*pair, learner, once, epsilon, seed, rates) for seed, pair in enumerate(data)]))
             for epsilon in epsilons
         ]
         print(f"{name:38}" + "".join(f"{value:10.4f}" for value in rows[name]), flush=True)
@@ -99,18 +114,19 @@ def compare(records: int, seeds: int, epsilons: tuple[float, ...]) -> dict[str, 
 
 
 def step(records: int, size: int, rate: float, steps: int) -> None:
-    """A step of psgd against the sum of its parts: inference, count of the subsample, noise."""
+    """A step of psgd against the sum of its parts: inference, drawing and counting the subsample, noise."""
     population = Population.draw(structure_of("chain3", size), 0)
     codes = population.records(records, 0)
     with curator(codes, population, 1.0, 0).rounds(10**6, sampling_rate=rate) as rounds:
-        read, noise = rounds._rows, rounds._noise
+        draws, measurement = SeededRandomness(0), rounds._measurement
+        counts = rounds._sum(rounds._held.subsample(rounds._rate, draws), None)
         cells = population.structure.cells
         ascent = _ascent(population, rounds, steps)
         one = wall_seconds(lambda: ascent._step(0), steps)
         parts = {
             "inference": wall_seconds(lambda: population.engine.infer(population.potentials), steps),
-            "count": wall_seconds(lambda: rounds._sum(read, None), steps),
-            "noise": wall_seconds(lambda: noise.draw((cells,), SeededRandomness(0)), steps),
+            "count": wall_seconds(lambda: rounds._sum(rounds._held.subsample(rounds._rate, draws), None), steps),
+            "noise": wall_seconds(lambda: measurement.draw(counts, draws), steps),
         }
     text = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in parts.items())
     ratio = one / sum(parts.values())
@@ -143,9 +159,31 @@ def accuracy(asked: Namespace) -> None:
     # the same rounds are opened for each learning rate and data set: calibrate them once
     dpgm_core.curator.live.round_noise = cache(dpgm_core.curator.live.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
-    rows = compare(2000 if asked.smoke else 20_000, 1 if asked.smoke else 2, epsilons)
+    if asked.smoke:  # five steps each; calibrating the noise of a sampling rate takes seconds
+        few = {
+            name: evolve(one, epochs=5 * one.sampling_rate) for name, one in learners().items() if "q = .01" not in name
+        }
+        rows = compare(few, 500, 1, epsilons, RATES[:1])
+    else:
+        rows = compare(learners(), 20_000, 2, epsilons)
     if asked.plot:
         plot(asked.plot, rows, epsilons)
+
+
+def store(asked: Namespace) -> None:
+    """KL, nats, on the data sets of figure 2: DP-SGD and one Gaussian release at (epsilon, 1/N), Laplace at epsilon."""
+    found = scores(read(RESULTS / STORE), lambda cell, base: cell.noise == "laplace")
+    runs = [(cell, trial, results) for cell, of in found.items() for trial, results in of.items()]
+    rows = []
+    for cell, trial, results in [run for run in runs if "psgd oracle" in run[2]][: 1 if asked.smoke else None]:
+        data = data_set(cell.name, trial)
+        release = curator(data.codes, data.population, cell.epsilon, data.seed).release()
+        gaussian = data.population.kl(learn(release, "eb-map").model.potentials.values)
+        psgd, pure = (results[name]["kl"] for name in ("psgd oracle", "eb-map"))
+        kls = [f"{kl:.3g}" for kl in (psgd, gaussian, pure)]
+        rows.append([cell.name, str(trial), *kls, f"{psgd / gaussian:.2f}", f"{psgd / pure:.2f}"])
+    over = ["DP-SGD / Gaussian", "DP-SGD / Laplace"]
+    print(markdown(["cell", "trial", "DP-SGD", "eb-map, Gaussian", "eb-map, Laplace", *over], rows))
 
 
 def speed(asked: Namespace) -> None:
@@ -158,7 +196,9 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="file for the picture, .svg")
 
 
-MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy, "speed": speed}, arguments=_arguments)
+MEASUREMENT = Measurement(
+    about=__doc__, parts={"accuracy": accuracy, "store": store, "speed": speed}, arguments=_arguments
+)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

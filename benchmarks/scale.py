@@ -1,6 +1,6 @@
 """One count of 27 pairs, wherever the rows are: each engine against what it is measured against, in one run.
 
-    python -m benchmarks.scale [--rows N] [--engines embedded,spark,...] [--python-spark PYTHON] [--before CHECKOUT]
+    python -m benchmarks.scale [--smoke] [--rows N] [--engines embedded,...] [--python-spark PYTHON] [--before CHECKOUT]
 
 Every run is a process of its own, in the virtual environment of its engine (`--python-ENGINE`); the engines take turns
 and the fastest run of each counts. First all count a small table: one that counts otherwise than the embedded path is

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from dpgm_core import Clique, Domain, FloatArray, IntArray, Model, Structure
 
-__all__ = ["Selected", "margin", "selected", "structure_parameters"]
+__all__ = ["SIZES", "Selected", "margin", "selected", "structure_parameters"]
 
 RECORDS = 48_842
 SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 60, 99, 42, 2)  # those of the Adult table, more or less
@@ -43,14 +43,15 @@ class Selected:
         return float(found[0]), float(found[1])
 
 
-def selected(cliques: int, parameters: int, clique_cells: int, seed: int) -> Selected:
+def selected(cliques: int, parameters: int, clique_cells: int, seed: int, attributes: int = len(SIZES)) -> Selected:
     """All attributes alone, then the pairs and triples that are furthest from independence for their size, without the
-    noise that a selection adds: until there are so many cliques or parameters."""
+    noise that a selection adds: until there are so many cliques or parameters. attributes: only so many of them."""
     rng = np.random.default_rng(seed)
-    domain = Domain.from_sizes({f"x{place}": size for place, size in enumerate(SIZES)})
+    sizes = SIZES[:attributes]
+    domain = Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
     classes = rng.choice(_CLASSES, size=RECORDS, p=rng.dirichlet(np.ones(_CLASSES)))
-    codes = np.empty((RECORDS, len(SIZES)), dtype=np.intp)
-    for place, size in enumerate(SIZES):
+    codes = np.empty((RECORDS, len(sizes)), dtype=np.intp)
+    for place, size in enumerate(sizes):
         base = rng.dirichlet(np.full(size, 0.5))
         for number in range(_CLASSES):
             mine = np.flatnonzero(classes == number)

@@ -84,16 +84,17 @@ class Study:
         self.arguments(parser)
 
     def run(self, asked: Namespace) -> None:
-        """What is missing in the store, then tables and pictures of everything in it."""
+        """Do what is missing in the store, then report everything in it. Exit code 1 if a run failed."""
         asked.extent = next((name for name in ("smoke", "full", *self.extents) if vars(asked)[name]), "usual")
         if asked.smoke and asked.store == self.committed:  # which a smoke run never touches
             asked.store = RESULTS / "smoke" / asked.store.name
-        if not asked.report:
-            run(self.tasks(asked), self.work(asked), asked.store, jobs=asked.jobs)
+        failed = 0 if asked.report else run(self.tasks(asked), self.work(asked), asked.store, jobs=asked.jobs)
         lines = read(asked.store)
         if not lines:
             refuse(f"there are no finished runs in {asked.store}; run without --report first")
         self.report(lines, asked.store)
+        if failed:
+            raise SystemExit(1)
 
     def tasks(self, asked: Namespace) -> list[Task]:
         """Every cell's first draw before any cell's second, so that an early end leaves something everywhere."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["markdown", "pyplot", "save"]
+__all__ = ["markdown", "marked", "pyplot", "save"]
 
 
 def pyplot() -> Any:
@@ -32,6 +32,11 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
     rule = "|" + "|".join("-" * (width + 1) + "-:"[r] for width, r in zip(widths, right, strict=True)) + "|"
     return "\n".join([line(head), rule, *map(line, body)]) + "\n"
+
+
+def marked(name: str, text: str) -> str:
+    """Return the text as a named part of its file, for pages that include it by `--8<-- "FILE:name"`."""
+    return f"<!-- --8<-- [start:{name}] -->\n\n{text}\n<!-- --8<-- [end:{name}] -->\n"
 
 
 def save(figure: Any, stem: Path) -> Path:

@@ -237,7 +237,7 @@ def _nowhere(size: int, records: int, epsilon: float, noise: str) -> bool:
 
 def _few(size: int, records: int, epsilon: float, noise: str) -> bool:
     # Below, the paper has no DP-SGD either; its own noise is Gaussian whatever the release's is.
-    return size <= 5 and records <= 10**5 and epsilon >= 0.5 and noise == "laplace"
+    return size == 5 and records <= 10**5 and epsilon >= 0.5 and noise == "laplace"
 
 
 def _no_accounting() -> str | None:

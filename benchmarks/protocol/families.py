@@ -16,7 +16,7 @@ from statistics import median
 
 from attrs import frozen
 
-from benchmarks.harness.output import markdown
+from benchmarks.harness.output import markdown, marked
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.contenders import Results
 from benchmarks.protocol.scores import Scores, geometric, scores
@@ -163,12 +163,13 @@ def by_family(everything: Sequence[Compared]) -> str:
     losses = [f"{each} ({each.ratio:.2f})" for each in everything if each.ratio > NEVER]
     sunk = [f"{each} ({each.kl:.3g} against {each.floor:.3g})" for each in everything if each.sunk]
     head = ["family", "data sets", "with EM", "mean", "worst", f"> {WORST}", f"> {NEVER}", "below floor"]
+    table = markdown([*head, "not converged", "met", "worst at"], rows)
     return (
         f"Asked: {DEFAULT}, untouched, over the best of naive MLE, ridge and EM told the truth, (KL + .01) / (best + "
         f".01): every family's geometric mean at most {MEAN}, worst {WORST}, nothing above {NEVER}; nowhere more than "
         ".01 nats worse than the floor, the better of the uniform and the independent model. The best is of those of "
         "the three that were run.\n\n"
-        + markdown([*head, "not converged", "met", "worst at"], rows)
+        + marked(f"families-{everything[0].trial // ROOM * ROOM}", table)
         + f"\nAbove {NEVER}: {'; '.join(losses) or 'none'}.\n\nBelow the floor: {'; '.join(sunk) or 'none'}.\n"
     )
 

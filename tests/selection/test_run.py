@@ -222,6 +222,23 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
         verbs.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
 
 
+def test_a_mechanism_that_is_not_core_s_is_refused_before_the_charge(tmp_path):
+    """A selection draws core's noise; docs/mixing.md says so. No record is read, and the ledger stays empty."""
+
+    class Foreign(type(dpgm.make("mechanism", "gaussian"))):
+        """A mechanism of somebody else."""
+
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+
+    class Trap:
+        def batches(self, domain, columns):
+            raise AssertionError("the records were touched")
+
+    with pytest.raises(OptionError, match="draws its noise with mechanism 'gaussian', exactly"):
+        fit(Toy(), data=Trap(), ledger=book, mechanism=Foreign())
+    assert not book.history()
+
+
 def test_check_reads_and_charges_nothing():
     """It asks for batches and takes none."""
 
