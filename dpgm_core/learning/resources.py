@@ -14,8 +14,10 @@ from dpgm_core.errors import IncompatiblePlugin, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.structure import Structure, human_bytes
 
-__all__ = ["ResourceEstimator", "Resources", "check_resources", "memory_limit"]
+__all__ = ["PROGRAM", "ResourceEstimator", "Resources", "check_resources", "memory_limit"]
 
+#: Bytes: Python, numpy, scipy and an engine.
+PROGRAM = 128 * 2**20
 #: Where Linux says how much memory the processes of a container may take.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -30,6 +32,18 @@ class Resources:
     memory: int
     cpu_seconds: float = field(converter=float)
     calls: int
+
+    @classmethod
+    def by_cells(cls, structure: Structure, *, each: int, cpu_seconds: float, calls: int) -> Resources:
+        """Of a learner whose memory, `each` bytes beyond the program's own, and seconds go by the number of cells.
+
+        >>> from dpgm_core.domain import Domain
+        >>> wide = Structure(Domain.from_sizes({"a": 10_000}), [("a",)])
+        >>> Resources.by_cells(wide, each=2000, cpu_seconds=1e-4, calls=100).seconds(0.01)
+        2.0
+        """
+        memory = PROGRAM + each * structure.cells
+        return cls(memory=memory, cpu_seconds=cpu_seconds * structure.cells, calls=calls)
 
     def seconds(self, per_call: float | None) -> float:
         """Of a whole fit, with an engine that takes so many a call; None: as if it took none."""

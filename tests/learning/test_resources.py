@@ -78,6 +78,16 @@ def test_a_plan_says_what_a_fit_takes():
     assert silent.learner_memory is None and silent.to_dict()["learner_seconds"] is None
 
 
+@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em"])
+def test_the_first_learners_say_what_they_take(learner):
+    """Of one column of so many labels: it goes by their number, once there are many, and not by its square."""
+    sizes = [Structure(Domain.from_sizes({"a": labels}), [("a",)]) for labels in (10_000, 20_000)]
+    few, many = (check_resources(dpgm.make("learner", learner), one, JunctionTree()) for one in sizes)
+    beyond = [one.memory - resources.PROGRAM for one in (few, many)]
+    assert 5e6 < beyond[0] < 200e6 and beyond[1] == pytest.approx(2 * beyond[0], rel=0.01)
+    assert 0.1 < few.seconds(1e-3) < many.seconds(1e-3) < 20
+
+
 def test_an_answer_that_is_none():
     """It is the plugin's fault, and a learner without the method is asked nothing."""
     with pytest.raises(IncompatiblePlugin, match="learner Hungry estimates its resources as int"):
