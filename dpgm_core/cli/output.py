@@ -126,7 +126,7 @@ def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
             lock = _locked(names.marker, was_there)
             if lock is None:
                 break  # of a run that is under way
-            if not _is_of(names.marker, lock):  # it finished meanwhile
+            if not _is_same_file(names.marker, lock):  # it finished meanwhile
                 os.close(lock)
                 continue
             if was_there and names.left():
@@ -134,7 +134,7 @@ def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
             elif names.is_taken:
                 _removed(names.marker)
             else:
-                os.ftruncate(lock, 0)  # what a run that is over wrote into it
+                names.marker.write_bytes(b"")  # what a run that is over wrote into it
                 return names, lock
             os.close(lock)
             break
@@ -142,21 +142,30 @@ def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
 
 
 def _locked(marker: Path, was_there: bool) -> int | None:
-    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock."""
+    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock.
+
+    Without locks of files, as on some network disks, a marker that is there is taken for that of a run under way.
+    """
     if sys.platform == "win32":
-        return None if was_there else os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        with suppress(FileExistsError):
+            os.close(os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+            return os.open(os.devnull, os.O_RDWR)  # an open file could not be removed
+        return None
     import fcntl
 
     descriptor = os.open(marker, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
+    except OSError as error:
+        if was_there or isinstance(error, BlockingIOError):
+            os.close(descriptor)
+            return None
     return descriptor
 
 
-def _is_of(marker: Path, lock: int) -> bool:
+def _is_same_file(marker: Path, lock: int) -> bool:
+    if sys.platform == "win32":
+        return True
     try:
         return os.path.samestat(marker.lstat(), os.fstat(lock))
     except OSError:

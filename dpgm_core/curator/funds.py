@@ -90,13 +90,14 @@ class Receipt(Single):
     def saved_again(self, release: NoisyTables) -> NoisyTables:
         """Save what grows: in its own file, where an earlier one of it is."""
         if release.saved_as is None:
-            return self.saved(release)
-        try:
-            release.write(release.saved_as, replaces=RELEASE_FILE, part=self._part)
-        except ModelFileError as error:
-            return self._elsewhere(release.saved_as, release, error)
-        if self._room is not None:  # what grows is written again, while the file of before is still there
-            with suppress(ModelFileError):
+            release = self.saved(release)
+        else:
+            try:
+                release.write(release.saved_as, replaces=RELEASE_FILE, part=self._part)
+            except ModelFileError as error:
+                release = self._elsewhere(release.saved_as, release, error)
+        if self._room is not None and release.saved_as is not None:
+            with suppress(ModelFileError, OSError):  # the next one is written while this one is still there
                 self._room = Room(release.saved_as, 2 * release.saved_as.stat().st_size)
         return release
 

@@ -71,8 +71,8 @@ class Room:
             self.close()
             reason = error.strerror or type(error).__name__
             raise ModelFileError(
-                f"there is no room for {path}, which may take {size:,} bytes ({reason}); nothing was charged: make "
-                "room, or write to another disk"
+                f"there is no room for {path}, which may take {size:,} bytes ({reason}); nothing was charged for it: "
+                "make room, or write to another disk"
             ) from None
 
     def close(self) -> None:
@@ -89,7 +89,10 @@ def release_size(release: NoisyTables) -> int:
 
 
 def session_size(workload: Workload) -> int:
-    """Return how many bytes the file of a session over this workload takes, unless it measures unusually much."""
+    """Return how many bytes the file of a session over this workload takes, unless it measures unusually much.
+
+    Twice over, as each step writes it anew while the file of the step before is still there.
+    """
     sizes = {one.name: one.size for one in workload.domain}
     alone = sum(sizes[name] for name in workload.attributes)
     tables = 0
@@ -102,7 +105,7 @@ def session_size(workload: Workload) -> int:
             tables = _CELLS
             break
     facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
-    return _document_size(facts) + 8 * (alone + tables) + _SLACK
+    return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK)
 
 
 def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callable[[Path], object]) -> Path:

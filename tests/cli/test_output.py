@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pkgutil
@@ -155,3 +156,17 @@ def test_a_marker_that_says_nonsense_does_no_harm(spec, refused):
     for content in (b"", b"\xff\0\n", b"/no/such/file\n\0\n"):
         (run.output / ".visits.reserved").write_bytes(content)
         assert "visits.release.dpgm is paid for" in refused("fit", spec)
+
+
+def test_without_locks_markers_are_those_of_runs_under_way(spec, monkeypatch):
+    """Some network disks have none: names are numbered past what is there, as before there were locks."""
+    import fcntl
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    run = load_spec(spec)
+    with reserved(run) as (first, _), reserved(run) as (second, _):
+        assert (first.name, second.name) == ("visits.release.dpgm", "visits-2.release.dpgm")
+    assert not files(run.output)
