@@ -191,8 +191,7 @@ def contract_section(name: str) -> str:
     besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
     if attrs.has(cls):
         fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
-        explained = (inspect.getdoc(cls) or "").split("\n\n")[1:2]
-        return "\n\n".join([f"**`{name}`** {sentence(cls)} Fields: `{fields}`.", *explained, ""])
+        return f"**`{name}`** {sentence(cls)} Fields: `{fields}`.\n"
     lines = [f"**`{name}`** {sentence(cls)}{besides}", "", "| member | |", "|---|---|"]
     for member, value in vars(cls).items():
         if member.startswith("_"):

@@ -27,10 +27,10 @@ _RECORDS = 2000
 
 @CHECKS.add(needs="constraints")
 def impossible_records_have_probability_zero(subject: InferenceSubject) -> None:
-    """Over domains with listed combinations, a map and an order, inside its cliques and across them, an engine with
-    "constraints" gives cells that one of them rules out exactly 0, in marginals and answers, and breaks none in the
-    most probable record and all it draws; an exact one gives every cell what enumeration of the possible records
-    does, log Z too. Cannot show: constraints of other forms, which engines see as the same masks."""
+    """Over domains with listed combinations, a map and an order, inside its cliques and across them, ruled-out cells
+    are exactly 0 in marginals and answers, and the most probable record and all draws break no constraint; an exact
+    engine gives every cell, and log Z, as enumeration of the possible records does. Cannot show: constraints of other
+    forms, which engines see as the same masks."""
     for name, structure in constrained_structures().items():
         try:
             engine = subject.engine(structure)

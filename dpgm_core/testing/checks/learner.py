@@ -222,8 +222,7 @@ def survives_empty_data(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def survives_awkward_structures(subject: LearnerSubject) -> None:
     """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
-    to `check` and to `learn`; where directed graphs alone are taken, their directed forms, and graphs with several
-    parents, of one label, against the domain's order; where attributes of two labels alone are taken, all have two.
+    to `check` and to `learn`; directed forms and graphs with several parents where directed graphs alone are taken.
     Cannot show: large structures, and shapes that `check` refuses everywhere."""
     for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
         structure = subject.in_domain(structure)

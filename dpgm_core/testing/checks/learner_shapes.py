@@ -52,9 +52,9 @@ def what_it_does_not_take_is_refused_unpaid(subject: LearnerSubject) -> None:
 
 @CHECKS.add(needs="contrasts")
 def contrasts_are_learned(subject: LearnerSubject) -> None:
-    """From a release of contrasts at epsilon = 10, of 4,000 records in which the product of one attribute, of two, or
-    of three (where it takes such a clique) has mean 0.6 and all others 0, the model has these means, to 0.1: every
-    number of the release is used, and as what it is. Cannot show: that their noise is weighed right."""
+    """From contrasts at epsilon = 10, of 4,000 records in which the product of one attribute, of two, or of three
+    (where it takes such a clique) has mean 0.6 and all others 0, the model has these means, to 0.1. Cannot show: that
+    their noise is weighed right."""
     component: Any = subject.component
     require(component.takes_contrasts is True, "takes_contrasts must be True; a learner that takes none leaves it out")
     roomy = "a clique of three" not in subject.refused

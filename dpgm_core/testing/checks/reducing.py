@@ -106,9 +106,8 @@ def partitions_change_nothing(subject: SourceSubject) -> None:
 def persons_meet_across_partitions(subject: SourceSubject) -> None:
     """Of a person whose rows lie in several chunks so many count in all, those that `PersonSource` keeps: counts
     weighted of two rows each by text keys, plain ones of one row each by 64-bit keys. A null key and an empty one are
-    one person, "7" and "07" are two, and so are 2^53 and 2^53 + 1; nobody at all is no failure. Rows that are handed
-    out with their keys (`KeyedSource`) give the same sums. Cannot show: other types of keys, and parts of more persons
-    than fit into memory."""
+    one person; "7" and "07" are two, and so are 2^53 and 2^53 + 1; nobody is no failure. Rows handed out with their
+    keys (`KeyedSource`) give the same sums. Cannot show: other types of keys, and parts too large for memory."""
     weighted = WeightedCounts(Structure(DOMAIN, [DOMAIN.names]), Contributions(per="clique", grid=60))
     counts = tallies(DOMAIN, [("visits", "town")])
     for keys, rows, reduction in ((_text_keys(), 2, weighted), (_whole_keys(), 1, counts), (_no_keys(), 1, counts)):
@@ -143,10 +142,9 @@ def _whole_keys() -> Any:
 
 @CHECKS.add(needs="reduces")
 def sums_of_one_pin_are_of_the_same_records(subject: SourceSubject) -> None:
-    """While records are pinned sums of the same are the same. A table that is changed meanwhile does not show, or the
-    sum fails with DataError: `records`, called again with the folder it wrote to and twice the rows, may put them in
-    the place of the others. Cannot show: changes where `records` does not put them there, or fails; that is for the
-    source's own tests."""
+    """While records are pinned sums of the same are the same, and a table that is changed meanwhile does not show, or
+    the sum fails with DataError: `records`, called again with the folder it wrote to and twice the rows, may replace
+    the others. Cannot show: changes where `records` does not, or fails."""
     own = study(subject)
     _require_equal("the same sum once more", own.vector("again"), own.expected["counts"])
     table, reading = example_table(40), Reading(domain=DOMAIN, columns=DOMAIN.names, several=True)
@@ -214,9 +212,9 @@ def _entered(source: Any, reading: Reading) -> Exception | None:
 
 @CHECKS.add(needs="reduces")
 def a_failure_where_the_rows_are_says_nothing(subject: SourceSubject) -> None:
-    """A sum that fails where the rows are, in words that quote a record, comes out as DataError, with no such words in
-    its message, cause or context, nor on stdout or stderr, in warnings or logs of this process and those it starts
-    meanwhile. Cannot show: what processes print that ran before, and logs elsewhere (the engine's own tests must)."""
+    """A sum that fails where the rows are, in words that quote a record, comes out as DataError without them in its
+    message, cause or context, on stdout or stderr, in warnings or logs of this process and those it starts. Cannot
+    show: what processes print that ran before, and logs elsewhere."""
     table = pa.table({"town": pa.array([PLANTED, "A"] * 10), "visits": pa.array([7] * 20)})
     counts = tallies(Domain([DOMAIN["town"], DOMAIN["visits"]]), [("town", "visits")])
     reading = Reading(domain=counts.structure.domain, columns=counts.columns)

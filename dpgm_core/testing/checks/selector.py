@@ -163,9 +163,9 @@ def measures_within_the_workload(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def spends_what_it_has(subject: SelectorSubject) -> None:
-    """For each kind of budget, (epsilon, delta) too, and relation that `plan` does not refuse it never asks for more
-    than remains, leaves less than 1 % unspent unless it says what to measure with it (and of what is for votes in any
-    case), and the session's release costs what was charged, whatever was left. Cannot show: that it is spent well."""
+    """For each kind of budget and relation that `plan` does not refuse it never asks for more than remains, leaves
+    less than 1 % unspent unless it says what to measure with it (and of what is for votes in any case), and the
+    session's release costs what was charged. Cannot show: that it is spent well."""
     for budget, neighbours in [*served(subject), *([_APPROX] if "zcdp" in subject.capabilities else [])]:
         where = f"{budget}, {neighbours}"
         one = choose(subject, planted(1000, 1), budget=budget, neighbours=neighbours)
