@@ -66,9 +66,9 @@ def complete(
 
     _check_suffixes(rows_file, output)
     how = _said(dialects, rows_file, output)
+    check_output(output)
     if output.exists() and rows_file.exists() and output.samefile(rows_file):
         raise OptionError(f"--output {output} is ROWS itself; name another file")
-    check_output(output)
     model = load_model(model_file)
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
     with progress_shown() as progress:

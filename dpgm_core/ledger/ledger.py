@@ -310,12 +310,12 @@ class Ledger:
 def _followed(path: str | Path, *, new: bool = False) -> Path:
     """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
     new file where one leads nowhere."""
-    path, what = Path(path), "a name that no file can have"
+    given, what = Path(path), "a name that no file can have"
     try:
-        nowhere = (one for one in (path, *path.absolute().parents) if new and one.is_symlink() and not one.exists())
-        dead = next(nowhere, None)
+        above = (given, *given.absolute().parents)
+        dead = next((one for one in above if new and one.is_symlink() and not one.exists()), None)
         if dead is None:
-            return path.resolve()
+            return given.resolve()
         what = f"{dead} is a link that leads nowhere"
     except RuntimeError:
         what = "links in it lead in a circle"

@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the random ones")
     parser.add_argument("--first", type=int, default=0, help="of an engine: number of the first pair")
     parser.add_argument("--match", default="", help="only pairs whose name holds this text")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--engine", choices=sorted(ENGINES), action="append", default=[], help="repeatable")
     chosen = parser.parse_args()
     started, tried, failed = time.monotonic(), Counter[str](), 0
@@ -35,6 +36,8 @@ def main() -> int:
         for pair, mode in _chosen(chosen):
             if chosen.match not in pair.name:
                 continue
+            if time.monotonic() - started > chosen.seconds:
+                break
             tried[pair.name.split()[0]] += 1
             found = differences(pair, folder / "run", mode)
             if found:

@@ -44,17 +44,17 @@ def test_neighbours_in_an_engine_cannot_be_told_apart(engine: str, folder: Path)
 
 
 def test_an_engine_that_counts_aloud_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version that fails at the third row."""
+    """A version that fails at the second row."""
     if not is_installed("sqlite"):
         pytest.skip("dpgm-sql is not installed")
     pinned = import_module("dpgm_sql.pinned")
     reduce = pinned.Streamed.reduce
 
-    def at_most_two(self: object, reduction: object) -> object:
+    def at_most_one(self: object, reduction: object) -> object:
         sums = reduce(self, reduction)
-        if sums[-1] > 2:
+        if sums[-1] > 1:
             raise SourceRefused("the table is too long")
         return sums
 
-    monkeypatch.setattr(pinned.Streamed, "reduce", at_most_two)
+    monkeypatch.setattr(pinned.Streamed, "reduce", at_most_one)
     assert told_apart("sqlite", 15, folder) != []
