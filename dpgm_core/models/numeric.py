@@ -17,7 +17,16 @@ from dpgm_core.errors import DomainError, InferenceError, OptionError
 from dpgm_core.models.wide import fitted
 from dpgm_core.models.within import Within, within
 
-__all__ = ["checked_share", "correlation_of", "law_of_numbers", "mean_of", "quantile_of", "share_of", "variance_of"]
+__all__ = [
+    "checked_share",
+    "correlation_of",
+    "ends_of",
+    "law_of_numbers",
+    "mean_of",
+    "quantile_of",
+    "share_of",
+    "variance_of",
+]
 
 
 def law_of_numbers(attribute: Attribute, table: FloatArray | None = None) -> Within:
@@ -44,6 +53,11 @@ def share_of(law: Within, table: FloatArray) -> float:
     0.75
     """
     return float(table[law.present].sum())
+
+
+def ends_of(law: Within) -> tuple[float, float]:
+    """The least and the largest of the numbers."""
+    return float(law.placed(law.low)[law.present].min()), float(law.placed(law.high)[law.present].max())
 
 
 def mean_of(law: Within, table: FloatArray) -> float:
