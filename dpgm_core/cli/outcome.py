@@ -257,13 +257,14 @@ def _several(count: int, what: str) -> str:
 def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
 
-    A table that was released more than once counts once, with the least noise.
+    A table that was released more than once counts once, with the least noise; cells are those of its measurement.
     """
+    from dpgm_core.releases.coarse import cells_as_drawn
+
     found: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
-        structure = release.structure
-        for group, variance, cells, total in zip(
-            structure.groups, release.variances.tolist(), structure.sizes, release.totals, strict=True
+        for group, (cells, variance), total in zip(
+            release.structure.groups, cells_as_drawn(release), release.totals, strict=True
         ):
             found[group] = found.get(group, True) and variance * cells**2 > total**2
     return sum(found.values()), len(found)
