@@ -64,3 +64,19 @@ def test_the_glossary_is_in_order_and_says_each_word_once():
     words = [re.findall(r"^\| (?!word |\|)(\w[^|]*) \|", part, re.MULTILINE) for part in parts[:-1]]
     assert all(part == sorted(part, key=str.lower) and len(part) > 10 for part in words)
     assert len({word for part in words for word in part}) == sum(map(len, words))
+
+
+def test_options_stay_whole_and_messages_wrap():
+    """In commands and running text; of what is printed the sentences, and no table. The text itself is unchanged."""
+    block = '<div class="language-{} highlight"><span>f</span><pre><span></span><code>{}\n</code></pre></div>'
+    page = (
+        "<p>Say <code>dpgm fit --seed 1 --a-word-too-long-for-a-telephone</code> - or not.</p>"
+        + block.format("sh", 'dpgm<span class="w"> </span>--epsilon 1e-6')
+        + block.format("text", "spent:   a sentence\nage         0: 1%\n  to do: b &lt; c")
+        + block.format("toml", "a-b = 1  # c")
+    )
+    made = hook("lines").on_page_content(page, page=None)
+    strip = lambda text: re.sub("<[^>]*>", "", text)  # noqa: E731
+    assert strip(made) == strip(page)
+    assert re.findall('"whole">(.*?)<', made) == ["--seed", "--epsilon", "1e-6"]
+    assert re.findall('"message">(.*?)<', made) == ["spent:   a sentence", "  to do: b &lt; c"]

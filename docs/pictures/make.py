@@ -116,7 +116,7 @@ def way() -> Html:
     """The way of the data in two rows, left of the noise and right of it."""
     rows = {
         "secret: the records, and the only code that reads them": ("records", "counts", "counts + noise"),
-        "released: safe to publish, and free": ("noisy tables", "learner", "model", "answers, samples"),
+        "released: safe to publish, and free": ("noisy tables", "learner", "model", "answers"),
     }
     drawn: list[Html] = []
     for row, (caption, stations) in enumerate(rows.items()):

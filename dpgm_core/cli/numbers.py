@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from attrs import frozen
 from dpgm_core.cli.common import print_json, print_table, say, say_bins, stamp
 
 if TYPE_CHECKING:
+    from dpgm_core.attribute import Attribute
+    from dpgm_core.domain import Domain
     from dpgm_core.models.model import Model
 
 __all__ = ["STATISTICS", "say_statistics"]
@@ -23,12 +26,14 @@ STATISTICS = ("mean", "sd", "median", "correlation")
 
 @frozen(kw_only=True)
 class _Asked:
-    """One number. of: the model it is computed from -> the number. placed: whether it is a place on the axis."""
+    """One number. of: the model it is computed from -> the number. placed: whether it is a place on the axis. within:
+    the least and the largest that it can be."""
 
     names: tuple[str, ...]
     statistic: str
     of: Callable[[Model], float]
     placed: bool
+    within: tuple[float, float]
 
 
 def say_statistics(
@@ -47,11 +52,14 @@ def say_statistics(
 
     model, refitted = loaded
     rows = []
-    for asked in _asked(attributes, wanted, given):
+    notes = []
+    for asked in _asked(model.domain, attributes, wanted, given):
         row: dict[str, Any] = {"attributes": list(asked.names), "statistic": asked.statistic, "value": asked.of(model)}
         if refitted is not None and level is not None:
-            found = refitted.interval_of(asked.of, level=level)
+            found = refitted.interval_of(asked.of, level=level, within=asked.within)
+            notes += [] if found.note is None else [f"{asked.statistic} of {' x '.join(asked.names)}: {found.note}"]
             row |= {"standard_error": float(found.standard_error), "low": float(found.low), "high": float(found.high)}
+            row["undefined_replicates"] = found.undefined
         row["texts"] = [_text(model, asked, row[key]) for key in ("value", "low", "high") if key in row]
         rows.append(row | {"standing": model.standing(asked.names, given)})
     present = {name: share_of(law_of_numbers(model.domain[name]), model.marginal(name, given)) for name in attributes}
@@ -71,11 +79,13 @@ def say_statistics(
     for name, share in present.items():
         if share < 1:
             say(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
+    for note in notes:
+        say(note)
     if bars:
         say("the intervals cover sampling and noise, and not what the structure misses")
 
 
-def _asked(attributes: Sequence[str], wanted: Sequence[str], given: Mapping[str, str]) -> list[_Asked]:
+def _asked(domain: Domain, attributes: Sequence[str], wanted: Sequence[str], given: Mapping[str, str]) -> list[_Asked]:
     """What was asked for. Raises OptionError for no statistic."""
     from dpgm_core.errors import OptionError, did_you_mean
 
@@ -92,16 +102,21 @@ def _asked(attributes: Sequence[str], wanted: Sequence[str], given: Mapping[str,
                 f"--statistic is one of {', '.join(STATISTICS)}, or a share from 0 to 1 for a quantile; got "
                 f"{statistic!r}{did_you_mean(statistic, STATISTICS)}"
             )
-        found += [_single(name, statistic, share, given) for name in attributes]
+        found += [_single(domain[name], statistic, share, given) for name in attributes]
     return found
 
 
-def _single(name: str, statistic: str, share: float | None, given: Mapping[str, str]) -> _Asked:
+def _single(one: Attribute, statistic: str, share: float | None, given: Mapping[str, str]) -> _Asked:
+    from dpgm_core.models.numeric import ends_of, law_of_numbers
+
+    name, ends = one.name, ends_of(law_of_numbers(one))
+    made = partial(_Asked, names=(name,), statistic=statistic)
     if share is not None:
-        return _Asked(names=(name,), statistic=statistic, of=lambda one: one.quantile(name, share, given), placed=True)
+        return made(of=lambda model: model.quantile(name, share, given), placed=True, within=ends)
     if statistic == "mean":
-        return _Asked(names=(name,), statistic=statistic, of=lambda one: one.mean(name, given), placed=True)
-    return _Asked(names=(name,), statistic="sd", of=lambda one: math.sqrt(one.variance(name, given)), placed=False)
+        return made(of=lambda model: model.mean(name, given), placed=True, within=ends)
+    widest = (ends[1] - ends[0]) / 2  # half of the numbers at either end
+    return made(of=lambda model: math.sqrt(model.variance(name, given)), placed=False, within=(0.0, widest))
 
 
 def _correlation(one: str, other: str, given: Mapping[str, str]) -> _Asked:
@@ -110,6 +125,7 @@ def _correlation(one: str, other: str, given: Mapping[str, str]) -> _Asked:
         statistic="correlation",
         of=lambda model: model.correlation(one, other, given),
         placed=False,
+        within=(-1.0, 1.0),
     )
 
 

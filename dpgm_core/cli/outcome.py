@@ -47,7 +47,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
-        "notes": [*remarks, *done.notes],
+        "notes": [*remarks, *done.notes, *filter(None, [_wide(done.model)])],
         "unmeasured": list(done.model.unmeasured),
         "misfit": _scores(done.model),
         "structure_error": _structure_error(done.model),
@@ -128,6 +128,13 @@ def _surest(done: Fit) -> NoisyTables:
     return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
 
 
+def _wide(model: Model) -> str | None:
+    """What is said of bins much wider than a neighbour, those that were found privately too."""
+    from dpgm_core.models.wide import wide_note
+
+    return wide_note(one for one in model.domain if one.name not in model.unmeasured)
+
+
 def _records(release: NoisyTables) -> float:
     """The number of records behind a release; a round's own total is that of its subsample."""
     return release.total / float(1 if release.round is None else release.round.sampling_rate)
@@ -192,6 +199,9 @@ def print_fit(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
+    wide = _wide(done.model)
+    if wide is not None:
+        talk(f"dpgm: {wide}")
     say()
     say(done.model.guarantee())
 
@@ -247,13 +257,14 @@ def _several(count: int, what: str) -> str:
 def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
 
-    A table that was released more than once counts once, with the least noise.
+    A table that was released more than once counts once, with the least noise; cells are those of its measurement.
     """
+    from dpgm_core.releases.coarse import cells_as_drawn
+
     found: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
-        structure = release.structure
-        for group, variance, cells, total in zip(
-            structure.groups, release.variances.tolist(), structure.sizes, release.totals, strict=True
+        for group, (cells, variance), total in zip(
+            release.structure.groups, cells_as_drawn(release), release.totals, strict=True
         ):
             found[group] = found.get(group, True) and variance * cells**2 > total**2
     return sum(found.values()), len(found)

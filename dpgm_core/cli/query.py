@@ -174,10 +174,13 @@ def _say_table(
         say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _say_standing(standing, found)
+        if found is not None and found.note is not None:
+            say(found.note)
         _say_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]
     sure = {} if found is None else {"level": level, "replicates": len(model.replicates), "widened": found.widened}
+    sure |= {} if found is None else {"undefined_replicates": found.undefined}
     print_json(
         {
             "attributes": list(attributes),

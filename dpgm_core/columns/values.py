@@ -42,8 +42,10 @@ class Values:
 
     kind: its type; sampled records have it. format: of dates and times, as `strptime` has it; None: ISO 8601. decimals:
     how many digits after the point numbers are written with; None: as many as they need. scale: how equal bins are
-    spaced, "linear" or "log". shape: how numbers are spread inside a bin, public knowledge: "uniform", "log" (uniform
-    on a logarithmic scale) or "lower" (all at the bin's lower edge). Raises DomainError.
+    spaced, "linear" or "log". shape: how numbers are spread inside a bin: "fitted" (evenly, and in a bin many times
+    wider than a neighbour exponentially decreasing, as fits the released counts of both), or, as public knowledge,
+    "uniform" (evenly), "log" (evenly on a logarithmic scale) or "lower" (all at the bin's lower edge). Raises
+    DomainError.
 
     >>> Values(kind="integer").is_numeric
     True
@@ -53,17 +55,17 @@ class Values:
     format: str | None = None
     decimals: int | None = None
     scale: Literal["linear", "log"] = "linear"
-    shape: Literal["uniform", "log", "lower"] = "uniform"
+    shape: Literal["fitted", "uniform", "log", "lower"] = "fitted"
 
     def __attrs_post_init__(self) -> None:
         for key, value, known in (
             ("type", self.kind, get_args(Kind)),
             ("scale", self.scale, ("linear", "log")),
-            ("shape", self.shape, ("uniform", "log", "lower")),
+            ("shape", self.shape, ("fitted", "uniform", "log", "lower")),
         ):
             if value not in known:
                 raise DomainError(f"{key} must be one of {', '.join(known)}, got {value!r}{did_you_mean(value, known)}")
-        if self.kind in ("text", "boolean") and (self.scale, self.shape) != ("linear", "uniform"):
+        if self.kind in ("text", "boolean") and (self.scale == "log" or self.shape in ("log", "lower")):
             raise DomainError(f"scale and shape go with numbers, not with type = {self.kind!r}; say type = 'number'")
         if self.is_temporal and "log" in (self.scale, self.shape):
             raise DomainError(f"a logarithmic scale or shape goes with numbers, not with the type {self.kind}")

@@ -13,6 +13,7 @@ from dpgm_core.comparison.values import Difference, Gap
 from dpgm_core.evaluate import normalised
 from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.model import Model
+from dpgm_core.releases.coarse import cell_variances
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 from dpgm_core.tables import Tables
@@ -35,17 +36,18 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
     for names, number in _held(first, matching).items():
         if names not in theirs:
             continue
-        variances = float(first.variances[number]), float(other.variances[theirs[names]])
         clique = first.structure.groups[number][0]
+        variances = cell_variances(first, clique), cell_variances(other, clique)
         counts = matching.aligned(clique, np.asarray(other.tables[clique], dtype=np.float64))
-        apart = (np.asarray(first.tables.group(number)) - counts) / math.sqrt(sum(variances))
+        both = variances[0] + matching.aligned(clique, variances[1])
+        apart = (np.asarray(first.tables.group(number)) - counts) / np.sqrt(both)
         found.append(
             Gap(
                 attributes=clique,
                 deviations=float(np.sqrt(np.mean(apart**2))),
                 largest=float(np.abs(apart).max()),
-                noise_first=math.sqrt(variances[0]),
-                noise_other=math.sqrt(variances[1]),
+                noise_first=math.sqrt(variances[0].mean()),
+                noise_other=math.sqrt(variances[1].mean()),
             )
         )
     notes = [] if found else ["no table was measured by both"]

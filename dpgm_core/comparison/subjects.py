@@ -17,6 +17,7 @@ from dpgm_core.models.reading import load_model
 from dpgm_core.models.stamped import beside, stamp_in
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
+from dpgm_core.releases.coarse import cells_as_drawn
 from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.release import NoisyTables, total_cost
 from dpgm_core.releases.stamps import UNKNOWN, caveats_of, stamp_of
@@ -136,8 +137,8 @@ def _release_facts(release: NoisyTables) -> dict[str, Any]:
 
 
 def _deviations(release: NoisyTables) -> list[float]:
-    """The standard deviation of each table's noise, records per cell."""
-    return [math.sqrt(float(variance)) for variance in release.variances]
+    """The standard deviation of each table's noise, records per cell as it was measured."""
+    return [math.sqrt(variance) for _, variance in cells_as_drawn(release)]
 
 
 def _entropy(model: Model) -> float | None:

@@ -16,6 +16,7 @@ from dpgm_core.blas import one_thread
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.markup import Html, card, first
+from dpgm_core.models.wide import wide_note
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import Measurement, check_structure, measure
@@ -178,6 +179,7 @@ def make_plan(
                     note,
                     _check_note(checking, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
+                    wide_note(one for one in structure.domain if one.name not in tables.untold),
                 ],
             )
         ),

@@ -30,6 +30,7 @@ from dpgm_core.learning.ahead import first_asked, foreseen, in_turn
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
+from dpgm_core.models.wide import wide_note
 from dpgm_core.noise.bisection import settled
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
@@ -158,7 +159,8 @@ def plan_selection(
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), wanted, told, stated, left)
-    return evolve(told, notes=[*told.notes, *_told(data, wanted, stated)])
+    wide = wide_note(wanted.domain[name] for name in wanted.attributes)
+    return evolve(told, notes=[*told.notes, *filter(None, [wide]), *_told(data, wanted, stated)])
 
 
 def check(

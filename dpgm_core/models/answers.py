@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.attribute import Attribute, repeated
+from dpgm_core.attribute import repeated
 from dpgm_core.errors import DataError
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.models.completion import AT_ONCE, Completion, completion, owned
@@ -23,6 +23,8 @@ from dpgm_core.models.merged import MergedDistribution, SampleMethod
 from dpgm_core.models.numeric import checked_share, correlation_of, law_of_numbers, mean_of, quantile_of, variance_of
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import refuse
+from dpgm_core.models.wide import tables_of_wide
+from dpgm_core.models.within import Within
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.structure import Clique
@@ -134,11 +136,11 @@ class Answers(Facts):
         >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
         19.5
         """
-        return mean_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given))
+        return mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
         """The variance of an attribute's numbers, between its bins and inside of them; see `mean`."""
-        return variance_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given))
+        return variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
         """The least number that `share` of the numbers are not above, such as the median for 0.5; see `mean`.
@@ -146,14 +148,14 @@ class Answers(Facts):
         Inside a bin it lies where the law of the bin has it; whole numbers stay whole. Raises OptionError.
         """
         share = checked_share(share)
-        return quantile_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given), share)
+        return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
 
     def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
         """Pearson's correlation of two attributes' numbers, of records that have both; see `mean`.
 
         `standing` says whether they were measured together.
         """
-        laws = law_of_numbers(self._one(first)), law_of_numbers(self._one(second))
+        laws = self._numbers_of(first), self._numbers_of(second)
         return correlation_of(laws, self.marginal((first, second), given))
 
     # --- records ------------------------------------------------------------------------------------------------
@@ -199,9 +201,8 @@ class Answers(Facts):
         """
         fixed = given_of(self.domain, given)
         refuse(fixed.codes, self.left_out)
-        write = writer(
-            self.domain, self._answered(), form, {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
-        )
+        stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        write = writer(self._law, self.domain, self._answered(), form, stamp)
         return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
@@ -231,8 +232,10 @@ class Answers(Facts):
         """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
         return completion(self._law, self.domain, self._answered())
 
-    def _one(self, name: str) -> Attribute:
-        return self.domain[named(self.domain, (name,), {})[0]]
+    def _numbers_of(self, name: str) -> Within:
+        """The law of an attribute's numbers, the same whatever is given. Raises DomainError for one without any."""
+        one = self.domain[named(self.domain, (name,), {})[0]]
+        return law_of_numbers(one, tables_of_wide(self._law, [one]).get(one.name))
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""

@@ -21,7 +21,7 @@ from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DomainError
 from dpgm_core.models.conditional import Conditional, conditional
-from dpgm_core.models.decoded import Decoder, decoder
+from dpgm_core.models.decoded import Decoder, decoders_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
 from dpgm_core.models.orders import Orders, orders_among
@@ -158,7 +158,7 @@ class Completion:
 
 def completion(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
     """What fills rows from a law over the domain; names: the attributes that it answers about."""
-    decoders = {name: decoder(domain[name]) for name in names}
+    decoders = decoders_of(law, domain, names)
     answers = {name: ~one.empty for name, one in decoders.items() if not one.empty.all()}
     return Completion(
         domain=domain,

@@ -19,12 +19,16 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.values import Values
+from dpgm_core.domain import Domain
+from dpgm_core.models.distribution import Distribution
+from dpgm_core.models.merged import MergedDistribution
+from dpgm_core.models.wide import fitted, tables_of_wide
 from dpgm_core.models.within import Within, missing_code, within
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Decoder", "decoder"]
+__all__ = ["Decoder", "decoder", "decoders_of"]
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 #: Directives that Arrow writes as Python does.
@@ -115,9 +119,9 @@ class Decoder:
         return found.fill_null(nulls[0]) if nulls and "" not in nulls else found
 
 
-def decoder(attribute: Attribute) -> Decoder:
-    """What decodes an attribute's codes."""
-    law = within(attribute)
+def decoder(attribute: Attribute, table: FloatArray | None = None) -> Decoder:
+    """What decodes an attribute's codes. table: a model's marginal of the attribute, to which wide bins are fitted."""
+    law = within(attribute) if table is None else fitted(attribute, table)
     raw: list[str | None] = list(map(str, range(attribute.size)) if attribute.coded else attribute.labels)
     if law is not None:
         raw = [text if there else None for text, there in zip(raw, law.present, strict=True)]
@@ -127,6 +131,12 @@ def decoder(attribute: Attribute) -> Decoder:
     if missing is not None:
         raw[missing] = None
     return Decoder(attribute=attribute, law=law, raw=tuple(raw), decimals=_decimals(attribute, law))
+
+
+def decoders_of(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> dict[str, Decoder]:
+    """What decodes some attributes of a law over the domain, the wide bins as they fit it."""
+    tables = tables_of_wide(law, [domain[name] for name in names])
+    return {name: decoder(domain[name], tables.get(name)) for name in names}
 
 
 def _decimals(attribute: Attribute, law: Within | None) -> int | None:

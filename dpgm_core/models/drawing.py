@@ -14,7 +14,7 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.constraints import Constraint
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
-from dpgm_core.models.decoded import Decoder, decoder
+from dpgm_core.models.decoded import Decoder, decoders_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.given import Given
 from dpgm_core.models.labelled import records
@@ -100,11 +100,13 @@ class Writer:
         return found
 
 
-def writer(domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]) -> Writer:
-    """What writes codes of these attributes. Raises OptionError for no form."""
+def writer(
+    law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]
+) -> Writer:
+    """What writes codes of these attributes, drawn from a law over the domain. Raises OptionError for no form."""
     if form not in ("labels", "values", "texts"):
         raise OptionError(f"records can be given as 'labels', 'values' or 'texts', got {form!r}")
-    decoders = {} if form == "labels" else {name: decoder(domain[name]) for name in names}
+    decoders = {} if form == "labels" else decoders_of(law, domain, names)
     constraints: Sequence[Constraint] = () if form == "labels" else domain.constraints
     return Writer(
         domain=domain,

@@ -15,7 +15,7 @@ from dpgm_core.models.beside import beside_labels
 from dpgm_core.printable import brief, listed
 from dpgm_core.structure import Clique
 
-__all__ = ["Interval", "combine", "interval"]
+__all__ = ["Interval", "combine", "farthest", "interval"]
 
 #: No error bar needs more, and a file that claims more was not written by dpgm.
 MOST_REPLICATES = 1000
@@ -31,7 +31,8 @@ class Interval:
     unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
     third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
     knows (`interval_of`). names, labels: the attributes of its axes and their labels, which a notebook shows beside the
-    numbers; () where axes are no attributes. flaws: why it is less private than the budget of its releases.
+    numbers; () where axes are no attributes. flaws: why it is less private than the budget of its releases. undefined:
+    in how many of the `replicates` the query was undefined (see `Model.interval_of`).
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -49,6 +50,8 @@ class Interval:
     names: Clique = ()
     labels: tuple[tuple[str, ...], ...] = ()
     flaws: tuple[str, ...] = ()
+    undefined: int = 0
+    replicates: int = 0
 
     @property
     def spread(self) -> FloatArray:
@@ -60,6 +63,16 @@ class Interval:
         """Whether what a structure check found is in it."""
         return bool(np.any(np.asarray(self.structure) > 0))
 
+    @property
+    def note(self) -> str | None:
+        """A sentence on the replicates in which the query was undefined; None without any."""
+        if not self.undefined:
+            return None
+        return (
+            f"in {self.undefined} of {self.replicates} replicates the answer is undefined, as what is given has "
+            "probability 0 there; they count as the possible value farthest from the estimate, so the interval is wide"
+        )
+
     def __repr__(self) -> str:
         about = [listed(self.names)] if self.names else []
         return brief("Interval", *about, f"level={self.level:g}", f"shape={self.estimate.shape}")
@@ -69,19 +82,26 @@ class Interval:
         columns |= {"low": self.low, "high": self.high}
         about = f" of {listed(self.names)}" if self.names else ""
         facts = [("level", f"{self.level:g}"), ("structure's error", "is in it" if self.widened else "is not in it")]
+        facts += [("note", self.note)] if self.note else []
         table = beside_labels(self.names, self.labels, columns, self.standing)
         return card(f"Interval{about}", facts, table, flaws=self.flaws)
 
 
 def interval(
-    estimate: FloatArray, replicates: FloatArray, *, level: float, within: tuple[float, float] = (-math.inf, math.inf)
+    estimate: FloatArray,
+    replicates: FloatArray,
+    *,
+    level: float,
+    within: tuple[float, float] = (-math.inf, math.inf),
+    undefined: int = 0,
 ) -> Interval:
     """The bias-aware bootstrap interval: estimate +- t sqrt(sd^2 + (mean - estimate)^2), clipped to `within`.
 
     replicates: (B, *shape of the estimate), at least 2. sd and mean are the replicates'; the squared distance of mean
     and estimate holds sd^2 / B besides the squared bias, as a mean of B has that error. t: Student's quantile with
-    B - 1 degrees of freedom. Raises InferenceError where a replicate is not finite. Source: the bootstrap estimate of
-    the mean square error, Efron and Tibshirani (1993), section 10.3.
+    B - 1 degrees of freedom. undefined: how many of the replicates stand for undefined ones. Raises InferenceError
+    where a replicate is not finite. Source: the bootstrap estimate of the mean square error, Efron and Tibshirani
+    (1993), section 10.3.
     """
     level = checked_level(level)
     if not (np.isfinite(estimate).all() and np.isfinite(replicates).all()):
@@ -97,7 +117,22 @@ def interval(
         low=np.clip(estimate - width, *within),
         high=np.clip(estimate + width, *within),
         level=level,
+        undefined=undefined,
+        replicates=len(replicates),
     )
+
+
+def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
+    """The end of a range that is farther from each entry of an estimate: what a replicate without an answer counts as.
+
+    Nothing is known of such a replicate, and those without an answer are no sample of all: they are the ones in which
+    least is known. To leave them out, or to fill in the estimate, covers less than is promised.
+
+    >>> farthest(np.array([0.2, 0.9]), (0.0, 1.0))
+    array([1., 0.])
+    """
+    low, high = within
+    return np.where(estimate - low > high - estimate, low, high)
 
 
 def widened(found: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:

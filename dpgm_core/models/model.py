@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.errors import InferenceError, OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference
 from dpgm_core.markup import Html
@@ -23,7 +24,7 @@ from dpgm_core.models.answers import Answers
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
-from dpgm_core.models.intervals import Interval, checked_level, interval, widened
+from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widened
 from dpgm_core.models.labelled import labelled
 from dpgm_core.models.merged import divergence, expanded, law_of
 from dpgm_core.models.misfit import Component
@@ -242,8 +243,9 @@ class Model(Answers):
         """Intervals for the population's p(attributes | given), entry by entry.
 
         Sampling, noise and the learner's own bias are in them, the structure's error only where a structure check
-        measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. Costs
-        one query of each replicate. Raises OptionError before `bootstrap`.
+        measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
+        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate (see
+        `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
         found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
@@ -266,12 +268,27 @@ class Model(Answers):
     ) -> Interval:
         """An interval for anything computed from a model: `lambda model: model.entropy()`, a difference, an odds ratio.
 
-        within: the range of possible values. Raises OptionError before `bootstrap`, InferenceError for infinite values.
+        within: the range of possible values. A replicate for which the query is undefined, as what is given has
+        probability 0 there, counts entry by entry as the end of that range farther from the estimate: such replicates
+        are the ones that know least, and to skip them would make intervals too short. `Interval.undefined` counts them.
+        Raises OptionError before `bootstrap`, InferenceError for infinite values, and for undefined ones where `within`
+        is infinite.
         """
         if not self.replicates:
             raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
-        found = [np.asarray(query(one), dtype=np.float64) for one in (self, *self.replicates)]
-        return interval(found[0], np.stack(found[1:]), level=level, within=within)
+        estimate = np.asarray(query(self), dtype=np.float64)
+        found = []
+        for one in self.replicates:
+            with suppress(InferenceError):
+                found.append(np.asarray(query(one), dtype=np.float64))
+        undefined = len(self.replicates) - len(found)
+        if undefined and not np.isfinite(within).all():
+            raise InferenceError(
+                f"in {undefined} of {len(self.replicates)} replicates the query is undefined, as what is given has "
+                "probability 0 there; state the range of its possible values with within=(low, high)"
+            )
+        found += [farthest(estimate, within)] * undefined
+        return interval(estimate, np.stack(found), level=level, within=within, undefined=undefined)
 
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None

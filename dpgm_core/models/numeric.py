@@ -14,19 +14,30 @@ import numpy as np
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DomainError, InferenceError, OptionError
+from dpgm_core.models.wide import fitted
 from dpgm_core.models.within import Within, within
 
-__all__ = ["checked_share", "correlation_of", "law_of_numbers", "mean_of", "quantile_of", "share_of", "variance_of"]
+__all__ = [
+    "checked_share",
+    "correlation_of",
+    "ends_of",
+    "law_of_numbers",
+    "mean_of",
+    "quantile_of",
+    "share_of",
+    "variance_of",
+]
 
 
-def law_of_numbers(attribute: Attribute) -> Within:
-    """The law of an attribute's numbers. Raises DomainError for one without any.
+def law_of_numbers(attribute: Attribute, table: FloatArray | None = None) -> Within:
+    """The law of an attribute's numbers. table: a model's marginal, to which wide bins are fitted. Raises DomainError
+    for an attribute without numbers.
 
     >>> law_of_numbers(Attribute.of_size("a", 2))
     Traceback (most recent call last):
     dpgm_core.errors.DomainError: attribute 'a' has no numbers to compute with; declare its bins, or its type and ...
     """
-    law = within(attribute)
+    law = within(attribute) if table is None else fitted(attribute, table)
     if law is None or not law.present.any():
         raise DomainError(
             f"attribute {attribute.name!r} has no numbers to compute with; declare its bins, or its type and numbers "
@@ -42,6 +53,11 @@ def share_of(law: Within, table: FloatArray) -> float:
     0.75
     """
     return float(table[law.present].sum())
+
+
+def ends_of(law: Within) -> tuple[float, float]:
+    """The least and the largest of the numbers."""
+    return float(law.placed(law.low)[law.present].min()), float(law.placed(law.high)[law.present].max())
 
 
 def mean_of(law: Within, table: FloatArray) -> float:

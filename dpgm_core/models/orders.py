@@ -291,7 +291,7 @@ class Orders:
         last = law.last(np.where(none | single, own, high))
         crossed = first > last
         first, last = np.where(crossed, law.low[codes], first), np.where(crossed, law.high[codes], last)
-        drawn = law.between(first, last, generator.random(len(codes)))
+        drawn = law.between(codes, first, last, generator.random(len(codes)))
         if name in self.decoders:
             drawn = self.decoders[name].rounded(codes, drawn)
         drawn = np.where(single, self._written(name, near, up=True), np.where(low == high, low, drawn))

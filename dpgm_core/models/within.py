@@ -2,6 +2,7 @@
 
 In a bin [e_i, e_(i+1)) they are spread as `Values.shape` says over all values that the column's type can have there
 (`dpgm_core.columns.lattice`): whole numbers over the whole numbers in the bin, each as likely as any other if uniform.
+Where the shape is "fitted", bins much wider than a neighbour have a rate of decrease (`dpgm_core.models.wide`).
 The last bin is closed. Of a bin without an end nothing is known but its finite edge: all its values stand there, as in
 a table that is coded "65 or more", or at the last value below it where the bin is open downwards. A label that is a
 number is that number. Bins of a column whose type is not declared are of whole numbers if all their edges are, and of
@@ -37,7 +38,8 @@ class Within:
     """The numbers of each code of an attribute. values: the column's, with kind "integer" or "number" for plain bins.
 
     present: (codes,), whether the code has numbers. low, high: (codes,), the least and the largest it can have: places
-    on the axis, or numbers of the lattice where there is one; 0 where not present.
+    on the axis, or numbers of the lattice where there is one; 0 where not present. rates: (codes,), in a bin the
+    probability is proportional to exp(-rate x), x in the unit of low and high; None: all are even.
 
     >>> law = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
     >>> law.present.tolist(), law.low.tolist()
@@ -49,15 +51,18 @@ class Within:
     present: Array
     low: Array
     high: Array
+    rates: FloatArray | None = None
 
     def drawn(self, codes: IntArray, at: FloatArray) -> FloatArray:
         """Places on the axis of records with these codes, all present. at: in [0, 1), the place in the bin's law."""
-        return self.between(self.low[codes], self.high[codes], at)
+        return self.between(codes, self.low[codes], self.high[codes], at)
 
-    def between(self, low: Array, high: Array, at: FloatArray) -> FloatArray:
+    def between(self, codes: IntArray, low: Array, high: Array, at: FloatArray) -> FloatArray:
         """The same between ends given as `low` and `high` are: the law of a bin, kept to a part of it."""
         if self.values.shape == "lower":
             return self.placed(low)
+        if self.rates is not None:
+            at = _bent(self.rates[codes], high - low + (self.lattice is not None), at)
         if self.lattice is None:
             return self._continuous(low, high, at)
         # High + 1 is not reached, so that floor makes every number as likely as its share of the line is long.
@@ -95,11 +100,10 @@ class Within:
 
     def quantile(self, code: int, share: float) -> float:
         """The least number of a code such that `share` of its values are not above it."""
-        low, high = self.low[[code]], self.high[[code]]
         if self.lattice is None:
-            return float(self.between(low, high, np.array([min(max(share, 0.0), 1.0)]))[0])
+            return float(self.drawn(np.array([code]), np.array([min(max(share, 0.0), 1.0)]))[0])
         # The least of n numbers at or below which lies the share: one more than those that lie wholly below it.
-        return float(self.between(low, high, np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
+        return float(self.drawn(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
 
     def _continuous(self, low: FloatArray, high: FloatArray, at: FloatArray) -> FloatArray:
         found = low * (1 - at) + high * at
@@ -112,6 +116,12 @@ class Within:
         low, high, shape = self.low[code], self.high[code], self.values.shape
         if shape == "lower" or low == high:
             return float(self.placed(self.low[[code]])[0]), 0.0
+        if self.rates is not None and self.rates[code]:
+            first, last = self.placed(np.array([low, high]))
+            steps = float(high - low) + (self.lattice is not None)
+            unit = (last - first) / float(high - low)  # the lattice is evenly spaced
+            mean, variance = _exponential(float(self.rates[code]), steps, whole=self.lattice is not None)
+            return float(first + unit * mean), float(unit**2 * variance)
         logarithmic = shape == "log" and low > 0
         if self.lattice is None:
             low, high = float(low), float(high)
@@ -131,6 +141,40 @@ class Within:
         line = places(numbers)
         mean = float(line @ weights / weights.sum())
         return mean, float((line - mean) ** 2 @ weights / weights.sum())
+
+
+def _bent(rates: FloatArray, lengths: Array, at: FloatArray) -> FloatArray:
+    """Uniform numbers of [0, 1) as parts of the length at which truncated exponential distributions reach them."""
+    turns = np.abs(rates) * lengths
+    back = np.where(rates < 0, 1 - at, at)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.minimum(-np.log1p(back * np.expm1(-turns)) / turns, 1.0)
+    # The smallest rates bend by less than rounding.
+    return np.where(turns > 1e-9, np.where(rates < 0, 1 - found, found), at)
+
+
+def _exponential(rate: float, length: float, *, whole: bool) -> tuple[float, float]:
+    """Mean and variance of exp(-rate x) on [0, length], or on the whole numbers 0 .. length - 1."""
+    if rate < 0:
+        mean, variance = _exponential(-rate, length, whole=whole)
+        return length - whole - mean, variance
+    if rate * length < 1e-3:  # where the terms below cancel; the next ones of the series are below 1e-12
+        least = float(whole)
+        mean = (length - least) / 2 - rate * (length**2 - least) / 12
+        return mean, (length**2 - least) / 12 - rate**2 * (length**4 - least) / 240
+    mean = _inverse_expm1(rate, 1.0) if whole else 1 / rate
+    variance = _inverse_sinh(rate, 1.0) ** 2 if whole else 1 / rate**2
+    return mean - _inverse_expm1(rate, length), variance - _inverse_sinh(rate, length) ** 2
+
+
+def _inverse_expm1(rate: float, length: float) -> float:
+    # length / (exp(rate length) - 1), without overflow
+    return length * math.exp(-rate * length) / -math.expm1(-rate * length)
+
+
+def _inverse_sinh(rate: float, length: float) -> float:
+    # length / (2 sinh(rate length / 2))
+    return length * math.exp(-rate * length / 2) / -math.expm1(-rate * length)
 
 
 def within(attribute: Attribute) -> Within | None:

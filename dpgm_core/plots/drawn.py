@@ -11,7 +11,7 @@ import numpy as np
 
 from dpgm_core.errors import OptionError, TooLarge
 from dpgm_core.models.dependence import Dependence, measure_dependence
-from dpgm_core.models.intervals import checked_level
+from dpgm_core.models.intervals import Interval, checked_level
 from dpgm_core.models.model import Model
 from dpgm_core.models.questions import named
 from dpgm_core.models.standing import MEASURED
@@ -27,6 +27,12 @@ from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
 __all__ = ["dependence", "graph", "marginal", "matrix_of", "pair"]
 
 _MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
+#: The least number that the darkest colour stands for: Cohen's small effect, V = 0.1, which is about 0.005 nats.
+_FLOORS = {"cramers-v": 0.1, "mutual-information": 0.005}
+_DIGITS = {"cramers-v": 2, "mutual-information": 3}
+_ROUNDING = 1e-9  # nats
+#: V below this is written as 0.00.
+_NO_DEPENDENCE = 0.005
 #: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
 _SIDE, _LETTERS, _NAMES = 30, 14, 5
 
@@ -60,7 +66,7 @@ def marginal(
         low=() if found is None else tuple(found.low.tolist()),
         high=() if found is None else tuple(found.high.tolist()),
         level=None if found is None else level,
-        notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
+        notes=notes_of(model, standing, *_sure(model, found, level)),
     )
 
 
@@ -103,8 +109,16 @@ def pair(
         unit=SHARE,
         row_title=first,
         column_title=second,
-        notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
+        notes=notes_of(model, standing, *_sure(model, found, level)),
     )
+
+
+def _sure(model: Model, found: Interval | None, level: float) -> tuple[str, str]:
+    """What the intervals are, and in how many replicates the answer is undefined."""
+    if found is None:
+        return intervals_of(model, None), ""
+    note = found.note or ""
+    return intervals_of(model, level), f"{note[:1].upper()}{note[1:]}." if note else ""
 
 
 def dependence(
@@ -159,7 +173,7 @@ def matrix_of(
                 column=column,
                 value=float(values[at]),
                 said=_said(found, at),
-                shown=() if math.isnan(values[at]) else (f"{values[at]:.2f}",),
+                shown=() if math.isnan(values[at]) else (f"{values[at]:.{_DIGITS[measure]}f}",),
                 outlined=found.standing[at] == MEASURED,
             )
         )
@@ -172,11 +186,17 @@ def matrix_of(
         rows=names,
         columns=names,
         cells=tuple(cells),
-        top=max([*known, 0.0]),
+        top=max([*known, _FLOORS[measure]]),
         unit=_MEASURES[measure],
         paired=True,
-        notes=notes_of(model, standing, outlined, intervals_of(model, found.level)),
+        notes=notes_of(model, standing, _none_found(found), outlined, intervals_of(model, found.level)),
     )
+
+
+def _none_found(found: Dependence) -> str:
+    """That no pair depends on each other, where that is so and all are known."""
+    none = bool(found.pairs) and bool((found.cramers_v < _NO_DEPENDENCE).all())
+    return f"No dependence found: Cramer's V is below {_NO_DEPENDENCE} for all pairs." if none else ""
 
 
 def _said(found: Dependence, at: int) -> str:
@@ -184,10 +204,15 @@ def _said(found: Dependence, at: int) -> str:
     one, two = found.pairs[at]
     if math.isnan(found.cramers_v[at]):
         return f"{one} and {two}: not computed, the model is too wide for it; {found.standing[at]}"
-    words = f"{one} and {two}: V {_v(found, at)}, mutual information {found.mutual_information[at]:.3g} nats"
+    words = f"{one} and {two}: V {_v(found, at)}, mutual information {_nats(found.mutual_information[at])} nats"
     if found.low is not None and found.high is not None and not math.isnan(found.low[at]):
-        words += f" ({found.low[at]:.3g} to {found.high[at]:.3g})"
+        words += f" ({_nats(found.low[at])} to {_nats(found.high[at])})"
     return f"{words}; {found.standing[at]}"
+
+
+def _nats(value: float) -> str:
+    # What rounding leaves of independence is 0.
+    return f"{0.0 if value < _ROUNDING else value:.3g}"
 
 
 def _v(found: Dependence, at: int) -> str:
@@ -199,13 +224,14 @@ def _v(found: Dependence, at: int) -> str:
 def graph(model: Model, *, junction_tree: bool = False) -> Picture:
     """The attributes and what joins them, lines as wide as the dependence; or the clusters of the junction tree.
 
-    A line joins two attributes of one clique; it is dashed where no released table holds both. Attributes that no
-    release measured are dashed too. Between clusters a line is as wide as they share attributes.
+    A line joins two attributes of one clique; it is dashed where no released table holds both. It may be as thin as the
+    dependence is weak: a clique is what the model may tell, and no finding. Attributes that no release measured are
+    dashed too. Between clusters a line is as wide as they share attributes.
 
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
     >>> graph(Model(structure, Tables.zeros(structure)))
-    Network('what depends directly on what', 3 nodes, 2 lines, by definition)
+    Network('attributes that share a clique', 3 nodes, 2 lines, by definition)
     """
     return _clusters(model) if junction_tree else _attributes(model)
 
@@ -234,12 +260,12 @@ def _attributes(model: Model) -> Network:
     ]
     standing = summed([model.standing(two) for two in pairs])
     level = next((at[0].level for at in found.values()), None)
-    notes = notes_of(model, standing, "Lines: as wide as Cramer's V.", intervals_of(model, level))
+    notes = notes_of(model, standing, "Lines: as wide as Cramer's V.", _merged(model), intervals_of(model, level))
     nodes, width, height = _nodes(
         texts, labels, [(one.first, one.second) for one in lines], [n in unmeasured for n in names]
     )
     return Network(
-        title="what depends directly on what",
+        title="attributes that share a clique",
         standing=standing,
         nodes=nodes,
         lines=tuple(lines),
@@ -247,6 +273,16 @@ def _attributes(model: Model) -> Network:
         height=height,
         notes=notes,
     )
+
+
+def _merged(model: Model) -> str:
+    """What lines do not say of attributes that have merged labels."""
+    coarse = model.coarse.domain
+    names = [one.name for one in model.domain if coarse[one.name].size < one.size]
+    if not names:
+        return ""
+    shown = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+    return f"Rare labels of {shown} were merged; lines tell nothing of how they differ among each other."
 
 
 def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Dependence, int]]:

@@ -80,7 +80,8 @@ def of_group(budget: Budget, size: int) -> Budget | None:
         return Budget("pure", epsilon=budget.epsilon * size)
     if (size - 1) * budget.epsilon > _LARGEST:
         return None
-    steps = sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(size))
+    # e^0 is exact; the others are rounded up.
+    steps = 1 + sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(1, size))
     delta = budget.delta * Fraction(steps)
     return Budget("approx", epsilon=budget.epsilon * size, delta=delta) if delta < 1 else None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core.arrays import Array, IntArray
+from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
@@ -23,7 +23,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["SummedNoise", "block_sums", "check_untouched", "coarsened"]
+__all__ = ["SummedNoise", "block_sums", "cell_variances", "cells_as_drawn", "check_untouched", "coarsened"]
 
 
 @frozen(kw_only=True)
@@ -124,6 +124,42 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
         original=release.original or release,
         modelled=None,  # over the codes as they were
     )
+
+
+def cells_as_drawn(release: NoisyTables) -> list[tuple[int, float]]:
+    """How many cells each table had when its noise was drawn, and the variance of one of them, records**2.
+
+    Of a table whose labels were merged later these are the cells before: merged ones have unequal noise, and neither
+    their mean variance nor their mean count tells how well a cell is known.
+
+    >>> from dpgm_core import Budget, Domain, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
+    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
+    >>> cells_as_drawn(coarsened(noisy, {"a": [0, 1, 1]})) == cells_as_drawn(noisy)
+    True
+    """
+    stated = zip(release.structure.sizes, release.variances.tolist(), strict=True)
+    return [
+        (sum(noise.blocks), noise.noise.variance) if isinstance(noise, SummedNoise) else (cells, variance)
+        for noise, (cells, variance) in zip(release.noise, stated, strict=True)
+    ]
+
+
+def cell_variances(release: NoisyTables, clique: Clique) -> FloatArray:
+    """The noise variance of each cell of a table, records**2, axes as in `clique`: a merged cell has that of all in it.
+
+    >>> from dpgm_core import Budget, Domain, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
+    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
+    >>> (cell_variances(coarsened(noisy, {"a": [0, 1, 1]}), ("a",)) / noisy.variances).tolist()
+    [1.0, 2.0]
+    """
+    number = release.structure.find(clique)[0]
+    noise, shape = release.noise[number], release.structure.shapes[number]
+    if not isinstance(noise, SummedNoise):
+        return np.full(release.structure.domain.shape(clique), release.variances[number])
+    order = [release.structure.groups[number][0].index(name) for name in clique]
+    return noise.noise.variance * np.array(noise.blocks, np.float64).reshape(shape).transpose(order)
 
 
 def block_sums(table: Array, axis: int, codes: IntArray) -> Array:

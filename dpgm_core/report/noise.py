@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from dpgm_core.releases.coarse import cells_as_drawn
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
@@ -15,7 +16,7 @@ __all__ = ["Measured", "drawn", "measured_tables"]
 
 @frozen(kw_only=True)
 class Measured:
-    """One table as it was measured best. group: its cliques. cells: its cells; 1 for a sum of products.
+    """One table as it was measured best. group: its cliques. cells: when it was measured; 1 for a sum of products.
 
     deviation: of the noise of a cell, records. average: records in the average cell. times: how often it was measured.
     check: only for a structure check, and not learned from.
@@ -46,11 +47,10 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
     best: dict[tuple[bool, tuple[Clique, ...]], Measured] = {}
     for release in releases:
         scale = 1.0 if release.contributions is None else float(release.contributions.grid)
-        variances = release.measurement.sum_variances if release.contrasts else release.variances
-        for group, variance, cells, total in zip(
-            release.structure.groups, variances.tolist(), release.structure.sizes, release.totals.tolist(), strict=True
-        ):
-            count = 1 if release.contrasts else cells
+        own = cells_as_drawn(release)
+        if release.contrasts:
+            own = [(1, variance) for variance in release.measurement.sum_variances.tolist()]
+        for group, (count, variance), total in zip(release.structure.groups, own, release.totals.tolist(), strict=True):
             found = Measured(
                 group=group,
                 cells=count,

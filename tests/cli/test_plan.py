@@ -130,3 +130,19 @@ def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monke
         notes = json.loads(dpgm_command("plan", spec, *more, "--json")[1])["notes"]
         assert any(words in note for note in notes)
     assert not source.log
+
+
+def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command):
+    """In text and JSON, with named cliques and with a selector; nothing is said without such bins, or of even ones."""
+    assert "times as wide" not in "".join(map(str, dpgm_command("plan", spec)))
+    for shape, said in (("fitted", True), ("uniform", False)):
+        bins = f'[attributes.sex]\nlabels = ["F", "M"]\n[attributes.age]\nbins = [0, 1, 99]\nshape = "{shape}"\n'
+        (spec.parent / "domain.toml").write_text(bins)
+        select = ("--set", "structure={select='mst'}", "--set", "budget={rho=0.5}", "--set", "ledger.budget={rho=9}")
+        for words in (("plan", spec), ("plan", spec, *select), ("fit", spec)):
+            code, out, err = dpgm_command(*words)
+            assert code == 0 and ("'age' ([1, 99])" in out + err) == said, err
+        assert ("'age'" in str(json.loads(dpgm_command("plan", spec, "--json")[1])["notes"])) == said
+    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
+    (spec.parent / "domain.toml").write_text(bins.replace("uniform", "fitted"))
+    assert "'age'" in str(json.loads(dpgm_command("fit", spec, *free)[1])["notes"])

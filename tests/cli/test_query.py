@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import dpgm_core as dpgm
@@ -130,3 +131,23 @@ def test_a_reader_that_leaves_early_is_no_traceback(model):
     os.close(writing)
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+def test_a_replicate_without_support_is_counted_and_said(tmp_path, dpgm_command):
+    """Of probabilities and of statistics, in text and JSON; the model gives a third, one replicate of four nothing."""
+    domain = dpgm.Domain.from_dict(
+        {"fin": {"labels": ["0", "1"], "unknown": "0"}, "age": {"type": "integer", "bins": [0, 10, 20], "unknown": "?"}}
+    )
+    structure = dpgm.Structure(domain, [("fin", "age")])
+    theta = np.log([2, 2, 0.1, 1, 1, 0.1])
+    refits = np.stack([theta, theta + 0.1, theta + 0.1 * np.arange(6), np.where(np.arange(6) < 3, theta, -np.inf)])
+    model = tmp_path / "m.dpgm"
+    dpgm.Model(structure, dpgm.Tables(structure, theta)).with_replicates(refits).save(model)
+    for more in ((), ("-s", "mean", "-s", "sd", "-s", "median")):
+        words = ("query", model, "age", "-g", "fin=1", "--intervals", "0.9", *more)
+        code, out, err = dpgm_command(*words)
+        assert code == 0 and "in 1 of 4 replicates the answer is undefined" in out, err
+        said = json.loads(dpgm_command(*words, "--json")[1])
+        assert (said if not more else said["rows"][0])["undefined_replicates"] == 1
+    said = dpgm_command("query", model, "age", "-g", "fin=0", "--intervals", "0.9")[1]
+    assert "undefined" not in said

@@ -198,3 +198,38 @@ def test_every_pair_of_a_heat_map_is_there_once():
     shown = plots.dependence(released())
     places = [(one.row, one.column) for one in shown.cells]
     assert sorted(places) == sorted((two, one) for one, two in itertools.combinations(range(4), 2))
+
+
+@pytest.mark.parametrize("measure", ["cramers-v", "mutual-information"])
+def test_a_model_without_dependence_is_pale_and_says_so(measure):
+    """Rounding is no dependence: the scale has a floor. What depends is on its own scale, and nothing is said."""
+    structure = Structure(Domain.from_sizes({"a": 3, "b": 4, "c": 2}), [("a", "b"), ("c",)])
+
+    def shown_of(table):
+        law = {("a", "b"): table, ("c",): np.zeros(2)}
+        return plots.dependence(Model(structure, Tables.from_arrays(structure, law)), measure=measure)
+
+    shown = shown_of(np.log(np.outer([0.2, 0.3, 0.5], [0.1, 0.2, 0.3, 0.4])))
+    assert shown.top == {"cramers-v": 0.1, "mutual-information": 0.005}[measure]
+    assert {shown.colour(one.value) for one in shown.cells} == {shown.colour(0.0)}
+    assert "e-1" not in shown.svg()
+    assert any(text.startswith("No dependence found") for text, _ in shown.notes)
+    shown = shown_of(3.0 * np.eye(3, 4))
+    assert shown.top == max(one.value for one in shown.cells) > 0.1
+    assert not any(text.startswith("No dependence") for text, _ in shown.notes)
+
+
+def test_the_graph_of_merged_labels_says_what_its_lines_do_not_tell():
+    """A line is about the merged labels; a model without merges says nothing."""
+    notes = " ".join(text for text, _ in plots.graph(merged_model(1)).notes)
+    assert "were merged; lines tell nothing of how they differ" in notes
+    assert "merged" not in " ".join(text for text, _ in plots.graph(released()).notes)
+
+
+def test_a_picture_says_in_how_many_replicates_its_answer_is_undefined():
+    """As the interval says it."""
+    structure = Structure(Domain.from_sizes({"fin": 2, "x": 2}), [("fin", "x")])
+    refits = np.array([[0.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.2], [0.0, 0.0, -np.inf, -np.inf]])
+    model = Model(structure, Tables.zeros(structure)).with_replicates(refits)
+    said = [text for text, _ in plots.marginal(model, "x", {"fin": "1"}).notes]
+    assert any(text.startswith("In 1 of 3 replicates") for text in said)

@@ -52,6 +52,7 @@ def test_groups_pay_more_than_their_size_for_delta_and_rho():
     assert float(two.delta) == pytest.approx(1e-6 * (1 + math.e), rel=1e-12)
     assert two.epsilon == 2
     assert of_group(Budget.zcdp("0.1"), 3) == Budget.zcdp(Fraction(9, 10))
-    assert of_group(Budget.pure("0.1"), 1) == Budget.pure("0.1")
+    for one in (Budget.pure("0.1"), Budget.approx("1.5", "1.1e-6"), Budget.zcdp("0.3")):
+        assert of_group(one, 1) == one
     with pytest.raises(BudgetError):
         of_group(Budget.pure(1), 0)

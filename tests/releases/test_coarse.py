@@ -9,9 +9,12 @@ from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, make
+from dpgm_core.cli.outcome import _swamped
+from dpgm_core.comparison import compare
 from dpgm_core.errors import DomainError
-from dpgm_core.releases.coarse import SummedNoise, block_sums, coarsened
+from dpgm_core.releases.coarse import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened
 from dpgm_core.releases.plausible import plausible
+from dpgm_core.report.noise import measured_tables
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 2})
 MERGES = {"a": [0, 2, 2, 1, 2], "b": [0, 1, 2]}
@@ -108,3 +111,15 @@ def test_summed_noise_states_what_is_unsafe():
     noise = released(Structure(DOMAIN, [("a",)])).noise[0]
     summed = SummedNoise(noise=noise, blocks=(2, 1))
     assert summed.unsafe == noise.unsafe and summed.log_concave
+
+
+def test_noise_is_judged_in_the_cells_that_it_was_drawn_for():
+    """Reports, fits and comparisons count cells as they were measured, and a merged cell with its own noise."""
+    noisy = released(Structure(DOMAIN, [("a",), ("b", "c")]))
+    coarse = coarsened(noisy, MERGES)
+    assert cells_as_drawn(coarse) == cells_as_drawn(noisy) and cells_as_drawn(noisy)[0][0] == noisy.structure.sizes[0]
+    np.testing.assert_allclose(cell_variances(coarse, ("a",)) / noisy.variances[0], [1, 1, 3])
+    assert measured_tables([coarse]) == measured_tables([noisy])
+    assert _swamped([evolve(coarse, total=15.0)]) == _swamped([evolve(noisy, total=15.0)])
+    gap = compare(coarse, coarsened(released(noisy.structure, seed=2), MERGES)).pairs[0].gaps[0]
+    assert gap.deviations < 3  # three cells with scores about 1

@@ -18,8 +18,9 @@ def section(material: Material) -> Section:
     words = (
         f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
         f"{several(shape.attributes, 'attribute')} in {several(shape.components, 'connected part')}. What no line "
-        "joins depends on each other only through what lies between. Exact answers work through tables of at most "
-        f"{several(shape.peak_cells, 'cell')} (treewidth {shape.treewidth})."
+        "joins depends on each other only through what lies between. A line alone is no finding: its width shows how "
+        f"much it tells. Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
+        f"{shape.treewidth})."
     )
     tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_BYTES)
     parts = [

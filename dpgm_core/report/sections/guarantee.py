@@ -114,7 +114,7 @@ def _promise(promised: Promised, cost: Budget) -> Html:
     found.append(paragraph(start, _bound(promised.budget), end))
     if promised.budget.kind == "zcdp":
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
-        table = [[f"δ = {delta}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
+        table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
         found.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
     return joined(found)
 
@@ -198,7 +198,7 @@ def _groups(terms: Terms, promised: Promised) -> Html:
 
 def _short(budget: Budget) -> str:
     if budget.kind == "approx":
-        return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta, 2)}"
+        return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta)}"
     return amounts(budget)
 
 

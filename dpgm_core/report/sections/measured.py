@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpgm_core.markup import Html
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.matrix import noise_matrix
 from dpgm_core.report.noise import Measured, drawn, measured_tables
@@ -46,11 +47,14 @@ def _parts(material: Material) -> list[object]:
     if swamped:
         parts.append(
             paragraph(
-                f"In {swamped} of {several(len(found), 'table')} the noise is larger than the average cell, so finer "
-                "detail there is noise.",
+                f"In {swamped} of {several(len(found), 'table')}, as they were measured, the noise is larger than the "
+                "average cell, so finer detail there is noise.",
                 class_="over",
             )
         )
+    if merges_of(sessions_of(material.releases)):
+        words = "Cells are those of the measurement: in later steps labels that were taken together count as one."
+        parts.append(paragraph(words, class_="note"))
     if any(one.contrasts for one in material.releases):
         parts.append(paragraph("Measured were sums of products of attributes coded +1 and -1, and no cells."))
     parts += _tables(found)

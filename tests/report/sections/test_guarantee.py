@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -105,3 +106,15 @@ def test_noise_that_is_not_as_described_proves_nothing(parsed):
     text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"), mechanism=unsafe)
     assert "would hold if it were, and is proven of nothing" in text
     assert "would hold" not in told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"))
+
+
+def test_one_budget_has_one_delta(parsed):
+    """Wherever the page tells the delta of a release it is the same text, and so are those of a conversion."""
+    for delta in ("1e-6", "1.1e-6", "3e-7"):
+        text = told(parsed, dpgm.Budget.approx(1, delta), dpgm.Terms(neighbours="add-remove"), mechanism="gaussian")
+        # Cells of tables follow each other without a space: an exponent has two digits.
+        deltas = re.findall(r"δ = ([0-9.]+e-[0-9]{2})", text)
+        of_two = [one for one in deltas if float(one) > 3 * float(delta)]  # groups of two persons and more
+        assert len(deltas) > len(of_two) > 1 and {one for one in deltas if one not in of_two} == {f"{float(delta):g}"}
+    text = told(parsed, dpgm.Budget.zcdp("0.5"), dpgm.Terms(neighbours="add-remove"), mechanism="gaussian")
+    assert "δ = 1e-06" in text and "1e-6" not in text

@@ -20,6 +20,6 @@ def test_tables_that_drown_in_noise_are_counted(codes, model, parsed):
     parts = [dpgm.release(codes, structure, dpgm.Budget.pure("0.001"), neighbours="add-remove") for _ in range(2)]
     held = dpgm.Model(structure, dpgm.Tables.zeros(structure), releases=parts)
     text = parsed(make_report(held)).texts["measured"]
-    assert "In 1 of 1 table the noise is larger than the average cell" in text
+    assert "In 1 of 1 table, as they were measured, the noise is larger than the average cell" in text
     assert "2 times" in text
     assert "the noise is larger" not in parsed(make_report(model)).texts["measured"]
