@@ -4,8 +4,8 @@ Reading must not let one line change what another means, or the declared sensiti
 types are never inferred, a quote never reaches past its line, and a line that cannot be a record becomes one whose
 every attribute is unknown. A line ends at LF; one CR before it belongs to the line end. It is malformed when it has
 another number of fields than the header, holds a NUL or another CR, is not of the file's encoding, is longer than
-`MAX_LINE` bytes (of UTF-8) or, with `quoting`, has quotes against RFC 4180. Each of these depends on the line alone,
-never on where a block ends.
+`MAX_LINE` bytes (of UTF-8) or, with `quoting`, begins a field with a quote that does not end with one (RFC 4180). Each
+of these depends on the line alone, never on where a block ends.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class CsvSource:
         metadata={"help": "what separates fields, such as ';' or tab"},
     )
     quoting: bool = field(
-        default=False,
+        default=True,
         validator=_flag,
-        metadata={"help": "fields may stand in double quotes, within one line (RFC 4180)"},
+        metadata={"help": "fields may stand in double quotes, within one line (RFC 4180); false: quotes are letters"},
     )
     columns: tuple[str, ...] | None = field(
         default=None, converter=_names, metadata={"help": "names of all columns, if the file has no header line"}
@@ -202,14 +202,17 @@ class CsvSource:
         # A first line of our own: pyarrow would take a byte order mark at the start of any block for the file's.
         first = delimiter.join(name.encode() for name in names) + b"\n"
         wanted = [names[position] for position in positions]
-        parse_options = arrow_csv.ParseOptions(
-            delimiter=self.delimiter,
-            quote_char='"' if self.quoting else False,
-            double_quote=self.quoting,
-            escape_char=False,
-            # An empty line is a null in a file of one column, and no record otherwise.
-            ignore_empty_lines=width > 1,
-            invalid_row_handler=lambda row: "skip",
+        with_quotes, without_quotes = (
+            arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char='"' if quoting else False,
+                double_quote=quoting,
+                escape_char=False,
+                # An empty line is a null in a file of one column, and no record otherwise.
+                ignore_empty_lines=width > 1,
+                invalid_row_handler=lambda row: "skip",
+            )
+            for quoting in (True, False)
         )
         convert_options = arrow_csv.ConvertOptions(
             check_utf8=False,
@@ -222,10 +225,11 @@ class CsvSource:
             if dialect.skip_blanks:
                 block = unpadded(block, dialect)
             text = first + without(block, malformed_lines(block, delimiter, self.quoting))
+            quoted = self.quoting and b'"' in block  # a block without any quote reads the same and faster without
             table = arrow_csv.read_csv(
                 pa.BufferReader(text),
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                parse_options=parse_options,
+                parse_options=with_quotes if quoted else without_quotes,
                 convert_options=convert_options,
             )
             # Whatever was dropped, before or by the parser, was a line and therefore is a record.

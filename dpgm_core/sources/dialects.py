@@ -38,7 +38,7 @@ class Dialect:
     """
 
     delimiter: str = ","
-    quoting: bool = False
+    quoting: bool = True
     encoding: Encoding = "utf-8"
     skip_blanks: bool = False
 
@@ -91,7 +91,8 @@ def column_names(line: bytes, path: Place, dialect: Dialect) -> tuple[str, ...]:
     names = tuple(text.split(dialect.delimiter))
     if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
         raise DataError(
-            f"{path}: the column names stand in quotes, so values in quotes are to be expected; say "
+            f"{path}: the column names stand in quotes, so values in quotes are to be expected, which quoting = false "
+            "takes for letters; say "
             + evolve(dialect, quoting=True).stated(path)
         )
     return names
@@ -163,5 +164,5 @@ def _padding(sign: bytes) -> re.Pattern[bytes]:
 
 @cache
 def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
-    # Either a quoted text, which is kept, or blanks at the start of a field, which are not.
-    return re.compile(rb'("[^"\n]*")|(?m:^|(?<=' + re.escape(sign) + rb")) +")
+    # Blanks at the start of a field, and the quoted text behind them, which is kept with all that is in it.
+    return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')
