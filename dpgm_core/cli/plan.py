@@ -51,7 +51,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     asked: dict[str, Any] = {
         "data": as_source(run.data),
         "terms": run.terms,
-        "records": run.terms.declared if records is None else records,
+        "records": run.expected_records if records is None else records,
         "split": {"tables": run.split, "check": run.check},
     }
     if run.structure is None:

@@ -28,6 +28,7 @@ __all__ = [
     "selector_of",
     "telling_what_is_kept",
     "terms_of",
+    "unexpected_number",
     "wanted",
 ]
 
@@ -109,13 +110,20 @@ def paid(run: Spec) -> dict[str, Any]:
     return {**terms_of(run), "labels_from": run.labels_from}
 
 
+def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
+    """A sentence where the releases of a run have another number of records than its spec expects; mostly none."""
+    from dpgm_core.releases.totals import far_from
+
+    return [] if run.records is None else far_from(run.records, releases)
+
+
 def say_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.foresight.plans import delta_note
 
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
-    note = delta_note(run.budget, run.terms.declared)
+    note = delta_note(run.budget, run.expected_records)
     if note:
         talk(f"dpgm: {note}")
     if run.seed is not None:

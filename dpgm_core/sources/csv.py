@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -141,8 +142,21 @@ class CsvSource:
         return best(columns, self.path, lambda encoding: evolve(self, encoding=encoding)._first_line(), self.dialect)
 
     def _first_line(self) -> bytes:
+        return self._start()[0]
+
+    def _start(self) -> tuple[bytes, bool]:
+        """The line that names the columns, if the file has one, and whether the file ends there."""
         with opened(self.path, self._open) as stream:
-            return attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            line = b"" if self.columns else attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            return line, not attempt(self._unreadable, lambda: stream.read(1))
+
+    @property
+    def is_without_records(self) -> bool:
+        """Whether the file ends with its first line, or has no byte where `columns` are given: what its size tells."""
+        with opened(self.path, self._open) as stream:
+            if self.columns is None:
+                attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            return not attempt(self._unreadable, lambda: stream.read(1))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""
@@ -176,20 +190,35 @@ class CsvSource:
         """Where the columns stand, and how many the file has.
 
         A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
-        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header.
+        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header,
+        and so is one that names more than half of them: no record holds the names of most columns. Headers are public,
+        so what is wrong with one is said.
+
+        A file that is empty, or ends with its header, is refused as such: nobody is in it, and nothing is charged. That
+        tells it from the neighbour with one record under add-remove. But its size tells the same, and the size of input
+        files is not hidden (docs/privacy.md); under replace-one the number of records is public anyway.
         """
+        line, is_end = self._start()
+        if is_end and not line:
+            first = "; its first line must name the columns" if self.columns is None else ", so there is nothing to learn"
+            raise DataError(f"{self.path} is empty{first}")
         if self.columns is not None:
-            return locate(str(self.path), columns, self.names()), len(self.columns)
-        line = self._first_line()
-        try:
+            return locate(str(self.path), columns, self.columns), len(self.columns)
+        names: tuple[str, ...] = ()
+        found: list[int] = []
+        with suppress(DataError):
             names = column_names(line, self.path, self.dialect)
-            return locate(str(self.path), columns, names), len(names)
-        except DataError:
-            pass
+            found = locate(str(self.path), columns, names)
+        if found:
+            if is_end:
+                raise DataError(f"{self.path} has no record behind the line that names its columns; nothing is to learn")
+            return found, len(names)
         fitting = self.fitting(columns)
         if fitting is not None:
             raise DataError(otherwise(self.path, self.dialect, fitting))
         asked = list(dict.fromkeys(columns))
+        if 2 * sum(name in names for name in asked) > len(asked):
+            locate(str(self.path), asked, names)
         shown = [*map(repr, asked[:20]), *([f"... ({len(asked)} in all)"] if len(asked) > 20 else [])]
         raise DataError(
             f"{self.path}: the first line does not name each of the columns asked for once: {', '.join(shown)}; check "

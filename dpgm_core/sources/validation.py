@@ -76,10 +76,11 @@ class ValidationReport:
 
     @property
     def ok(self) -> bool:
-        """No missing column, malformed line, unknown value or broken constraint, no person with more rows than are
-        kept."""
+        """There are records, no missing column, malformed line, unknown value or broken constraint, and no person with
+        more rows than are kept."""
         return not (
-            self.missing
+            not self.records
+            or self.missing
             or any(self.broken.values())
             or self.malformed_lines
             or any(column.unknown for column in self.columns)
@@ -177,7 +178,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         malformed=first,
         person=_persons(person, keys, rows_per_person) if person in names else None,
         broken=rules.found,
-        hints=tuple(_file_hints(source, missing, first)) if isinstance(source, CsvSource) else (),
+        hints=tuple(_file_hints(source, records, missing, first)) if isinstance(source, CsvSource) else (),
     )
 
 
@@ -190,7 +191,11 @@ def _names(source: RawValues, wanted: Sequence[str]) -> tuple[str, ...]:
     return source.names()
 
 
-def _file_hints(source: CsvSource, missing: Sequence[str], malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
+def _file_hints(
+    source: CsvSource, records: int, missing: Sequence[str], malformed: Sequence[tuple[int, str]]
+) -> Iterator[str]:
+    if not records and not missing:
+        yield "there is no record behind the line that names the columns"
     for name in missing:
         fitting = source.fitting([name])
         if fitting is not None:

@@ -71,9 +71,39 @@ def test_line_ends_and_byte_order_mark(file: Path, content: bytes) -> None:
     assert rows(file, content) == [(F, 0), (M, 1)]
 
 
-def test_a_header_alone_holds_no_record(file: Path) -> None:
-    """With and without its line end."""
-    assert rows(file, b"sex,town") == rows(file, b"sex,town\n") == []
+@pytest.mark.parametrize("content", [b"sex,town", b"sex,town\n", b"id,town,sex\r\n"])
+def test_a_header_alone_is_refused(file: Path, content: bytes) -> None:
+    """With and without its line end: nobody is in it. A blank line behind it is a record as every line is."""
+    with pytest.raises(DataError, match="no record behind the line that names its columns"):
+        rows(file, content)
+    assert rows(file, content.rstrip() + b"\n\n") == [(UNKNOWN, 3)]
+
+
+@pytest.mark.parametrize("options", [{}, {"columns": ["sex", "town"]}, {"encoding": "utf-16"}])
+def test_a_file_without_a_byte_is_called_empty(file: Path, options: dict[str, object]) -> None:
+    """Whether or not it was to have a header."""
+    with pytest.raises(DataError, match=r"x\.csv is empty"):
+        rows(file, b"", **options)
+
+
+WIDE = Domain.from_sizes({name: 2 for name in ("age", "sex", "town", "job")})
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("age,sex,towm,job", "has no column 'town'; for the owner"),
+        ("age,sex,town,SECRET", "has no column 'job'; for the owner"),
+        ("age,sex,town,job,sex", "has column 'sex' more than once"),
+        ("age,sex,SECRET,SECRET", "does not name each of"),
+        ("SECRET,,3,4", "does not name each of"),
+    ],
+)
+def test_a_line_that_names_most_columns_is_a_header(file: Path, first: str, said: str) -> None:
+    """What is wrong with it is said, as headers are public; of other lines, which may be records, nothing is."""
+    with pytest.raises(DataError) as caught:
+        rows(file, f"{first}\n1,1,1,1\n".encode(), WIDE)
+    assert said in str(caught.value) and "SECRET" not in str(caught.value)
 
 
 def test_an_empty_line_is_a_null_in_a_file_of_one_column(file: Path) -> None:
@@ -119,7 +149,7 @@ FIELD = st.text(alphabet="ab,\"' é", max_size=4)
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(FIELD, min_size=2, max_size=2), max_size=6))
+@given(st.lists(st.lists(FIELD, min_size=2, max_size=2), min_size=1, max_size=6))
 def test_quoted_files_read_as_python_reads_them(
     tmp_path_factory: pytest.TempPathFactory, records: list[list[str]]
 ) -> None:
@@ -159,7 +189,6 @@ def planted(error: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 FIRST_LINES = {
-    b"": "is empty",
     b"\nSECRET": "is empty",
     b"SECRET1,SECRET2\n": "no column",
     b"sex,town\rF,SECRET\r": "lines ending in LF",
@@ -179,7 +208,7 @@ def test_one_sentence_refuses_every_first_line(file: Path, quoting: bool) -> Non
     """It may be a record: neither its cells nor what is wrong with it show, not even which wanted name it holds."""
     said = set()
     for content in FIRST_LINES:
-        if "quoting" in FIRST_LINES[content]:  # it names both columns, so it is no record
+        if content.startswith((b'"sex","town"', b"sex,town,")):  # it names both columns, so it is no record
             continue
         with pytest.raises(DataError, match="'sex', 'town'") as caught:
             rows(file, content, quoting=quoting)
