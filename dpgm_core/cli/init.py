@@ -115,6 +115,7 @@ def init(
     from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
+    from dpgm_core.metadata.described import completed
     from dpgm_core.metadata.reading import is_data
     from dpgm_core.spec.run import check_shared
 
@@ -132,7 +133,7 @@ def init(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
-    for column, table in metadata.tables.items():
+    for column, table in completed(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
+from types import MappingProxyType
 from typing import Any
 
 from dpgm_core.errors import DomainError
@@ -54,14 +55,23 @@ def domain_toml(
     tables: Mapping[str, Mapping[str, Any]],
     comments: Mapping[str, str],
     meanings: Mapping[str, Mapping[str, str]],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
     """The text of a domain file; DomainError for a value that TOML cannot hold."""
     parts = [comment(_HEAD + (_TODO if any("todo" in table for table in tables.values()) else ""))]
+    if defaults:
+        parts.append("# Of every column that does not say otherwise.\n[defaults]\n" + _settings(defaults))
     for column, table in tables.items():
         said = f"{comment(comments[column])}\n" if comments.get(column, "").strip() else ""
         lines = list(_lines(column, table, meanings.get(column, {})))
         parts.append(f"{said}[attributes.{toml_key(column)}]\n" + "\n".join(lines))
+    parts += [f"[constraints.{toml_key(name)}]\n" + _settings(rule) for name, rule in constraints.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _settings(table: Mapping[str, Any]) -> str:
+    return "\n".join(f"{toml_key(key)} = {toml_value(value)}" for key, value in table.items())
 
 
 def comment(text: str) -> str:

@@ -166,7 +166,7 @@ def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
 def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
     try:
-        plain = parse_toml(bounded_bytes(path, MAX_BYTES).decode())
+        plain = parse_toml(bounded_bytes(path, MAX_BYTES))
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
