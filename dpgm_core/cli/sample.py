@@ -166,7 +166,8 @@ def _texts(model: Model, form: Form) -> list[str]:
     texts = []
     for one in model.domain:
         if one.name not in model.left_out:
-            written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
+            signs = (one.matching.decimal, one.matching.thousands or "")
+            written = one.labels if form == "labels" or one.edges is None else signs
             texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
     return texts
 

@@ -114,9 +114,7 @@ def combined(told: Sequence[Metadata]) -> Metadata:
         meanings |= one.meanings
         defaults |= one.defaults
         constraints |= one.constraints
-    return Metadata(
-        tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints
-    )
+    return Metadata(tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints)
 
 
 def checked_defaults(plain: object) -> dict[str, Any]:
@@ -187,6 +185,8 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "text":
         return {**full, "todo": "say labels = [...]"}
     lacking = [end for end in ("min", "max") if end not in full]
+    if kind == "time" and len(lacking) > 1:  # a day has its ends
+        return {**full, "bins": full.get("bins", _HOURS)}
     if not lacking:
         return _cut(where, full)
     if "bins" in full and not isinstance(full["bins"], (int, str, Mapping)):  # edges say it all

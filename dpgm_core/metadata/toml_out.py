@@ -46,7 +46,7 @@ _TODO = """
 What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:
     labels = ["no", "yes"]
     type = "integer" (or number, date, datetime, time), min = 0, max = 99, bins = 100
-        besides, where values are written so: format = "%d.%m.%Y", decimal = ",", thousands = ".", cap = true
+        besides, where values are written so: format = "%d.%m.%Y", decimals = 2, decimal = ",", cap = true
     labels = { private = true, keep = 100 } (found in the records, for a share of an epsilon and a delta)
 """
 

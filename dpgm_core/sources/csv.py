@@ -24,7 +24,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.dialects import Dialect, best, column_names, otherwise, unpadded
+from dpgm_core.sources.dialects import Dialect, best, column_names, most_named, otherwise, unpadded
 from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.lines import MAX_LINE, malformed_lines, whole_lines, without
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
@@ -139,7 +139,15 @@ class CsvSource:
         """The dialect, of several common ones, in which the first line names these columns; None: in none of them."""
         if self.columns is not None:
             return None
-        return best(columns, self.path, lambda encoding: evolve(self, encoding=encoding)._first_line(), self.dialect)
+        return best(columns, self.path, self._first_line_in, self.dialect)
+
+    def naming_most(self, columns: Sequence[str]) -> CsvSource:
+        """The same file, read in the one of several common dialects whose first line names the most of these columns:
+        for files that are nobody's records."""
+        return evolve(self, **most_named(columns, self.path, self._first_line_in, self.dialect).options)
+
+    def _first_line_in(self, encoding: Encoding) -> bytes:
+        return evolve(self, encoding=encoding)._first_line()
 
     def _first_line(self) -> bytes:
         return self._start()[0]
@@ -200,7 +208,9 @@ class CsvSource:
         """
         line, is_end = self._start()
         if is_end and not line:
-            first = "; its first line must name the columns" if self.columns is None else ", so there is nothing to learn"
+            first = (
+                "; its first line must name the columns" if self.columns is None else ", so there is nothing to learn"
+            )
             raise DataError(f"{self.path} is empty{first}")
         if self.columns is not None:
             return locate(str(self.path), columns, self.columns), len(self.columns)
@@ -211,7 +221,9 @@ class CsvSource:
             found = locate(str(self.path), columns, names)
         if found:
             if is_end:
-                raise DataError(f"{self.path} has no record behind the line that names its columns; nothing is to learn")
+                raise DataError(
+                    f"{self.path} has no record behind the line that names its columns; nothing is to learn"
+                )
             return found, len(names)
         fitting = self.fitting(columns)
         if fitting is not None:
