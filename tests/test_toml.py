@@ -55,7 +55,8 @@ def test_looking_for_long_keys_takes_no_time(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["epsilon = 0,5", "budget = { epsilon = 0,5 }\nx = 1", 'a = "x"\n[b]\nepsilon = 0,5\n', "epsilon = 0,5  # one"]
+    "text",
+    ["epsilon = 0,5", "budget = { epsilon = 0,5 }\nx = 1", 'a = "x"\n[b]\nepsilon = 0,5\n', "epsilon = 0,5  # one"],
 )
 def test_a_decimal_comma_is_answered_with_the_number_to_write(text):
     """Of the line with the error."""

@@ -22,7 +22,7 @@ __all__ = ["init"]
 _SHOWN = 8  # names in a line
 
 _QUOTES = (
-    "# Fields of a CSV file may stand in double quotes (quoting = true, which needs no word). Where quotes are letters:\n"
+    "# Fields of a CSV file may stand in double quotes (quoting = true, which needs no word). If quotes are letters:\n"
     '# data = { source = "csv", path = "...", quoting = false }'
 )
 

@@ -97,8 +97,8 @@ class Drawn:
         kept = [one for one in self.whole if one.name in columns]
         if not kept:
             raise DataError(
-                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is written: "
-                "--dialect delimiter=, encoding="
+                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is "
+                "written: --dialect delimiter=, encoding="
             )
         return Domain(kept)
 

@@ -35,9 +35,10 @@ def judged(fit: Fit, inference: Inference) -> Fit:
 def verdicts(model: Model) -> tuple[list[str], list[str]]:
     """What is wrong with the fit, and what the structure misses: a few sentences.
 
-    The first where columns are mostly missing (see `releases.missing`), and where the model is further from the tables it was learned from than their noise explains, which is said of
-    a right model in at most one of 1,000 fits; the second where there was a structure check. Where exact inference does
-    not fit, or the model answers nothing for another reason, nothing is said: a verdict is not worth a paid release.
+    The first where columns are mostly missing (see `releases.missing`), and where the model is further from the tables
+    it was learned from than their noise explains, which is said of a right model in at most one of 1,000 fits; the
+    second where there was a structure check. Where exact inference does not fit, or the model answers nothing for
+    another reason, nothing is said: a verdict is not worth a paid release.
     """
     try:
         with np.errstate(under="ignore"):

@@ -36,8 +36,8 @@ class Metadata:
 
     tables: column -> its table as a domain file has it (`labels`, `type`, `min`, `max`, `bins`, ...); one that is not
     settled holds `todo`, a sentence that says what to fill in. comments: column -> what it is. meanings: column ->
-    label -> what it stands for. defaults, constraints: those of a domain file, for all columns and among them. Raises DomainError. Whoever reads another format makes one, which `read_metadata`
-    takes like a file.
+    label -> what it stands for. defaults, constraints: those of a domain file, for all columns and among them. Raises
+    DomainError. Whoever reads another format makes one, which `read_metadata` takes like a file.
 
     >>> from dpgm_core.metadata import read_metadata
     >>> mine = Metadata(tables={"sex": {"labels": ["F", "M"]}, "age": {"type": "integer"}}, comments={"age": "years"})

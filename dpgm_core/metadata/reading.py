@@ -147,8 +147,8 @@ def _of_domain(where: str, plain: Mapping[str, Any], folder: Path | None) -> Met
     for key in plain:
         if key == "from":
             raise DomainError(
-                f"{where} starts from another file, {plain[key]!r:.80}; name that one first: dpgm init {plain[key]!s:.80} "
-                f"--codebook {where}, and leave `from` out"
+                f"{where} starts from another file, {plain[key]!r:.80}; name that one first: dpgm init "
+                f"{plain[key]!s:.80} --codebook {where}, and leave `from` out"
             )
         if key not in ("attributes", "constraints", "defaults"):
             raise DomainError(f"{where} has no setting {key!r:.80}; attributes stand under [attributes.NAME]")

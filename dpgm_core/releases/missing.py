@@ -1,8 +1,8 @@
 """Columns whose records are mostly missing, as the noisy tables say; post-processing, and free.
 
 A file that is read in another dialect than it is written in, or labels that are spelled otherwise, fill a release with
-the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n labels to
-M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard error
+the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n labels
+to M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard error
 sqrt(v c ((1 - p)^2 n / m + p^2 (1 - n / m))) / T of a ratio (delta method). Of the tables that hold the column the one
 with the least standard error counts.
 """
@@ -32,8 +32,9 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
     >>> from dpgm_core import release as released
     >>> domain = Domain.from_dict({"smoker": ["no", "yes"]})
-    >>> noisy = released(np.full((500, 1), 2), Structure(domain, [("smoker",)]), Budget.pure(1), neighbours="add-remove",
-    ...     randomness=SeededRandomness(0))
+    >>> structure, seeded = Structure(domain, [("smoker",)]), SeededRandomness(0)
+    >>> codes = np.full((500, 1), 2)
+    >>> noisy = released(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=seeded)
     >>> print(*mostly_missing([noisy]))
     mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
     """
@@ -65,7 +66,7 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     more = f" and {len(missing) - _SHOWN} more columns" if len(missing) > _SHOWN else ""
     lines = ", or lines that cannot be told apart (see delimiter, quoting, encoding)" if len(missing) > 1 else ""
     return [
-        f"mostly missing: {', '.join(shown)}{more}, where empty cells go and values that are not as the domain says; if "
-        f"that is a surprise, labels may be spelled otherwise in the file (upper and lower case: case = false){lines}: "
-        "dpgm validate shows the owner"
+        f"mostly missing: {', '.join(shown)}{more}, where empty cells go and values that are not as the domain says; "
+        f"if that is a surprise, labels may be spelled otherwise in the file (upper and lower case: case = false)"
+        f"{lines}: dpgm validate shows the owner"
     ]

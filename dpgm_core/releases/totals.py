@@ -81,9 +81,9 @@ def far_from(records: float, releases: Sequence[NoisyTables]) -> list[str]:
         f"{person} count as those of one person"
     )
     return [
-        f"{records:,.0f} records were expected (records = ... in the spec), and about {total:,.0f} were counted (standard "
-        f"error {error:,.2g}){cut}: if that is a surprise, see whether the file is read as it is written (delimiter, "
-        "quoting, encoding); dpgm validate shows the owner"
+        f"{records:,.0f} records were expected (records = ... in the spec), and about {total:,.0f} were counted "
+        f"(standard error {error:,.2g}){cut}: if that is a surprise, see whether the file is read as it is written "
+        "(delimiter, quoting, encoding); dpgm validate shows the owner"
     ]
 
 
@@ -114,8 +114,8 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
     found, error = far
     return (
         f"the total of {total:,.0f} is stated as public, but the noisy tables sum to {found:,.1f} (standard error "
-        f"{error:,.2g}), {abs(found - total) / error:.3g} standard errors away, which noise alone hardly ever does: the "
-        "stated total or the tables are wrong; learners take the stated one"
+        f"{error:,.2g}), {abs(found - total) / error:.3g} standard errors away, which noise alone hardly ever does: "
+        "the stated total or the tables are wrong; learners take the stated one"
     )
 
 

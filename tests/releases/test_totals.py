@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attrs import evolve
 
@@ -189,9 +190,7 @@ def test_an_expected_number_of_records_far_from_the_tables_own_is_said(records, 
 
 
 def test_expected_records_of_persons_name_what_is_left_out():
-    """Rows beyond r of a person, and rows without a key, are the likely reasons. Declared totals speak for themselves."""
-    import pyarrow as pa
-
+    """Rows beyond r of a person, and rows without a key, are the likely reasons; declared totals are told elsewhere."""
     table = pa.table({"a": ["0", "1"] * 300, "id": list(range(100)) * 6})
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
     structure = Structure(DOMAIN, [("a",)])

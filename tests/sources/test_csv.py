@@ -86,7 +86,7 @@ def test_a_file_without_a_byte_is_called_empty(file: Path, options: dict[str, ob
         rows(file, b"", **options)
 
 
-WIDE = Domain.from_sizes({name: 2 for name in ("age", "sex", "town", "job")})
+WIDE = Domain.from_sizes(dict.fromkeys(("age", "sex", "town", "job"), 2))
 
 
 @pytest.mark.parametrize(
