@@ -53,7 +53,7 @@ def main(counts: Sequence[int] = (1_000, 50_000), samples: int = 10) -> None:
             seconds = 0.0
             for seed in range(samples):
                 start = time.process_time()
-                table = truth.sample(count, method=method, randomness=SeededRandomness(seed))
+                table = truth.sample(count, method=method, form="labels", randomness=SeededRandomness(seed))
                 seconds += time.process_time() - start
                 codes = {name: table[name].to_numpy(zero_copy_only=False).astype(int) for name in names}
                 for kind, cliques in kinds.items():

@@ -12,13 +12,17 @@ _DEEP = 100
 # A key of many parts; tomllib takes time with their square, and half a kilobyte for each.
 _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEP}}}""")
 
+_COMMA = re.compile(r"(?<![\w-])([\w-]++)[ \t]*+=[ \t]*+([0-9]++),([0-9]++)")
 
-def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text; ValueError for anything else, nested too deeply or beyond 64-bit integers included.
+
+def parse_toml(content: str | bytes) -> dict[str, Any]:
+    """The tables of a TOML text, or of a file's bytes; ValueError for anything else, nested too deeply or beyond 64-bit
+    integers included. A byte order mark, which some editors write, is left out.
 
     >>> parse_toml("a = 1")
     {'a': 1}
     """
+    text = content if isinstance(content, str) else _decoded(content)
     if _LONG_KEY.search(text):
         raise ValueError(f"it holds a key of more than {_DEEP} parts")
     try:
@@ -26,7 +30,23 @@ def parse_toml(text: str) -> dict[str, Any]:
         _check(plain)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{error}{_point_for_comma(text, str(error))}") from None
     return plain
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8; save it as UTF-8 text") from None
+
+
+def _point_for_comma(text: str, error: str) -> str:
+    """How to write a number with a decimal comma, if one stands in the line that the error names."""
+    line = re.search(r"line (\d+)", error)
+    found = _COMMA.search(text.split("\n")[int(line[1]) - 1]) if line else _COMMA.search(text)
+    return "" if found is None else f"; numbers have a decimal point: write {found[1]} = {found[2]}.{found[3]}"
 
 
 def _check(value: object) -> None:

@@ -49,8 +49,8 @@ def run_here(page: Path) -> None:
     """Every `dpgm` command and every Python block of a page, in the order of the page, in this process and folder.
 
     One process for all: to start it once for each command takes longer than the commands; tests/e2e starts `dpgm` as a
-    shell does. TOML blocks with a file's name are that file. A command ends with 0, or with 2 if its line ends in
-    `# refused`. `pip` lines are the reader's machine, not ours.
+    shell does. TOML blocks with a file's name are that file. A command ends with 0, with 2 if its line ends in
+    `# refused`, or with 1 if it ends in `# exit code 1`. `pip` lines are the reader's machine, not ours.
     """
     names: dict[str, Any] = {"__name__": "docs.page"}  # a module whose warnings are errors: see pyproject.toml
     for language, title, content in blocks(page):
@@ -61,7 +61,12 @@ def run_here(page: Path) -> None:
         elif language == "sh":
             for line in content.splitlines():
                 for words in commands(line):
-                    assert ended(words) == (2 if line.endswith("# refused") else 0), words
+                    assert ended(words) == expected_code(line), words
+
+
+def expected_code(line: str) -> int:
+    """The exit code that the comment at the end of a command's line states."""
+    return next((code for end, code in (("# refused", 2), ("# exit code 1", 1)) if line.endswith(end)), 0)
 
 
 def ended(words: list[str]) -> int:

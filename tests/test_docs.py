@@ -23,7 +23,7 @@ from dpgm_core.components.scaffold import files_of
 from dpgm_core.faces import FACES
 from dpgm_core.interop import read_network
 from dpgm_core.workload import Workload
-from tests.pages import DOCS, ROOT, assert_prints, blocks, run_page
+from tests.pages import DOCS, ROOT, assert_prints, blocks, expected_code, run_page
 
 # Warnings of our own modules and of a page's code are errors; deprecations elsewhere may not break a page.
 OURS = """import warnings
@@ -108,7 +108,7 @@ def test_the_pages_on_tables_run(tmp_path):
             if language == "sh":
                 for line in content.splitlines():
                     assert line.startswith("dpgm ")
-                    lines.append((shlex.split(line, comments=True)[1:], 2 if line.endswith("# refused") else 0))
+                    lines.append((shlex.split(line, comments=True)[1:], expected_code(line)))
     printed = run(["-c", REFUSED.format(lines=lines)], cwd=tmp_path).split("\n# ")
     for page, output in zip(pages, printed[1:], strict=True):
         assert output.startswith(page.stem)

@@ -52,3 +52,20 @@ def test_looking_for_long_keys_takes_no_time(text):
     with pytest.raises(ValueError):
         parse_toml(text)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["epsilon = 0,5", "budget = { epsilon = 0,5 }\nx = 1", 'a = "x"\n[b]\nepsilon = 0,5\n', "epsilon = 0,5  # one"],
+)
+def test_a_decimal_comma_is_answered_with_the_number_to_write(text):
+    """Of the line with the error."""
+    with pytest.raises(ValueError, match=r"decimal point: write epsilon = 0\.5$"):
+        parse_toml(text)
+
+
+def test_bytes_are_utf_8_with_or_without_a_mark():
+    """Editors of Windows write a mark; what they save in cp1252 is called by its name."""
+    assert parse_toml("\ufeffa = 'é'".encode()) == {"a": "é"}
+    with pytest.raises(ValueError, match="it is not UTF-8; save it"):
+        parse_toml("a = 'é'".encode("latin-1"))

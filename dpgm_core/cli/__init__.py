@@ -1,6 +1,6 @@
 """The command `dpgm`. stdout is the result, stderr is talk; heavy imports happen inside the commands.
 
-Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
+Exit codes: 0 done, 1 the work failed or the answer is no, 2 the request was wrong.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in words
     start_with_one_thread()
     try:
-        cli.main(args=words, prog_name="dpgm", standalone_mode=False)
+        code = cli.main(args=words, prog_name="dpgm", standalone_mode=False)
+        if isinstance(code, int) and code:  # of a command that did its work, and whose answer is no
+            sys.exit(code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.Abort:

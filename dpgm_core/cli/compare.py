@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,8 @@ from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dpgm_core.models.model import Model
     from dpgm_core.structure import Clique
 
@@ -32,6 +34,13 @@ _file = click.Path(dir_okay=False, path_type=Path)
     type=_file,
     help="Domain file of the columns of synthetic files, where no FILE is a model or release.",
 )
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="SPEC|KEY=VALUE",
+    help="How CSV files are written, where neither their stamp nor their first line tells: as in dpgm complete.",
+)
 @click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
 @click.option("-o", "--output", type=_file, help="Also write one .html page that needs nothing else.")
@@ -41,6 +50,7 @@ def compare(
     files: tuple[Path, ...],
     against: Path | None,
     domain_file: Path | None,
+    dialects: tuple[str, ...],
     data: Path | str | None,
     allow_non_private: bool,
     output: Path | None,
@@ -68,7 +78,8 @@ def compare(
         _check_page(output)
     with progress_shown() as progress:
         progress("comparing", 0, None)
-        found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+        domain = None if domain_file is None else Domain.load(domain_file)
+        found = compare_files(*_subjects(files, dialects), names=list(map(str, files)), domain=domain)
     if output is not None:
         atomic_write(output, make_page(found).encode(), COMPARISON_FILE)
         talk(f"dpgm: page: {output}")
@@ -76,6 +87,21 @@ def compare(
         print_json(found.to_dict())
         return
     print_comparison(found)
+
+
+def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
+    """The files, or of CSV files what they are in the dialect that is said."""
+    from attrs import evolve
+
+    from dpgm_core.cli.dialect import is_csv, written
+    from dpgm_core.comparison import read_subject
+
+    how = written(dialects)
+    said = {"delimiter": how.delimiter, "encoding": how.encoding}
+    return [
+        evolve(read_subject(one), dialect=said) if dialects and is_csv(one) else one  # type: ignore[type-var]
+        for one in files
+    ]
 
 
 def _check_page(path: Path) -> None:

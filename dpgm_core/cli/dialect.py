@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, cast
@@ -22,7 +22,10 @@ _KEYS = ("delimiter", "encoding", "quoting", "line_ends")
 
 @frozen(kw_only=True)
 class Written:
-    """How a CSV file is written, in the words of the csv source that reads it, and what ends its lines."""
+    """How a CSV file is written, in the words of the csv source that reads it, and what ends its lines.
+
+    quoting: whether all texts stand in quotes; if not, those do that need them.
+    """
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -96,12 +99,14 @@ def _of_spec(path: Path, said: Written) -> Written:
     from dpgm_core.sources.csv import CsvSource
     from dpgm_core.spec import read_spec
 
-    source = as_source(read_spec(path).data)
+    data = read_spec(path).data
+    source = as_source(data)
     if not isinstance(source, CsvSource):
         raise OptionError(
             f"the data of {path} are no CSV file, so they have no dialect; say delimiter=, encoding=, ..."
         )
-    return evolve(said, delimiter=source.delimiter, encoding=source.encoding, quoting=source.quoting)
+    quoting = isinstance(data, Mapping) and data.get("quoting") is True  # which `init` says where names are quoted
+    return evolve(said, delimiter=source.delimiter, encoding=source.encoding, quoting=quoting)
 
 
 @contextmanager

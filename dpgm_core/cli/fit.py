@@ -25,6 +25,7 @@ from dpgm_core.cli.run import (
     say_remarks,
     say_where,
     telling_what_is_kept,
+    unexpected_number,
     wanted,
 )
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -77,9 +78,12 @@ def fit(
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
+    unexpected = unexpected_number(run, done.releases)
     if as_json:
-        print_json(summary(done, path, saved_files(done.releases), left, run.remarks))
+        print_json(summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected)))
         return
+    for note in unexpected:
+        talk(f"dpgm: {note}")
     level = None if run.intervals is None else run.intervals.level
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
 

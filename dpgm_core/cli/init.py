@@ -21,6 +21,11 @@ __all__ = ["init"]
 
 _SHOWN = 8  # names in a line
 
+_QUOTES = (
+    "# Fields of a CSV file may stand in double quotes (quoting = true, which needs no word). If quotes are letters:\n"
+    '# data = { source = "csv", path = "...", quoting = false }'
+)
+
 _SPEC = """\
 # One run: what is read, what it may cost, what becomes of it. Paths are relative to this file's folder.
 name = {name}
@@ -39,6 +44,9 @@ total = "estimated"  # the number of rows, from the noisy tables; "public" if it
 # The whole cost of this run. A (epsilon, delta), as in {{ epsilon = {epsilon}, delta = 1e-9 }}, buys less noise, and
 # labels found privately.
 budget = {{ {amounts} }}
+
+# How many rows count, if that is public, or a guess: for dpgm plan, and to be told where far fewer come out.
+# records = 10000
 
 # Which tables are measured is chosen privately, within the budget. Or name them, with all other columns alone:
 # structure = {{ cliques = [["COLUMN", "ANOTHER"]], singletons = true }}
@@ -107,6 +115,7 @@ def init(
     from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
+    from dpgm_core.metadata.described import completed
     from dpgm_core.metadata.reading import is_data
     from dpgm_core.spec.run import check_shared
 
@@ -124,7 +133,7 @@ def init(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
-    for column, table in metadata.tables.items():
+    for column, table in completed(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
@@ -208,9 +217,9 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
         )
         if value != plain
     }
-    if not told and data.name.lower().endswith((".csv", ".csv.gz")):
-        return f"data = {toml_value(path)}"
-    return f"data = {toml_value({'source': 'csv', 'path': path, **told})}"
+    plain = not told and data.name.lower().endswith((".csv", ".csv.gz"))
+    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **told})}"
+    return f"{_QUOTES}\n{line}"
 
 
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:

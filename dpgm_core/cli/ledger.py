@@ -24,7 +24,8 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers.
 
     A small file names the domain and the day, whatever was found, and nothing computed from records: for `dpgm fit
-    --validated`. A domain that is edited after looking at records is outside of a release's guarantee.
+    --validated`. A domain that is edited after looking at records is outside of a release's guarantee. The exit code is
+    1 where not all is as the domain says.
     """
     from dpgm_core.files import VALIDATED_FILE, check_writable
     from dpgm_core.sources.validation import validate as check
@@ -37,9 +38,12 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     check_writable(note, VALIDATED_FILE)
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
-    say_lines(check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
+    report = check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person)
+    say_lines(report)
     write_validated(note, run.domain)
     talk(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")
+    if not report.ok:
+        raise click.exceptions.Exit(1)
 
 
 @click.group()

@@ -275,6 +275,7 @@ def _print_margins(model: Model, level: float | None) -> None:
 
     What was not measured is named, and what was measured in tied tables alone.
     """
+    from dpgm_core.columns.tables import MISSING
     from dpgm_core.models.standing import BY_STRUCTURE
 
     rows, tied = [], []
@@ -286,7 +287,8 @@ def _print_margins(model: Model, level: float | None) -> None:
             tied.append(attribute.name)
         found = None if level is None else model.intervals(attribute.name, level=level)
         shares = model.marginal(attribute.name) if found is None else found.estimate
-        if attribute.size > 1 and shares[attribute.unknown] > 0.95:
+        own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
+        if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
             talk(
                 f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
                 "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"

@@ -51,7 +51,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     asked: dict[str, Any] = {
         "data": as_source(run.data),
         "terms": run.terms,
-        "records": run.terms.declared if records is None else records,
+        "records": run.expected_records if records is None else records,
         "split": {"tables": run.split, "check": run.check},
     }
     if run.structure is None:
@@ -64,16 +64,33 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     with progress_shown() as progress:
         progress("planning", 0, None)
         planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
-    for note in (*run.remarks, *planned.notes):
+    remarks = (*run.remarks, *_decimals_asked(run))
+    for note in (*remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None
     if as_json:
         facts = planned.to_dict()
-        print_json({**facts, "notes": [*run.remarks, *facts["notes"]], "private": private})
+        print_json({**facts, "notes": [*remarks, *facts["notes"]], "private": private})
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     _say_plan(run, planned, len(run.structure.groups))
     _say_tables(planned)
+
+
+def _decimals_asked(run: Spec) -> list[str]:
+    """Asks for the decimals of numbers of which none are stated, in a sentence."""
+    found = [
+        one.name
+        for one in run.domain
+        if one.values.kind == "number" and one.values.decimals is None and one.edges is not None
+    ]
+    if not found:
+        return []
+    shown = ", ".join(found[:8]) + (f", ... ({len(found)} in all)" if len(found) > 8 else "")
+    return [
+        f"samples will write {shown} with as many decimals as the bins tell apart: say decimals = 2 of money in the "
+        "domain, or how many the values have"
+    ]
 
 
 def _say_plan(run: Spec, planned: Plan, groups: int) -> None:
@@ -158,7 +175,8 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     from dpgm_core.foresight.plans import delta_note
     from dpgm_core.privacy.terms import flaws
 
-    for note in filter(None, [*run.remarks, delta_note(run.budget, records), *planned.notes]):
+    remarks = (*run.remarks, *_decimals_asked(run))
+    for note in filter(None, [*remarks, delta_note(run.budget, records), *planned.notes]):
         talk(f"dpgm: {note}")
     private = run.seed is None
     conditions = [] if run.terms.condition is None else [run.terms.condition]
@@ -172,7 +190,7 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
             {
                 "selector": selector_of(run),
                 **facts,
-                "notes": [*run.remarks, *facts["notes"]],
+                "notes": [*remarks, *facts["notes"]],
                 "asked": run.budget.to_dict(),
                 "neighbours": run.terms.neighbours.value,
                 "workload": workload.to_dict(),

@@ -34,7 +34,10 @@ def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how
         with _writer(file, first.schema, output, quoted, how) as write:
             for table in itertools.chain([first], parts):
                 write(table)
-        take_over(output, json.loads(first.schema.metadata[b"dpgm"]))
+        facts = json.loads(first.schema.metadata[b"dpgm"])
+        if (how.delimiter, how.encoding) != (PLAIN.delimiter, PLAIN.encoding):  # for `dpgm compare`
+            facts["dialect"] = {"delimiter": how.delimiter, "encoding": how.encoding}
+        take_over(output, facts)
 
 
 def take_over(output: Path, stamp: Mapping[str, Any]) -> None:

@@ -21,7 +21,15 @@ from dpgm_core.cli.common import (
 from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
-from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
+from dpgm_core.cli.run import (
+    opened_ledger,
+    paid,
+    say_remarks,
+    say_where,
+    selector_of,
+    telling_what_is_kept,
+    unexpected_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +59,7 @@ def release(
     every step, and a [workload] says what the model is wanted for.
     """
     from dpgm_core.errors import OptionError
+    from dpgm_core.releases.missing import mostly_missing
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.releases.told import labels_facts
@@ -69,11 +78,15 @@ def release(
             noisy, selection = _released(run, {"save_release": saved, "ledger": ledger, "progress": progress})
         say_where(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
+    unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
         told = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
+        told["notes"] = [*told.get("notes", run.remarks), *unexpected]
         print_json({**told, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
+    for note in unexpected:
+        talk(f"dpgm: {note}")
     for note in contradictions([noisy]) if selection is None else ():
         talk(f"note: {note}")
     say(f"release: {noisy.saved_as}")

@@ -29,6 +29,7 @@ __all__ = [
     "selector_of",
     "telling_what_is_kept",
     "terms_of",
+    "unexpected_number",
     "wanted",
 ]
 
@@ -122,6 +123,13 @@ def paid(run: Spec) -> dict[str, Any]:
     return {**terms_of(run), "labels_from": run.labels_from}
 
 
+def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
+    """A sentence where the releases of a run have another number of records than its spec expects; mostly none."""
+    from dpgm_core.releases.totals import far_from
+
+    return [] if run.records is None else far_from(run.records, releases)
+
+
 def say_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.foresight.plans import delta_note
@@ -129,7 +137,7 @@ def say_remarks(run: Spec) -> None:
 
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
-    note = delta_note(run.budget, run.terms.declared)
+    note = delta_note(run.budget, run.expected_records)
     if note:
         talk(f"dpgm: {note}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:

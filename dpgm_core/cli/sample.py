@@ -38,7 +38,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
+@click.option("-n", "--count", type=click.IntRange(1), required=True, help="How many records.")
 @click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
@@ -166,7 +166,8 @@ def _texts(model: Model, form: Form) -> list[str]:
     texts = []
     for one in model.domain:
         if one.name not in model.left_out:
-            written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
+            signs = (one.matching.decimal, one.matching.thousands or "")
+            written = one.labels if form == "labels" or one.edges is None else signs
             texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
     return texts
 

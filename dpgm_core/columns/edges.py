@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -66,7 +67,9 @@ def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
         if place is not None:
             return place / values.ticks
         raise DomainError(f"attribute {name!r}: {edge!r} is no {values.kind}; write it as in {_EXAMPLES[values.kind]}")
-    raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}")
+    comma = re.fullmatch(r"([+-]?[0-9]+),([0-9]+)", edge) if isinstance(edge, str) else None
+    hint = "" if comma is None else f"; write {comma[1]}.{comma[2]}"
+    raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}{hint}")
 
 
 _EXAMPLES = {"date": "2019-12-31", "datetime": "2019-12-31T23:59", "time": "23:59"}

@@ -34,11 +34,15 @@ def place_of(values: Values, matching: Matching, value: object) -> float | None:
 
     >>> place_of(Values(kind="date"), Matching(), date(1970, 2, 1)), place_of(Values(), Matching(decimal=","), "1,5")
     (31.0, 1.5)
+    >>> place_of(Values(), Matching(decimal=","), "1.5")
+    1.5
     """
     place: float | None = None
     if isinstance(value, str):
         raw = value.encode("utf-8", "surrogatepass")
         spelled = raw if values.is_temporal else matching.numeral(raw)
+        if spelled is None and b"," not in raw:  # a number with a point, whatever sign the column has
+            spelled = raw
         place = None if spelled is None else values.number(spelled)
     elif isinstance(value, (float, np.floating)) and not values.is_temporal:
         place = float(value) if values.kind != "integer" or float(value).is_integer() else None

@@ -34,6 +34,7 @@ KEYS = (*FORM, *_VALUES, *MATCHING, "null_values", "unknown", "missing", "null",
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
+_HOURS = 24  # bins of a whole day
 
 
 def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
         fields["null_values"] = tuple(_texts(where, "null_values", plain["null_values"]))
     if "size" in plain:
         return fields | _sized(name, where, plain)
-    if "bins" in plain or "min" in plain or "max" in plain:
+    if "bins" in plain or "min" in plain or "max" in plain or (values.kind == "time" and "labels" not in plain):
         more, labels = _binned(name, where, plain, values)
     elif isinstance(plain.get("labels"), Mapping):
         return fields | _open(where, plain)
@@ -95,7 +96,7 @@ def _check(where: str, plain: object) -> None:
     if "size" in shapes and len(shapes) > 1:
         raise DomainError(f"{where} needs one of labels, bins or size; it has {shapes}")
     ranged = "min" in plain or "max" in plain
-    if not shapes and not ranged and plain.get("type") != "boolean":
+    if not shapes and not ranged and plain.get("type") not in ("boolean", "time"):
         raise DomainError(f"{where} needs one of labels, bins or size; it has none of them")
     if ranged and not ("min" in plain and "max" in plain):
         raise DomainError(f"{where} needs both min and max, or neither")
@@ -186,6 +187,8 @@ def _cut(
     if bins is None:
         whole = values.kind in ("integer", "date")
         bins = int(high - low) + 1 if whole and high - low < _SINGLE else _BINS
+        if values.kind == "time" and high - low == DAY:
+            bins = _HOURS
     if isinstance(bins, str):
         if bins not in UNITS:
             raise DomainError(f"{where}: bins = {bins!r} is no unit of the calendar: {', '.join(UNITS)}")
@@ -219,7 +222,9 @@ def _open(where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     share = {"share": _named(where, lambda: exact_share(table["share"]))} if "share" in table else {}
     private = _named(where, lambda: PrivateLabels(keep=table["keep"], **share))
     labels = [f"label {number}" for number in range(1, private.keep + 1)]
-    missing = plain.get("missing", plain.get("null", MISSING))
+    # Where no text is null, as the domain says, other values are the label of all that is not found.
+    never = plain.get("null_values") in ([], ())
+    missing = plain.get("missing", plain.get("null", OTHER if never else MISSING))
     _text(where, "missing", missing)
     every, unknown, null = special_codes(labels, OTHER, missing)
     return {"labels": every, "unknown": unknown, "null": null, "private": private}

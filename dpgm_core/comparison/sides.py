@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from dpgm_core.errors import DataError
 from dpgm_core.evaluate import columns_of, normalised, tabulated
 from dpgm_core.models.model import Model
 from dpgm_core.models.standing import spelled
+from dpgm_core.sources.csv import CsvSource
 from dpgm_core.structure import Clique, Structure
 
 __all__ = ["Drawn", "ModelSide", "Side"]
@@ -73,7 +74,7 @@ class Drawn:
     """Synthetic records, counted over a domain that a model or its owner gave.
 
     A value that is no label of the domain counts as what its column takes for unknown. Raises DataError for a file that
-    cannot be read as `dpgm sample` writes it without a dialect.
+    cannot be read as `dpgm sample` writes it.
     """
 
     content: Synthetic
@@ -81,9 +82,13 @@ class Drawn:
 
     @cached_property
     def _data(self) -> object:
-        name = self.content.path.name.lower()
-        text = name.endswith((".csv", ".csv.gz"))
-        return {"source": "csv", "path": str(self.content.path), "quoting": True} if text else self.content.path
+        path = self.content.path
+        if not path.name.lower().endswith((".csv", ".csv.gz")):
+            return path
+        said = self.content.stamp.get("dialect") if self.content.dialect is None else self.content.dialect
+        if isinstance(said, Mapping):
+            return CsvSource(path=path, **{key: said[key] for key in ("delimiter", "encoding") if key in said})
+        return CsvSource(path=path).naming_most(self.whole.names)
 
     @cached_property
     def domain(self) -> Domain:
@@ -92,8 +97,8 @@ class Drawn:
         kept = [one for one in self.whole if one.name in columns]
         if not kept:
             raise DataError(
-                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); if it was "
-                "written with another --dialect, write it again without, or as Parquet"
+                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is "
+                "written: --dialect delimiter=, encoding="
             )
         return Domain(kept)
 

@@ -31,10 +31,15 @@ _STAMP = ("private", "unsafe", "conditions", "guarantee")
 
 @frozen(kw_only=True)
 class Synthetic:
-    """A file of records that its stamp says were drawn from a model; the stamp is its author's word."""
+    """A file of records that its stamp says were drawn from a model; the stamp is its author's word.
+
+    dialect: of a CSV file, its delimiter and encoding as options of the csv source; None takes what the stamp says, or
+    else what the first line looks like.
+    """
 
     path: Path
     stamp: Mapping[str, Any]
+    dialect: Mapping[str, Any] | None = None
 
 
 Content: TypeAlias = Model | NoisyTables | Synthetic

@@ -11,6 +11,7 @@ from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Fit
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
+from dpgm_core.releases.missing import mostly_missing
 
 __all__ = ["judged", "verdicts"]
 
@@ -32,15 +33,16 @@ def judged(fit: Fit, inference: Inference) -> Fit:
 
 
 def verdicts(model: Model) -> tuple[list[str], list[str]]:
-    """What is wrong with the fit, and what the structure misses: sentences, one each at most.
+    """What is wrong with the fit, and what the structure misses: a few sentences.
 
-    The first where the model is further from the tables it was learned from than their noise explains, which is said of
-    a right model in at most one of 1,000 fits; the second where there was a structure check. Where exact inference does
-    not fit, or the model answers nothing for another reason, nothing is said: a verdict is not worth a paid release.
+    The first where columns are mostly missing (see `releases.missing`), and where the model is further from the tables
+    it was learned from than their noise explains, which is said of a right model in at most one of 1,000 fits; the
+    second where there was a structure check. Where exact inference does not fit, or the model answers nothing for
+    another reason, nothing is said: a verdict is not worth a paid release.
     """
     try:
         with np.errstate(under="ignore"):
-            return _misfit(model), _missed(model)
+            return [*mostly_missing(model.releases), *_misfit(model)], _missed(model)
     except (DpgmError, FloatingPointError, Warning):  # an owner may have numpy raise
         return [], []
 

@@ -11,16 +11,18 @@ from typing import Any, get_args
 from attrs import evolve, field, frozen
 
 from dpgm_core.attribute import repeated
-from dpgm_core.columns.tables import KEYS
+from dpgm_core.columns.tables import KEYS, MATCHING
 from dpgm_core.columns.values import Kind, Values
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.metadata.toml_out import domain_toml
 
-__all__ = ["BINS", "Metadata", "SINGLE", "combined", "settled"]
+__all__ = ["BINS", "Metadata", "SINGLE", "checked_defaults", "combined", "completed", "settled"]
 
 #: Bins of a numeric column whose description says none, and how many whole numbers have one each.
 BINS, SINGLE = 32, 100
 
+#: What may be said once for all columns.
+_EVERYWHERE = (*MATCHING, "missing", "null_values")
 _KINDS: Sequence[str] = get_args(Kind)
 _HOURS = 24  # bins of a time of day
 _CALENDAR = ((100, "day"), (3_000, "month"), (math.inf, "year"))  # up to so many days
@@ -34,8 +36,8 @@ class Metadata:
 
     tables: column -> its table as a domain file has it (`labels`, `type`, `min`, `max`, `bins`, ...); one that is not
     settled holds `todo`, a sentence that says what to fill in. comments: column -> what it is. meanings: column ->
-    label -> what it stands for. Raises DomainError. Whoever reads another format makes one, which `read_metadata`
-    takes like a file.
+    label -> what it stands for. defaults, constraints: those of a domain file, for all columns and among them. Raises
+    DomainError. Whoever reads another format makes one, which `read_metadata` takes like a file.
 
     >>> from dpgm_core.metadata import read_metadata
     >>> mine = Metadata(tables={"sex": {"labels": ["F", "M"]}, "age": {"type": "integer"}}, comments={"age": "years"})
@@ -46,12 +48,16 @@ class Metadata:
     tables: Mapping[str, Mapping[str, Any]]
     comments: Mapping[str, str] = field(factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    defaults: Mapping[str, Any] = field(factory=dict)
+    constraints: Mapping[str, Mapping[str, Any]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        for what, told in (("tables", self.tables), ("comments", self.comments), ("meanings", self.meanings)):
+        parts = {"tables": self.tables, "comments": self.comments, "meanings": self.meanings}
+        for what, told in {**parts, "constraints": self.constraints}.items():
             if not isinstance(told, Mapping):
                 raise DomainError(f"the {what} of metadata must be a mapping by column, got {type(told).__name__}")
-        if not self.tables:
+        checked_defaults(self.defaults)
+        if not self.tables and not self.defaults and not self.constraints:
             raise DomainError("the metadata name no column")
         for column, table in self.tables.items():
             if not isinstance(column, str) or not column.strip():
@@ -74,7 +80,9 @@ class Metadata:
         >>> Metadata(tables={"a": {"labels": ["x", "y"]}}).to_dict()
         {'attributes': {'a': {'labels': ['x', 'y']}}}
         """
-        return {"attributes": {column: dict(table) for column, table in self.tables.items()}}
+        more = {"defaults": self.defaults, "constraints": self.constraints}
+        tables = {column: dict(table) for column, table in self.tables.items()}
+        return {**{key: dict(part) for key, part in more.items() if part}, "attributes": tables}
 
     def to_toml(self) -> str:
         """The text of a domain file, with comments that say what there is to decide.
@@ -85,24 +93,54 @@ class Metadata:
         labels = ["x"]
         <BLANKLINE>
         """
-        return domain_toml(self.tables, self.comments, self.meanings)
+        return domain_toml(self.tables, self.comments, self.meanings, self.defaults, self.constraints)
 
 
 def combined(told: Sequence[Metadata]) -> Metadata:
     """Several descriptions of one table as one: a later one overrides an earlier one, key by key.
 
     Labels and a range exclude each other, so whichever comes later drops the other. A null value named by any of them
-    is no label.
+    is no label. Defaults and constraints are overridden by their names.
     """
     tables: dict[str, dict[str, Any]] = {}
     comments: dict[str, str] = {}
     meanings: dict[str, Mapping[str, str]] = {}
+    defaults: dict[str, Any] = {}
+    constraints: dict[str, Mapping[str, Any]] = {}
     for one in told:
         for column, table in one.tables.items():
             tables[column] = _together(tables.get(column, {}), table)
         comments |= one.comments
         meanings |= one.meanings
-    return Metadata(tables=tables, comments=comments, meanings=meanings)
+        defaults |= one.defaults
+        constraints |= one.constraints
+    return Metadata(tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints)
+
+
+def checked_defaults(plain: object) -> dict[str, Any]:
+    """Return what a domain says once for all columns. Raises DomainError for other settings."""
+    if not isinstance(plain, Mapping):
+        raise DomainError(f"the defaults of a domain must be a table, [defaults]; got {plain!r:.80}")
+    for key in plain:
+        if key not in _EVERYWHERE:
+            raise DomainError(
+                f"[defaults] has no setting {key!r}{did_you_mean(str(key), _EVERYWHERE)}; it may hold "
+                f"{', '.join(_EVERYWHERE)}, which are about raw texts in any column"
+            )
+    return dict(plain)
+
+
+def completed(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with the defaults where they say nothing themselves; codes, those of a size, have no other texts."""
+    own = {"missing": ("missing", "null"), "null_values": ("null_values",)}
+
+    def with_defaults(table: Any) -> Any:
+        if not isinstance(table, Mapping) or "size" in table:
+            return table
+        new = {key: value for key, value in defaults.items() if not any(one in table for one in own.get(key, (key,)))}
+        return {**new, **table}
+
+    return {name: with_defaults(table) for name, table in tables.items()}
 
 
 def settled(metadata: Metadata) -> Metadata:
@@ -147,6 +185,8 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "text":
         return {**full, "todo": "say labels = [...]"}
     lacking = [end for end in ("min", "max") if end not in full]
+    if kind == "time" and len(lacking) > 1:  # a day has its ends
+        return {**full, "bins": full.get("bins", _HOURS)}
     if not lacking:
         return _cut(where, full)
     if "bins" in full and not isinstance(full["bins"], (int, str, Mapping)):  # edges say it all

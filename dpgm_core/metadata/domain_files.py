@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.columns.tables import FORM, KEYS, MATCHING
+from dpgm_core.columns.tables import FORM, KEYS
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
-from dpgm_core.metadata.reading import CSV, read_metadata
+from dpgm_core.metadata.described import checked_defaults, completed
+from dpgm_core.metadata.reading import CSV, beside, read_metadata
 from dpgm_core.toml import parse_toml
 
 __all__ = ["domain_tables", "overridden", "plain_file"]
@@ -18,8 +19,6 @@ __all__ = ["domain_tables", "overridden", "plain_file"]
 MAX_BYTES = 2**26  # of a domain file
 _DEEPEST = 16  # files that name one another
 _TOP = ("attributes", "constraints", "defaults", "from")
-#: What may be said once for all columns.
-_EVERYWHERE = (*MATCHING, "missing", "null_values")
 
 
 def plain_file(path: Path) -> Any:
@@ -33,7 +32,7 @@ def plain_file(path: Path) -> Any:
         if path.suffix == ".json":
             return json.loads(content)
         if path.suffix == ".toml":
-            return parse_toml(content.decode())
+            return parse_toml(content)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {reason}") from None
@@ -64,9 +63,9 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     if not isinstance(tables, Mapping):
         raise DomainError(f"the attributes of a domain must be tables, [attributes.NAME]; got {tables!r:.80}")
     rules = plain.get("constraints", {})
-    defaults = _defaults(plain.get("defaults", {}))
+    defaults = checked_defaults(plain.get("defaults", {}))
     if not based:
-        return {"attributes": _completed(tables, defaults), "constraints": rules}
+        return {"attributes": completed(tables, defaults), "constraints": rules}
     if not isinstance(rules, Mapping):
         raise DomainError(f"the constraints of a domain must be tables, [constraints.NAME]; got {rules!r:.80}")
     if folder is None:
@@ -75,7 +74,7 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     changes = {name: _table(name, entry) for name, entry in tables.items()}
     found = overridden(base["attributes"], changes, origin=plain["from"])
     return {
-        "attributes": _completed(found, defaults),
+        "attributes": completed(found, defaults),
         "constraints": {**base.get("constraints", {}), **rules},
     }
 
@@ -102,31 +101,6 @@ def overridden(
         gone = _replaced(found[name], change)
         found[name] = {key: value for key, value in found[name].items() if key not in gone} | dict(change)
     return found
-
-
-def _defaults(plain: object) -> dict[str, Any]:
-    if not isinstance(plain, Mapping):
-        raise DomainError(f"the defaults of a domain must be a table, [defaults]; got {plain!r:.80}")
-    for key in plain:
-        if key not in _EVERYWHERE:
-            raise DomainError(
-                f"[defaults] has no setting {key!r}{did_you_mean(str(key), _EVERYWHERE)}; it may hold "
-                f"{', '.join(_EVERYWHERE)}, which are about raw texts in any column"
-            )
-    return dict(plain)
-
-
-def _completed(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables with the defaults where they say nothing themselves; codes, those of a size, have no other texts."""
-    own = {"missing": ("missing", "null"), "null_values": ("null_values",)}
-
-    def with_defaults(table: Any) -> Any:
-        if not isinstance(table, Mapping) or "size" in table:
-            return table
-        new = {key: value for key, value in defaults.items() if not any(one in table for one in own.get(key, (key,)))}
-        return {**new, **table}
-
-    return {name: with_defaults(table) for name, table in tables.items()}
 
 
 def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
@@ -162,7 +136,7 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
     rules = found.get("constraints", {})
     if isinstance(rules, Mapping):
         # What a constraint names is beside the file that says so.
-        found["constraints"] = {key: _beside(path.parent, rule) for key, rule in rules.items()}
+        found["constraints"] = {key: beside(path.parent, rule) for key, rule in rules.items()}
     return found
 
 
@@ -186,12 +160,6 @@ def _is_domain(plain: object) -> bool:
         or (isinstance(entry, Mapping) and set(entry) <= set(KEYS))
         for entry in plain.values()
     )
-
-
-def _beside(folder: Path, rule: Any) -> Any:
-    if isinstance(rule, Mapping) and isinstance(rule.get("map"), str):
-        return {**rule, "map": str(folder.absolute() / rule["map"])}
-    return rule
 
 
 def _table(name: str, entry: object) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dpgm_core.metadata.header import read_header
 from dpgm_core.metadata.nist import nist_dictionary, nist_schema
 from dpgm_core.toml import parse_toml
 
-__all__ = ["CSV", "check_columns", "is_data", "read_metadata"]
+__all__ = ["CSV", "beside", "check_columns", "is_data", "read_metadata"]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
@@ -108,7 +108,7 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, i
     if name.endswith(_ARROW) or path.is_dir():
         return arrow_file(path, schema_is_public=schema_is_public)
     if name.endswith((".json", ".toml")):
-        return _of_tables(str(path), _loaded(path))
+        return _of_tables(str(path), _loaded(path), path.parent)
     raise DomainError(f"the format of {path} is not known from its name; it must end in .csv, .parquet, .arrow, .json")
 
 
@@ -135,8 +135,31 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _of_tables(where: str, plain: Any) -> Metadata:
-    """The metadata in plain values, whatever their form is."""
+def beside(folder: Path, rule: Any) -> Any:
+    """A constraint as a file in this folder states it, with the path of the map that it may name."""
+    if isinstance(rule, Mapping) and isinstance(rule.get("map"), str):
+        return {**rule, "map": str(folder.absolute() / rule["map"])}
+    return rule
+
+
+def _of_domain(where: str, plain: Mapping[str, Any], folder: Path | None) -> Metadata:
+    """The metadata in a domain of ours."""
+    for key in plain:
+        if key == "from":
+            raise DomainError(
+                f"{where} starts from another file, {plain[key]!r:.80}; name that one first: dpgm init "
+                f"{plain[key]!s:.80} --codebook {where}, and leave `from` out"
+            )
+        if key not in ("attributes", "constraints", "defaults"):
+            raise DomainError(f"{where} has no setting {key!r:.80}; attributes stand under [attributes.NAME]")
+    rules = plain.get("constraints", {})
+    if folder is not None and isinstance(rules, Mapping):
+        rules = {name: beside(folder, rule) for name, rule in rules.items()}
+    return Metadata(tables=plain.get("attributes", {}), defaults=plain.get("defaults", {}), constraints=rules)
+
+
+def _of_tables(where: str, plain: Any, folder: Path | None = None) -> Metadata:
+    """The metadata in plain values, whatever their form is. folder: of the file that they are from."""
     if not isinstance(plain, Mapping) or not plain:
         raise DomainError(f"{where}: metadata must be a table of columns, got {plain!r:.40}")
     if "resources" in plain:
@@ -148,8 +171,8 @@ def _of_tables(where: str, plain: Any) -> Metadata:
         return table_schema(schema)
     if isinstance(schema, Mapping) and set(plain) == {"schema"}:
         return nist_schema(schema)
-    if isinstance(plain.get("attributes"), Mapping):
-        return Metadata(tables=plain["attributes"])
+    if isinstance(plain.get("attributes"), Mapping) or set(plain) <= {"constraints", "defaults"}:
+        return _of_domain(where, plain, folder)
     if all(isinstance(one, Mapping) and _explains(one) for one in plain.values()):
         return nist_dictionary(plain)
     return Metadata(tables={column: _short(column, entry) for column, entry in plain.items()})

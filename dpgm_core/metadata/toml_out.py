@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
+from types import MappingProxyType
 from typing import Any
 
 from dpgm_core.errors import DomainError
@@ -45,7 +46,7 @@ _TODO = """
 What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:
     labels = ["no", "yes"]
     type = "integer" (or number, date, datetime, time), min = 0, max = 99, bins = 100
-        besides, where values are written so: format = "%d.%m.%Y", decimal = ",", thousands = ".", cap = true
+        besides, where values are written so: format = "%d.%m.%Y", decimals = 2, decimal = ",", cap = true
     labels = { private = true, keep = 100 } (found in the records, for a share of an epsilon and a delta)
 """
 
@@ -54,14 +55,23 @@ def domain_toml(
     tables: Mapping[str, Mapping[str, Any]],
     comments: Mapping[str, str],
     meanings: Mapping[str, Mapping[str, str]],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
     """The text of a domain file; DomainError for a value that TOML cannot hold."""
     parts = [comment(_HEAD + (_TODO if any("todo" in table for table in tables.values()) else ""))]
+    if defaults:
+        parts.append("# Of every column that does not say otherwise.\n[defaults]\n" + _settings(defaults))
     for column, table in tables.items():
         said = f"{comment(comments[column])}\n" if comments.get(column, "").strip() else ""
         lines = list(_lines(column, table, meanings.get(column, {})))
         parts.append(f"{said}[attributes.{toml_key(column)}]\n" + "\n".join(lines))
+    parts += [f"[constraints.{toml_key(name)}]\n" + _settings(rule) for name, rule in constraints.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _settings(table: Mapping[str, Any]) -> str:
+    return "\n".join(f"{toml_key(key)} = {toml_value(value)}" for key, value in table.items())
 
 
 def comment(text: str) -> str:

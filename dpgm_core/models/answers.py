@@ -166,10 +166,10 @@ class Answers(Facts):
         *,
         method: SampleMethod = "independent",
         given: Mapping[str, object] | None = None,
-        form: Form = "labels",
+        form: Form = "values",
         randomness: Randomness | None = None,
     ) -> pa.Table:
-        """`count` synthetic records as an Arrow table, a column of labels for each attribute.
+        """`count` synthetic records as an Arrow table, a column for each attribute.
 
         method: "independent": rows as people drawn from the model, for whatever looks at how much data vary.
         "rounded": each row alone has the model's distribution, but all together have the expected counts, rounded, in
@@ -177,7 +177,7 @@ class Answers(Facts):
         release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
         p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
         drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
-        value, except rounded ones; "texts" for these as the columns write them. The schema
+        value, except rounded ones; "texts" for these as the columns write them; "labels" for the domain's. The schema
         has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. randomness: None takes the operating
         system's. Raises OptionError, InferenceError.
         """
@@ -192,7 +192,7 @@ class Answers(Facts):
         *,
         method: SampleMethod = "independent",
         given: Mapping[str, object] | None = None,
-        form: Form = "labels",
+        form: Form = "values",
         randomness: Randomness | None = None,
     ) -> Iterator[pa.Table]:
         """What `sample` gives, as tables one after the other, so that memory does not grow with their number.

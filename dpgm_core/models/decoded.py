@@ -35,6 +35,8 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _PLAIN_FORMAT = re.compile(r"(%[YmdHMSjy]|[^%])*")
 #: Arrow writes smaller decimals with an exponent.
 _PLAIN_DECIMALS = 6
+#: Of numbers whose digits are put in groups.
+_DIGITS = re.compile(r"-?[1-9][0-9]{3,}")
 _ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 
 
@@ -115,6 +117,8 @@ class Decoder:
             sign = self.attribute.matching.decimal
             if sign != "." and self.law.values.kind == "number":
                 found = pc.replace_substring(found, ".", sign)
+            if self.attribute.matching.thousands is not None and not self.law.values.is_temporal:
+                found = _grouped(found, self.attribute.matching.thousands, sign)
         nulls = self.attribute.null_values
         return found.fill_null(nulls[0]) if nulls and "" not in nulls else found
 
@@ -193,6 +197,18 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
         )
         texts = pa.array([values.text(float(place)) for place in stood.to_pylist()], pa.string())
     return texts.take(distinct.indices)
+
+
+def _grouped(texts: pa.Array, sign: str, point: str) -> pa.Array:
+    """Numbers with their digits in groups of three; null stays null."""
+    import pyarrow as pa
+
+    def grouped(text: str) -> str:
+        whole, dot, fraction = text.partition(point)
+        return f"{int(whole):,}".replace(",", sign) + dot + fraction if _DIGITS.fullmatch(whole) else text
+
+    distinct = texts.dictionary_encode()
+    return pa.array([grouped(text) for text in distinct.dictionary.to_pylist()], pa.string()).take(distinct.indices)
 
 
 def _fixed(scaled: IntArray, decimals: int, null: Array) -> pa.Array:

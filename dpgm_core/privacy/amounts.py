@@ -56,7 +56,9 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
         except (ValueError, ZeroDivisionError):
             exact = None
     if exact is None or exact < 0 or (exact == 0 and not zero):
-        raise BudgetError(f"{what} must be {wanted} such as 0.5, got {value!r}")
+        comma = re.fullmatch(r"([0-9]+),([0-9]+)", value) if isinstance(value, str) else None
+        hint = "" if comma is None else f"; write {comma[1]}.{comma[2]}"
+        raise BudgetError(f"{what} must be {wanted} such as 0.5, got {value!r}{hint}")
     return exact
 
 

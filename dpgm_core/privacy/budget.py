@@ -38,6 +38,11 @@ class Budget:
 
     def __attrs_post_init__(self) -> None:
         kinds = ("pure", "zcdp", "approx")
+        if isinstance(self.kind, (int, float)):
+            says = f"pure({self.kind!r})" if not self.epsilon else f"approx({self.kind!r}, {self.epsilon!r})"
+            raise BudgetError(
+                f"a budget of {self.kind!r} does not say its kind: write Budget.{says}, or for zCDP Budget.zcdp(0.5)"
+            )
         if self.kind not in kinds:
             raise BudgetError(
                 f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}"
@@ -45,7 +50,7 @@ class Budget:
         foreign = {"pure": (self.delta, self.rho), "zcdp": (self.epsilon, self.delta), "approx": (self.rho,)}[self.kind]
         for part in (self.epsilon, self.delta, self.rho):
             if not isinstance(part, Fraction) or part < 0 or any(foreign):
-                raise BudgetError("use Budget.pure(eps), Budget.zcdp(rho) or Budget.approx(eps, delta)")
+                raise BudgetError("make budgets by Budget.pure(1), Budget.zcdp(0.5) or Budget.approx(1, 1e-9)")
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Budget:

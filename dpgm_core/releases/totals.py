@@ -1,4 +1,4 @@
-"""Whether a total that is stated as public fits what the noisy tables themselves sum to; post-processing, and free.
+"""Whether a stated number of records fits what the noisy tables themselves sum to; post-processing, and free.
 
 Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g =
 m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the least
@@ -29,7 +29,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.noise.contract import Noise
 from dpgm_core.releases.release import NoisyTables
 
-__all__ = ["contradictions", "false_alarm"]
+__all__ = ["contradictions", "false_alarm", "far_from"]
 
 #: Standard errors from which on a distance is said, and what noise alone may do so with.
 _FAR, _CHANCE = 6.0, 1e-2
@@ -51,8 +51,7 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     ['the total of 900 is stated as public, but the noisy tables sum to 90.0 (standard error 1.9), ...']
     """
     stated: dict[float, list[NoisyTables]] = {}
-    # What a session's tables are the means of: a mean has no event to bound its noise by.
-    measured = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
+    measured = _measured(releases)
     for one in measured:
         if one.total_policy != "estimated" and one.round is None and one.contributions is None:
             stated.setdefault(one.total, []).append(one)
@@ -60,6 +59,32 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
         others = (one for one in measured if one.total_policy == "estimated" and one.round is None)
         next(iter(stated.values())).extend(one for one in others if one.contributions is None)
     return [sentence for total, found in stated.items() if (sentence := _contradiction(total, found))]
+
+
+def far_from(records: float, releases: Sequence[NoisyTables]) -> list[str]:
+    """Return a sentence where the tables sum to another number of records than their owner expected; mostly none.
+
+    records: the number that is public or guessed, of no influence on the release. What is far is said above. Totals
+    that are declared are left out, as `contradictions` is about them.
+    """
+    counted = [one for one in _measured(releases) if one.round is None and one.contributions is None]
+    found = _far(records, [one for one in counted if one.total_policy != "declared"])
+    if found is None:
+        return []
+    total, error = found
+    person = counted[0].terms.person
+    rows = counted[0].rows_per_person
+    cut = (
+        ""
+        if person is None
+        else f"; of a person with more than {rows} row{'s' * (rows > 1)} the others are left out, and rows without a "
+        f"{person} count as those of one person"
+    )
+    return [
+        f"{records:,.0f} records were expected (records = ... in the spec), and about {total:,.0f} were counted "
+        f"(standard error {error:,.2g}){cut}: if that is a surprise, see whether the file is read as it is written "
+        "(delimiter, quoting, encoding); dpgm validate shows the owner"
+    ]
 
 
 def false_alarm(noises: Sequence[Noise], cells: FloatArray, factors: FloatArray, distance: float) -> float:
@@ -77,7 +102,25 @@ def false_alarm(noises: Sequence[Noise], cells: FloatArray, factors: FloatArray,
     return min(1.0, 2 * math.exp(min(0.0, float(np.min(exponent)))))
 
 
+def _measured(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+    """The releases, and what a session's tables are the means of: a mean has no event to bound its noise by."""
+    return [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
+
+
 def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
+    far = _far(total, releases)
+    if far is None:
+        return None
+    found, error = far
+    return (
+        f"the total of {total:,.0f} is stated as public, but the noisy tables sum to {found:,.1f} (standard error "
+        f"{error:,.2g}), {abs(found - total) / error:.3g} standard errors away, which noise alone hardly ever does: "
+        "the stated total or the tables are wrong; learners take the stated one"
+    )
+
+
+def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] | None:
+    """What the tables sum to and its standard error, where noise alone hardly ever goes so far from a total."""
     # The tables of contrasts were all filled up with one N.
     told = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
     pairs = list(zip(releases, told, strict=True))
@@ -93,11 +136,7 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
     distance = abs(found - total)
     if distance <= _FAR * error or false_alarm(noises, cells, weights / precision, distance) > _CHANCE:
         return None
-    return (
-        f"the total of {total:,.0f} is stated as public, but the noisy tables sum to {found:,.1f} (standard error "
-        f"{error:,.2g}), {distance / error:.3g} standard errors away, which noise alone hardly ever does: the stated "
-        "total or the tables are wrong; learners take the stated one"
-    )
+    return found, error
 
 
 def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:

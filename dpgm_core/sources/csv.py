@@ -4,14 +4,15 @@ Reading must not let one line change what another means, or the declared sensiti
 types are never inferred, a quote never reaches past its line, and a line that cannot be a record becomes one whose
 every attribute is unknown. A line ends at LF; one CR before it belongs to the line end. It is malformed when it has
 another number of fields than the header, holds a NUL or another CR, is not of the file's encoding, is longer than
-`MAX_LINE` bytes (of UTF-8) or, with `quoting`, has quotes against RFC 4180. Each of these depends on the line alone,
-never on where a block ends.
+`MAX_LINE` bytes (of UTF-8) or, with `quoting`, begins a field with a quote that does not end with one (RFC 4180). Each
+of these depends on the line alone, never on where a block ends.
 """
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.files import open_regular
 from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.dialects import Dialect, best, column_names, otherwise, unpadded
+from dpgm_core.sources.dialects import Dialect, best, column_names, most_named, otherwise, unpadded
 from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.lines import MAX_LINE, malformed_lines, whole_lines, without
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
@@ -79,9 +80,9 @@ class CsvSource:
         metadata={"help": "what separates fields, such as ';' or tab"},
     )
     quoting: bool = field(
-        default=False,
+        default=True,
         validator=_flag,
-        metadata={"help": "fields may stand in double quotes, within one line (RFC 4180)"},
+        metadata={"help": "fields may stand in double quotes, within one line (RFC 4180); false: quotes are letters"},
     )
     columns: tuple[str, ...] | None = field(
         default=None, converter=_names, metadata={"help": "names of all columns, if the file has no header line"}
@@ -139,11 +140,32 @@ class CsvSource:
         """The dialect, of several common ones, in which the first line names these columns; None: in none of them."""
         if self.columns is not None:
             return None
-        return best(columns, self.path, lambda encoding: evolve(self, encoding=encoding)._first_line(), self.dialect)
+        return best(columns, self.path, self._first_line_in, self.dialect)
+
+    def naming_most(self, columns: Sequence[str]) -> CsvSource:
+        """The same file, read in the one of several common dialects whose first line names the most of these columns:
+        for files that are nobody's records."""
+        return evolve(self, **most_named(columns, self.path, self._first_line_in, self.dialect).options)
+
+    def _first_line_in(self, encoding: Encoding) -> bytes:
+        return evolve(self, encoding=encoding)._first_line()
 
     def _first_line(self) -> bytes:
+        return self._start()[0]
+
+    def _start(self) -> tuple[bytes, bool]:
+        """The line that names the columns, if the file has one, and whether the file ends there."""
         with opened(self.path, self._open) as stream:
-            return attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            line = b"" if self.columns else attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            return line, not attempt(self._unreadable, lambda: stream.read(1))
+
+    @property
+    def is_without_records(self) -> bool:
+        """Whether the file ends with its first line, or has no byte where `columns` are given: what its size tells."""
+        with opened(self.path, self._open) as stream:
+            if self.columns is None:
+                attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            return not attempt(self._unreadable, lambda: stream.read(1))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""
@@ -181,20 +203,39 @@ class CsvSource:
         """Where the columns stand, and how many the file has.
 
         A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
-        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header.
+        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header,
+        and so is one that names more than half of them: no record holds the names of most columns. Headers are public,
+        so what is wrong with one is said.
+
+        A file that is empty, or ends with its header, is refused as such: nobody is in it, and nothing is charged. That
+        tells it from the neighbour with one record under add-remove. But its size tells the same, and the size of input
+        files is not hidden (docs/privacy.md); under replace-one the number of records is public anyway.
         """
+        line, is_end = self._start()
+        if is_end and not line:
+            first = (
+                "; its first line must name the columns" if self.columns is None else ", so there is nothing to learn"
+            )
+            raise DataError(f"{self.path} is empty{first}")
         if self.columns is not None:
-            return locate(str(self.path), columns, self.names()), len(self.columns)
-        line = self._first_line()
-        try:
+            return locate(str(self.path), columns, self.columns), len(self.columns)
+        names: tuple[str, ...] = ()
+        found: list[int] = []
+        with suppress(DataError):
             names = column_names(line, self.path, self.dialect)
-            return locate(str(self.path), columns, names), len(names)
-        except DataError:
-            pass
+            found = locate(str(self.path), columns, names)
+        if found:
+            if is_end:
+                raise DataError(
+                    f"{self.path} has no record behind the line that names its columns; nothing is to learn"
+                )
+            return found, len(names)
         fitting = self.fitting(columns)
         if fitting is not None:
             raise DataError(otherwise(self.path, self.dialect, fitting))
         asked = list(dict.fromkeys(columns))
+        if 2 * sum(name in names for name in asked) > len(asked):
+            locate(str(self.path), asked, names)
         shown = [*map(repr, asked[:20]), *([f"... ({len(asked)} in all)"] if len(asked) > 20 else [])]
         raise DataError(
             f"{self.path}: the first line does not name each of the columns asked for once: {', '.join(shown)}; check "
@@ -207,14 +248,17 @@ class CsvSource:
         # A first line of our own: pyarrow would take a byte order mark at the start of any block for the file's.
         first = delimiter.join(name.encode() for name in names) + b"\n"
         wanted = [names[position] for position in positions]
-        parse_options = arrow_csv.ParseOptions(
-            delimiter=self.delimiter,
-            quote_char='"' if self.quoting else False,
-            double_quote=self.quoting,
-            escape_char=False,
-            # An empty line is a null in a file of one column, and no record otherwise.
-            ignore_empty_lines=width > 1,
-            invalid_row_handler=lambda row: "skip",
+        with_quotes, without_quotes = (
+            arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char='"' if quoting else False,
+                double_quote=quoting,
+                escape_char=False,
+                # An empty line is a null in a file of one column, and no record otherwise.
+                ignore_empty_lines=width > 1,
+                invalid_row_handler=lambda row: "skip",
+            )
+            for quoting in (True, False)
         )
         convert_options = arrow_csv.ConvertOptions(
             check_utf8=False,
@@ -227,10 +271,11 @@ class CsvSource:
             if dialect.skip_blanks:
                 block = unpadded(block, dialect)
             text = first + without(block, malformed_lines(block, delimiter, self.quoting))
+            quoted = self.quoting and b'"' in block  # a block without any quote reads the same and faster without
             table = arrow_csv.read_csv(
                 pa.BufferReader(text),
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                parse_options=parse_options,
+                parse_options=with_quotes if quoted else without_quotes,
                 convert_options=convert_options,
             )
             # Whatever was dropped, before or by the parser, was a line and therefore is a record.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,7 @@ from dpgm_core.sources.lines import MAX_LINE
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.transcoding import Encoding
 
-__all__ = ["Dialect", "best", "column_names", "otherwise", "unpadded"]
+__all__ = ["Dialect", "best", "column_names", "most_named", "otherwise", "unpadded"]
 
 _BOM = b"\xef\xbb\xbf"
 _DELIMITERS = (",", ";", "\t", "|")
@@ -38,7 +38,7 @@ class Dialect:
     """
 
     delimiter: str = ","
-    quoting: bool = False
+    quoting: bool = True
     encoding: Encoding = "utf-8"
     skip_blanks: bool = False
 
@@ -91,8 +91,8 @@ def column_names(line: bytes, path: Place, dialect: Dialect) -> tuple[str, ...]:
     names = tuple(text.split(dialect.delimiter))
     if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
         raise DataError(
-            f"{path}: the column names stand in quotes, so values in quotes are to be expected; say "
-            + evolve(dialect, quoting=True).stated(path)
+            f"{path}: the column names stand in quotes, so values in quotes are to be expected, which quoting = false "
+            "takes for letters; say " + evolve(dialect, quoting=True).stated(path)
         )
     return names
 
@@ -102,7 +102,26 @@ def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], b
 
     first_line: the line in UTF-8, of a file read in that encoding.
     """
-    wanted, line_in = set(columns), cache(first_line)
+    wanted = set(columns)
+    for one, names in _readings(path, first_line, own):
+        if wanted <= set(names) and all(names.count(name) == 1 for name in wanted):
+            return one
+    return None
+
+
+def most_named(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect:
+    """The dialect nearest to `own` in which the first line names the most of these columns; of files that are nobody's
+    records. first_line: as in `best`."""
+    wanted = set(columns)
+    found = [(one, len(wanted & set(names))) for one, names in _readings(path, first_line, own)]
+    return max(found, key=lambda one: one[1])[0] if found else own  # the first of equals
+
+
+def _readings(
+    path: Place, first_line: Callable[[Encoding], bytes], own: Dialect
+) -> Iterator[tuple[Dialect, tuple[str, ...]]]:
+    """Common dialects, the nearest to `own` first, with the names in the first line; those without names left out."""
+    line_in = cache(first_line)
     choices = product(
         dict.fromkeys([own.encoding, *_ENCODINGS]),
         dict.fromkeys([own.delimiter, *_DELIMITERS]),
@@ -122,9 +141,7 @@ def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], b
             names = column_names(line_in(one.encoding), path, one)
         except DataError:
             continue
-        if wanted <= set(names) and all(names.count(name) == 1 for name in wanted):
-            return one
-    return None
+        yield one, names
 
 
 def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
@@ -163,5 +180,5 @@ def _padding(sign: bytes) -> re.Pattern[bytes]:
 
 @cache
 def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
-    # Either a quoted text, which is kept, or blanks at the start of a field, which are not.
-    return re.compile(rb'("[^"\n]*")|(?m:^|(?<=' + re.escape(sign) + rb")) +")
+    # Blanks at the start of a field, and the quoted text behind them, which is kept with all that is in it.
+    return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')

@@ -22,7 +22,7 @@ from dpgm_core.sources.contract import RawValues, ReducingSource
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.sources.dialects import otherwise, unpadded
 from dpgm_core.sources.encoding import encoder
-from dpgm_core.sources.lines import MAX_LINE, malformed_lines
+from dpgm_core.sources.lines import MAX_LINE, malformed_lines, number_of_fields
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.texts import as_text, plain
 
@@ -76,10 +76,11 @@ class ValidationReport:
 
     @property
     def ok(self) -> bool:
-        """No missing column, malformed line, unknown value or broken constraint, no person with more rows than are
-        kept."""
+        """There are records, no missing column, malformed line, unknown value or broken constraint, and no person with
+        more rows than are kept."""
         return not (
-            self.missing
+            not self.records
+            or self.missing
             or any(self.broken.values())
             or self.malformed_lines
             or any(column.unknown for column in self.columns)
@@ -177,7 +178,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         malformed=first,
         person=_persons(person, keys, rows_per_person) if person in names else None,
         broken=rules.found,
-        hints=tuple(_file_hints(source, missing, first)) if isinstance(source, CsvSource) else (),
+        hints=tuple(_file_hints(source, records, missing, first)) if isinstance(source, CsvSource) else (),
     )
 
 
@@ -190,7 +191,11 @@ def _names(source: RawValues, wanted: Sequence[str]) -> tuple[str, ...]:
     return source.names()
 
 
-def _file_hints(source: CsvSource, missing: Sequence[str], malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
+def _file_hints(
+    source: CsvSource, records: int, missing: Sequence[str], malformed: Sequence[tuple[int, str]]
+) -> Iterator[str]:
+    if not records and not missing:
+        yield "there is no record behind the line that names the columns"
     for name in missing:
         fitting = source.fitting([name])
         if fitting is not None:
@@ -204,8 +209,11 @@ def _file_hints(source: CsvSource, missing: Sequence[str], malformed: Sequence[t
     if any(why.endswith(f"instead of {len(source.names())}") for _, why in malformed):
         yield (
             "a line with another number of fields than the first one cannot be told apart, so a release counts it as a "
-            "record that is unknown in every column; mend these lines, or read values in quotes with quoting = true"
+            "record that is unknown in every column; mend these lines"
+            + ("" if source.quoting else ", or read values in quotes with quoting = true")
         )
+    if any(why.startswith("has quotes") for _, why in malformed):
+        yield "if quotes are letters in this file, and no field stands in quotes, say quoting = false"
 
 
 class _Rules:
@@ -299,9 +307,7 @@ def explained(source: CsvSource) -> Iterator[tuple[int, str]]:
         elif malformed_lines(line + b"\n", delimiter.encode(), source.quoting):
             yield number, "has quotes out of order; a quoted field must end on its line"
         else:
-            # quotes are in order here, and the csv module refuses long fields
-            outside = text.split('"')[::2] if source.quoting else [text]
-            fields = 1 + sum(part.count(delimiter) for part in outside)
+            fields = number_of_fields(line, delimiter.encode(), source.quoting)
             if fields != width:
                 yield number, f"has {fields} fields instead of {width}"
 

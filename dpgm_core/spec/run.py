@@ -57,6 +57,7 @@ _KEYS = (
     "rows_per_person",
     "contributions",
     "total",
+    "records",
     "mechanism",
     "learner",
     "inference",
@@ -111,7 +112,8 @@ class Spec:
 
     Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
     labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
-    domain. remarks: what the owner should know of what was made of the file, one line each.
+    domain. records: how many rows are expected to count, public or a guess; plans show it, and it changes no release.
+    remarks: what the owner should know of what was made of the file, one line each.
     """
 
     name: str
@@ -133,12 +135,18 @@ class Spec:
     labels_from: Path | None = None
     seed: int | None = None
     validated: Path | None = None
+    records: float | None = None
     remarks: tuple[str, ...] = ()
 
     @property
     def select(self) -> str | Mapping[str, Any] | None:
         """The selector, under its earlier name."""
         return self.selector
+
+    @property
+    def expected_records(self) -> float | None:
+        """How many records are expected: what the spec says in `records`, or else declares as their total."""
+        return self.terms.declared if self.records is None else self.records
 
 
 def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | Path | None = None) -> Spec:
@@ -165,7 +173,7 @@ def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
 def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
     try:
-        plain = parse_toml(bounded_bytes(path, MAX_BYTES).decode())
+        plain = parse_toml(bounded_bytes(path, MAX_BYTES))
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
@@ -247,9 +255,16 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
         labels_from=folder / text_of(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
         validated=folder / text_of(where, "validated", plain["validated"]) if "validated" in plain else None,
+        records=_records(where, plain["records"]) if "records" in plain else None,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),
     )
+
+
+def _records(where: str, value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 <= value < 2**53:
+        return float(value)
+    raise OptionError(f"{where}: records must be the number of rows, of at least 1, such as 10000; got {value!r:.80}")
 
 
 def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:

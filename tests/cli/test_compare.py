@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import dpgm_core as dpgm
 from tests.pages import DOCS, run_here
@@ -64,6 +65,34 @@ def test_synthetic_files_by_a_model_or_a_domain(model, dpgm_command, refused):
     (folder / "people.csv").write_text("sex,age\nF,old\n")
     said = refused("compare", model, folder / "people.csv")
     assert f"dpgm compare MODEL --data {folder / 'people.csv'} --allow-non-private" in said
+
+
+@pytest.mark.parametrize(
+    "dialect", ["delimiter=;", "encoding=utf-16", "encoding=latin-1", "quoting=true", "line_ends=crlf"]
+)
+def test_files_of_every_dialect_of_a_sample_are_read(model, dpgm_command, dialect):
+    """By their stamp, or, of an older one, by their first line; other signs are said. All give the same numbers."""
+    folder = model.parent
+
+    def shown(*words):
+        code, out, err = dpgm_command("compare", model, *words, "--json")
+        assert code == 0, err
+        return [one["differences"] for one in json.loads(out)["pairs"]]
+
+    for name, words in (("plain.csv", ()), ("s.csv", ("--dialect", dialect)), ("o.csv", ("--dialect", "delimiter=:"))):
+        assert dpgm_command("sample", model, "-n", 50, "--seed", 1, "-o", folder / name, *words)[0] == 0
+    plain = shown(folder / "plain.csv")
+    assert shown(folder / "s.csv") == shown(folder / "o.csv") == plain
+    for name in ("s.csv", "o.csv"):
+        stamp = folder / f"{name}.dpgm.json"
+        stamp.write_text(
+            json.dumps({key: fact for key, fact in json.loads(stamp.read_text()).items() if key != "dialect"})
+        )
+    if "latin-1" not in dialect:  # whose names are ASCII: nothing but its records would tell
+        assert shown(folder / "s.csv") == plain
+    assert shown(folder / "s.csv", *(("--dialect", dialect) if "line" not in dialect else ())) == plain
+    assert dpgm_command("compare", model, folder / "o.csv")[0] == 2
+    assert shown(folder / "o.csv", "--dialect", "delimiter=:") == plain
 
 
 def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 
@@ -172,3 +174,55 @@ def test_selectors_take_a_column_of_one_label(spec, dpgm_command, selector):
     code, out, err = dpgm_command("fit", spec, "--set", f"structure={{selector='{selector}'}}")
     assert code == 0, err
     assert "any: 100.0%" in out
+
+
+def test_what_most_columns_of_a_header_tell_is_said_before_a_ledger_appears(spec, refused):
+    """A column that is not there, one that stands twice, a file without records, one without a byte."""
+    data = spec.parent / "visits.csv"
+    spec.write_text(spec.read_text().replace('graph = "chain"', "singletons = true"))
+    (spec.parent / "domain.toml").write_text("[attributes]\nsex.size = 2\nage.size = 2\njob.size = 2\n")
+    for content, said in (
+        ("sex,age,jobb\n0,1,1\n", "visits.csv has no column 'job'"),
+        ("sex,age,job,job\n0,1,1,0\n", "has column 'job' more than once"),
+        ("sex,age,job\n", "has no record behind the line that names its columns"),
+        ("", "visits.csv is empty"),
+    ):
+        data.write_text(content)
+        assert said in refused("fit", spec)
+        assert not (spec.parent / "out").exists()
+
+
+def test_expected_records_and_columns_mostly_missing_are_said_with_a_fit(spec, dpgm_command):
+    """In what is printed, in JSON, and of a release alone; `records` changes nothing else."""
+    (spec.parent / "visits.csv").write_text("sex,age\n" + "f,30\nm,50\nm,60\n" * 400)
+    (spec.parent / "domain.toml").write_text('[attributes]\nsex.labels = ["F", "M"]\nage.bins = [0, 40, 99]\n')
+    words = ("--set", "records=9000", "--set", "budget.epsilon=0.8")
+    code, _, err = dpgm_command("fit", spec, *words)
+    assert code == 0 and "9,000 records were expected" in err and "mostly missing: sex (" in err
+    notes = json.loads(dpgm_command("fit", spec, *words, "--json")[1])["notes"]
+    assert [one.split(" ")[1] for one in notes if "expected" in one or "mostly" in one] == ["records", "missing:"]
+    assert "9,000 records were expected" in dpgm_command("release", spec, *words)[2]
+    assert "records must be the number of rows" in dpgm_command("plan", spec, "--set", "records=many")[2]
+    planned = json.loads(dpgm_command("plan", spec, "--set", "records=1200", "--json")[1])
+    assert planned["tables"] == json.loads(dpgm_command("plan", spec, "--records", 1200, "--json")[1])["tables"]
+
+
+def test_no_records_are_sampled_only_by_mistake(model, refused):
+    """`-n 0` wrote a file of names."""
+    assert "-n" in refused("sample", model, "-n", 0, "-o", model.with_name("s.csv"))
+
+
+def test_init_asks_for_what_times_and_money_need(tmp_path, dpgm_command):
+    """No ends of a day; the decimals of a number are asked for by plan; quotes are said to be read."""
+    (tmp_path / "x.csv").write_text("at,cost\n12:30,1.50\n")
+    (tmp_path / "mine.toml").write_text(
+        '[attributes.at]\ntype = "time"\n[attributes.cost]\ntype = "number"\nmin = 0\nmax = 9\n'
+    )
+    words = ("init", tmp_path / "x.csv", "--codebook", tmp_path / "mine.toml", "-o", tmp_path)
+    assert "2 settled, 0 to do" in dpgm_command(*words)[1]
+    assert "quoting = true, which needs no word" in (tmp_path / "spec.toml").read_text()
+    plan = ("plan", tmp_path / "spec.toml", "--set", "structure={singletons=true}")
+    (tmp_path / "spec.toml").write_text((tmp_path / "spec.toml").read_text().replace("[workload]", ""))
+    assert "samples will write cost with as many decimals as the bins tell apart" in dpgm_command(*plan)[2]
+    (tmp_path / "domain.toml").write_text((tmp_path / "domain.toml").read_text() + "decimals = 2\n")
+    assert "decimals" not in dpgm_command(*plan)[2]

@@ -158,3 +158,43 @@ def test_codebooks_are_a_list(codebooks):
     """A single one would be read letter by letter."""
     with pytest.raises(DomainError, match="must be a list"):
         read_metadata({"a": 2}, codebooks=codebooks)
+
+
+MINE = """
+[defaults]
+case = false
+null_values = ["-"]
+[attributes.b]
+labels = ["u", "v"]
+case = true
+[constraints.rule]
+columns = ["a", "b"]
+impossible = [["x", "v"]]
+"""
+
+
+def test_defaults_and_constraints_of_a_codebook_hold_for_all_columns(tmp_path):
+    """For those of other descriptions as well, and in the file that is written; what a column says itself stays."""
+    (tmp_path / "mine.toml").write_text(MINE)
+    base = {"attributes": {"a": {"labels": ["x", "y"]}, "b": {"labels": ["t"]}}, "defaults": {"case": True}}
+    found = read_metadata(base, codebooks=[tmp_path / "mine.toml"])
+    domain = Domain.from_dict(tomllib.loads(found.to_toml()))
+    assert domain == Domain.from_dict(found.to_dict())
+    assert domain["a"].code("X") == 0 and domain["b"].code("U") == domain["b"].unknown
+    assert [domain[name].null_values for name in "ab"] == [("-",), ("-",)]
+    assert domain.impossible(("a", "b")).sum() == 1
+
+
+def test_defaults_may_be_all_that_a_codebook_says(tmp_path):
+    """And what has no place in one is refused, not dropped."""
+    (tmp_path / "mine.toml").write_text('[defaults]\nblanks = "strip"\n')
+    found = read_metadata({"a": ["x"]}, codebooks=[tmp_path / "mine.toml"])
+    assert Domain.from_dict(found.to_dict())["a"].code(" x ") == 0
+    for text, said in (
+        ('from = "nist.json"\n[attributes.a]\nlabels = ["x"]\n', "dpgm init nist.json --codebook"),
+        ('[attributes.a]\nlabels = ["x"]\n[default]\ncase = false\n', "has no setting 'default'"),
+        ('[attributes.a]\nlabels = ["x"]\n[defaults]\nkase = false\n', "has no setting 'kase'"),
+    ):
+        (tmp_path / "mine.toml").write_text(text)
+        with pytest.raises(DomainError, match=said):
+            read_metadata({"a": ["x"]}, codebooks=[tmp_path / "mine.toml"])

@@ -130,3 +130,22 @@ def test_small_numbers_are_written_without_an_exponent():
     places = np.array([-1e-7, 0.0, 1e-8, -0.5, np.nan])
     shown = ["-0.00000010", "0.00000000", "0.00000001", "-0.50000000", None]
     assert fixed.texts(np.array([0, 0, 0, 0, 1]), places).to_pylist() == shown
+
+
+def test_money_comes_back_as_it_is_written():
+    """With its decimals, its decimal sign and its digits in groups; and is read back into the same bin."""
+    table = {"type": "number", "min": 0, "max": 2_000_000, "bins": 8, "decimals": 2, "decimal": ",", "thousands": "."}
+    money = Attribute.from_dict("money", table)
+    places = np.array([0.5, 999.99, 1000.0, 1_234_567.891, np.nan])
+    codes = np.array([0, 0, 0, 4, money.null])
+    texts = decoder(money).texts(codes, places).to_pylist()
+    assert texts == ["0,50", "999,99", "1.000,00", "1.234.567,89", None]
+    assert [money.code(text) for text in texts] == codes.tolist()
+
+
+@pytest.mark.parametrize(("form", "text"), [("%H:%M", "13:05"), ("%I:%M %p", "01:05 PM"), (None, "13:05:00")])
+def test_a_time_needs_no_ends_and_comes_back_in_its_format(form, text):
+    """A day has its own: 24 bins where nobody says another number."""
+    clock = Attribute.from_dict("t", {"type": "time"} | ({} if form is None else {"format": form}))
+    assert clock.size == 25 and clock.labels[13] == "13:00/14:00" and clock.code(text) == 13
+    assert decoder(clock).texts(np.array([13]), np.array([13 * 3600 + 300.0])).to_pylist() == [text]

@@ -34,11 +34,11 @@ def seeded(model: Model, count: int, **options) -> pa.Table:
 def test_batches_are_what_one_call_gives(model, monkeypatch, method):
     """Row for row while codes are drawn at once; the codes are the same in every form."""
     monkeypatch.setattr(drawing, "_WRITTEN", 7)
-    parts = list(model.sample_batches(100, method=method, randomness=SeededRandomness(1)))
+    parts = list(model.sample_batches(100, method=method, form="labels", randomness=SeededRandomness(1)))
     assert [part.num_rows for part in parts] == [7] * 14 + [2]
-    labels = seeded(model, 100, method=method)
+    labels = seeded(model, 100, method=method, form="labels")
     assert pa.concat_tables(parts).combine_chunks().equals(labels)
-    values = seeded(model, 100, method=method, form="values")
+    values = seeded(model, 100, method=method)  # as a Parquet file of `dpgm sample` has them
     for name in DOMAIN.names:
         codes = [DOMAIN[name].labels.index(label) for label in labels[name].to_pylist()]
         texts = seeded(model, 100, method=method, form="texts")[name].to_pylist()
@@ -49,7 +49,7 @@ def test_batches_are_what_one_call_gives(model, monkeypatch, method):
 def test_records_drawn_in_batches_have_the_models_law(model, monkeypatch):
     """Where codes are drawn 1,000 at a time too: chi-squared with false alarm 1e-6, seed fixed."""
     monkeypatch.setattr(drawing, "_DRAWN", 1000)
-    table = seeded(model, 30_000)
+    table = seeded(model, 30_000, form="labels")
     codes = [np.array([one.labels.index(label) for label in table[one.name].to_pylist()]) for one in DOMAIN]
     law = model.marginal(DOMAIN.names)
     seen = np.zeros(law.shape)

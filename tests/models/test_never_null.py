@@ -41,7 +41,7 @@ def test_no_record_lacks_what_is_never_null(lacking, form):
 def test_labels_rounded_records_and_what_is_given_stay_as_the_model_has_them():
     """They show what there is."""
     half = model(0.5)
-    assert "missing" in half.sample(50, randomness=SeededRandomness(2))["a"].to_pylist()
+    assert "missing" in half.sample(50, form="labels", randomness=SeededRandomness(2))["a"].to_pylist()
     assert half.sample(50, form="values", method="rounded", randomness=SeededRandomness(2))["a"].null_count > 0
     given = half.sample(50, form="values", given={"a": "missing"}, randomness=SeededRandomness(2))
     assert given["a"].null_count == given.num_rows == 50

@@ -83,8 +83,12 @@ def random_lines(name: str, draw: random.Random) -> Pair:
 
 
 def line_pair(name: str, style: Style, lines: Sequence[bytes], odd: bytes, draw: random.Random) -> Pair:
-    """Files with and without one line, or with another one in its place."""
-    change = style.change if lines else "add"
+    """Files with and without one line, or with another one in its place.
+
+    None without any record: a file that ends with its first line is refused by its size, which is not hidden.
+    """
+    lines = lines or [b"M,50,p"]
+    change = style.change
     place = draw.choice([0, draw.randrange(len(lines) + 1), len(lines)])
     if change == "replace":
         place = min(place, len(lines) - 1)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attrs import evolve
 
@@ -12,7 +13,7 @@ from dpgm_core.cli import main
 from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.releases.totals import contradictions, false_alarm
+from dpgm_core.releases.totals import contradictions, false_alarm, far_from
 from dpgm_core.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -178,3 +179,22 @@ def test_the_steps_of_a_session_speak_for_themselves():
     made = session_release(session, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
     (sentence,) = contradictions([made])
     assert sentence == contradictions(steps)[0] and "the total of 900 is stated" in sentence
+
+
+@pytest.mark.parametrize(("records", "told"), [(400, 0), (410, 0), (829, 1), (40, 1)])
+@pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
+def test_an_expected_number_of_records_far_from_the_tables_own_is_said(records, told, structure):
+    """400 rows at epsilon = 1/2: the standard error is about 20, so 410 is no news. The release is none the wiser."""
+    found = far_from(records, [released("estimated", structure)])
+    assert len(found) == told and all(f"{records:,} records were expected" in one for one in found)
+
+
+def test_expected_records_of_persons_name_what_is_left_out():
+    """Rows beyond r of a person, and rows without a key, are the likely reasons; declared totals are told elsewhere."""
+    table = pa.table({"a": ["0", "1"] * 300, "id": list(range(100)) * 6})
+    terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
+    structure = Structure(DOMAIN, [("a",)])
+    noisy = dpgm.release(table, structure, Budget.pure(4), terms=terms, randomness=dpgm.SeededRandomness(1))
+    (found,) = far_from(600, [noisy])
+    assert "about 200 were counted" in found and "with more than 2 rows the others are left out" in found
+    assert not far_from(900, [released(400)]) and far_from(900, [released("public")])

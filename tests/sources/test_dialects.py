@@ -95,12 +95,12 @@ SAID = {
     "utf-16": ("sex,größe\n".encode("utf-16"), 'encoding = "utf-16" }', "in UTF-16"),
     "utf-16 without mark": ("sex,größe\n".encode("utf-16-be"), 'encoding = "utf-16" }', "in UTF-16"),
     "cp1252": ("id;sex;größe\n".encode("cp1252"), 'delimiter = ";", encoding = "cp1252" }', "in CP1252, with ';'"),
-    "quotes": ('"größe","sex"\n'.encode(), "quoting = true }", "with quotes"),
+    "a tab within quotes": ('"größe"\tsex\n'.encode(), r'delimiter = "\t" }', r"with '\t' between fields"),
     "blanks": ("sex, größe\n".encode(), "skip_blanks = true }", "without blanks before names"),
     "all": (
         '"sex"; "größe"\n'.encode("utf-16"),
-        'delimiter = ";", quoting = true, encoding = "utf-16", skip_blanks = true }',
-        "in UTF-16, with ';' between fields, with quotes, without blanks before names",
+        'delimiter = ";", encoding = "utf-16", skip_blanks = true }',
+        "in UTF-16, with ';' between fields, without blanks before names",
     ),
 }
 
@@ -125,6 +125,7 @@ def test_a_header_in_another_dialect_is_answered_with_the_line_to_write(
 
 def test_a_path_in_a_folder_is_spelled_out() -> None:
     """A spec's paths are relative to the spec, which a source knows nothing of."""
+    assert Dialect(quoting=False).stated(Path("x.csv")).endswith("quoting = false }")  # what is not the default
     said = Dialect(delimiter="\t").stated(Path("deep") / 'a"b.csv')
     assert said == f'data = {{ source = "csv", path = "{Path("deep").absolute()}/a\\"b.csv", delimiter = "\\t" }}'
 

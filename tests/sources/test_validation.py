@@ -66,7 +66,8 @@ def test_malformed_lines_carry_their_numbers_and_reasons(tmp_path: Path) -> None
 
 def test_misquoted_lines_are_malformed_when_quoting(tmp_path: Path) -> None:
     """A quote left open is explained."""
-    found = report(tmp_path, b'sex,age,town\n"F",1,"A\n"M",2,B\n', quoting=True)
+    found = report(tmp_path, b'sex,age,town\n"F",1,"A\n"M",2,B\n')
+    assert "if quotes are letters in this file, and no field stands in quotes, say quoting = false" in found.hints
     assert found.malformed == ((2, "has quotes out of order; a quoted field must end on its line"),)
     assert all(not column.unknown for column in found.columns)
 
@@ -84,7 +85,7 @@ def test_a_missing_column_is_named_beside_those_that_are_there(tmp_path: Path) -
 )
 def test_hints_name_the_likely_cause(tmp_path: Path, value: bytes, hint: str) -> None:
     """Quoted values, codes instead of labels, blanks, and case."""
-    found = report(tmp_path, b"sex,age,town\n" + value + b",1,A\n")
+    found = report(tmp_path, b"sex,age,town\n" + value + b",1,A\n", quoting=False)
     assert len(found.columns[0].hints) == 1 and hint in found.columns[0].hints[0]
     assert not found.columns[2].hints
 

@@ -153,6 +153,14 @@ def check_workload(name: str, workload: Workload, budget: Budget) -> None:
             why = "domain has one attribute; name it as the one clique"
         elif max(map(len, workload.weights)) == 1:
             why = "workload is of single attributes; ask for larger sets, by order = 2, targets or weights"
+            try:
+                Workload.all(workload.domain, order=2)
+            except TooLarge:  # which is why its default is of single ones
+                why = (
+                    f"workload is of single attributes, as {len(workload.domain)} of them have too many pairs to "
+                    'choose from; name targets = ["COLUMN"] under [workload], leave columns out of the domain, or '
+                    "measure each column alone by structure = { singletons = true }"
+                )
         else:
             why = "workload has none that may be measured; raise max_cells, take from `never`, or name the cliques"
         raise StructureError(f"selector {name!r} chooses between pairs of attributes, but the {why}")
