@@ -12,12 +12,12 @@ from attrs import field, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.comparison.subjects import Synthetic
+from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.evaluate import columns_of, normalised, tabulated
 from dpgm_core.models.model import Model
 from dpgm_core.models.standing import spelled
-from dpgm_core.sources.csv import CsvSource
 from dpgm_core.structure import Clique, Structure
 
 __all__ = ["Drawn", "ModelSide", "Side"]
@@ -87,8 +87,10 @@ class Drawn:
             return path
         said = self.content.stamp.get("dialect") if self.content.dialect is None else self.content.dialect
         if isinstance(said, Mapping):
-            return CsvSource(path=path, **{key: said[key] for key in ("delimiter", "encoding") if key in said})
-        return CsvSource(path=path).naming_most(self.whole.names)
+            return make(
+                "source", "csv", path=path, **{key: said[key] for key in ("delimiter", "encoding") if key in said}
+            )
+        return make("source", "csv", path=path).naming_most(self.whole.names)  # type: ignore[no-any-return]
 
     @cached_property
     def domain(self) -> Domain:

@@ -37,7 +37,9 @@ def test_a_csv_file_is_read_as_it_was_written(tmp_path, fitted):
     (tmp_path / "s.csv").write_text(text)
     assert compare(tmp_path / "m.dpgm", tmp_path / "s.csv").pairs[0].matching.only_first == ("b",)
     (tmp_path / "s.csv").write_text(text.replace(",", ";"))
-    with pytest.raises(DataError, match="without, or as Parquet"):
+    assert compare(tmp_path / "m.dpgm", tmp_path / "s.csv").pairs[0].matching.only_first == ("b",)
+    (tmp_path / "s.csv").write_text(text.replace(",", ":"))
+    with pytest.raises(DataError, match="say how it is written: --dialect"):
         compare(tmp_path / "m.dpgm", tmp_path / "s.csv")
 
 

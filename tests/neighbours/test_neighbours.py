@@ -140,8 +140,8 @@ def test_labels_that_refuse_a_record_are_found_out(folder: Path, monkeypatch: py
 
 
 def first_lines() -> Iterator[Pair]:
-    """Headers forgotten, as whoever has none does."""
-    for odd in (b"SECRET,1,2", b"\xff", b"sex,1,2", b"sex,sex,age"):
+    """Headers forgotten, as whoever has none does. A line that names most of the columns is a header, and public."""
+    for odd in (b"SECRET,1,2", b"\xff", b"sex,1,2", b"sex,sex,2"):
         for change in ("add", "replace"):
             style = Style(header="forgotten", change=change)
             yield line_pair(f"line {odd!r}", style, [b"M,50,p"], odd, random.Random(1))
