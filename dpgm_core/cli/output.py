@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     with ExitStack() as stack:
         try:
             stack.enter_context(made_folder(run.output))
+            left = _left(run)
             names, lock = _taken(run, left)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -115,47 +117,65 @@ def _same(one: Path, other: Path) -> Path | None:
     return None
 
 
-def _taken(run: Spec, left: list[_Names]) -> tuple[_Names, int]:
-    """The first free names and the lock on their marker; `left` gets those of unfinished runs on the way."""
-    for number in itertools.count(1):
-        names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
-        while True:
-            was_there = _is_there(names.marker)
-            if names.is_taken and not was_there:
-                break  # of a run that finished
-            lock = _locked(names.marker, was_there)
-            if lock is None:
-                break  # of a run that is under way
-            if not _is_same_file(names.marker, lock):  # it finished meanwhile
-                os.close(lock)
-                continue
-            if was_there and names.left():
+def _left(run: Spec) -> list[_Names]:
+    """The unfinished runs of this name, whatever their number; markers that tell of nothing are removed."""
+    pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
+    found = [match for one in run.output.iterdir() if (match := pattern.fullmatch(one.name))]
+    left = []
+    for match in sorted(found, key=lambda one: int(one[2] or 1)):
+        names = _Names(run, match[1])
+        lock = _locked(names.marker, create=False)
+        if lock is None:
+            continue
+        if _is_same_file(names.marker, lock):  # else it finished meanwhile
+            if names.left():
                 left.append(names)
             elif names.is_taken:
                 _removed(names.marker)
-            else:
+        os.close(lock)
+    return left
+
+
+def _taken(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
+    """The first free names, not of a run that is `left`, and the lock on their marker."""
+    stems = {one.stem for one in left}
+    for number in itertools.count(1):
+        names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
+        while names.stem not in stems and not names.is_taken:
+            was_there = _is_there(names.marker)
+            lock = _locked(names.marker, create=True, was_there=was_there)
+            if lock is None:
+                break  # of a run that is under way
+            is_held = _is_same_file(names.marker, lock)
+            if is_held and not names.is_taken:
                 names.marker.write_bytes(b"")  # what a run that is over wrote into it
                 return names, lock
+            if is_held and not was_there:
+                _removed(names.marker)
             os.close(lock)
-            break
     raise AssertionError
 
 
-def _locked(marker: Path, was_there: bool) -> int | None:
+def _locked(marker: Path, *, create: bool, was_there: bool = True) -> int | None:
     """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock.
 
     Without locks of files, as on some network disks, a marker that is there is taken for that of a run under way.
     """
     if sys.platform == "win32":
-        with suppress(FileExistsError):
+        try:
             os.close(os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-            return os.open(os.devnull, os.O_RDWR)  # an open file could not be removed
-        return None
+        except FileExistsError:
+            return None
+        return os.open(os.devnull, os.O_RDWR)  # an open file could not be removed
     import fcntl
 
-    descriptor = os.open(marker, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(marker, os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o666)
+    except FileNotFoundError:
+        return None  # it finished meanwhile
+    try:
+        # Runs that only look do not take each other for one that is under way.
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if create else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except OSError as error:
         if was_there or isinstance(error, BlockingIOError):
             os.close(descriptor)

@@ -123,6 +123,15 @@ def test_a_run_killed_before_it_saved_anything_is_not_asked_about(spec, dpgm_com
     assert code == 0 and f"{out / 'visits.dpgm'}" in told, err
 
 
+@needs_kills
+def test_an_unfinished_run_is_found_beyond_a_free_number(spec, refused, killed):
+    """A run that left nothing frees its number, and one after it has left a release."""
+    run = load_spec(spec)
+    with reserved(run):
+        out = killed("dpgm_core.pipeline:judged", "fit", spec)
+    assert f"the release {out / 'visits-2.release.dpgm'} is paid for" in refused("fit", spec)
+
+
 def test_a_run_that_failed_after_its_charge_is_unfinished_too(spec, dpgm_command, refused, monkeypatch):
     """Whatever stopped it; runs that finished, a release alone among them, are not."""
     for command in ("fit", "release"):

@@ -13,7 +13,8 @@ some kills are aimed at the writing. What is looked at, after each kill and at t
 * the file of a session is whole and paid for at any moment, also while another run writes it, never loses a step, holds
   every step that a selector was shown, and can be learned from;
 * a run that was not killed is done, or is refused because the ledger is spent;
-* where a release is left without a model, a run without --again is refused, names one of them, and charges nothing.
+* where a release is left without a model, and no run with --again has finished since, a run without it is refused,
+  names one of them, and charges nothing.
 """
 
 from __future__ import annotations
@@ -340,6 +341,7 @@ class Machine:
         """One more run, which says nothing of --again."""
         out = life.folder / "out"
         stems = [path.name.removesuffix(".release.dpgm") for path in out.glob("[!.]*.release.dpgm")]
+        stems = [stem for stem in stems if (out / f".{stem}.reserved").exists()]  # no run with --again has removed it
         left = [str(out / f"{stem}.release.dpgm") for stem in stems if not (out / f"{stem}.dpgm").exists()]
         if not left:
             return

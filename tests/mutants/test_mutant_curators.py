@@ -230,7 +230,7 @@ class Uncommitted(Ledger):
         self.check(budget)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            return add(connection, "2026", budget, note, ())
+            return add(connection, "2026", budget, note, (), "9f")
 
 
 class KeptInMemory(Ledger):
@@ -262,7 +262,7 @@ class ChargesBeforeItChecks(Ledger):
 
     def charge(self, budget, *, note=""):
         with closing(sqlite3.connect(self.path)) as connection:
-            add(connection, "2026", budget, note, ())
+            add(connection, "2026", budget, note, (), "9f")
             connection.commit()
         self.check(Budget.pure("1e-300"))
         return len(self.history())
@@ -278,7 +278,7 @@ class Racy(Ledger):
         time.sleep(0.05)
         with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            number = add(connection, "2026", budget, note, ())
+            number = add(connection, "2026", budget, note, (), "9f")
             connection.execute("COMMIT")
             return number
 
