@@ -24,7 +24,7 @@ _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory
 
 @frozen(kw_only=True)
 class Resources:
-    """What one fit takes of a machine, roughly and rather too much than too little.
+    """What one fit takes, rather too much than too little.
 
     memory: bytes, of the whole process. cpu_seconds: apart from inference. calls: of the engine's `infer`.
     """
@@ -52,10 +52,10 @@ class Resources:
 
 @runtime_checkable
 class ResourceEstimator(Protocol):
-    """A learner that knows what it will take: `dpgm plan` says so, and what the machine does not have is refused."""
+    """A learner that states what it takes; what the machine lacks is refused before the charge."""
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """What a fit over `structure` will take. Reads no data, allocates nothing large, and refuses nothing."""
+        """What a fit over `structure` takes; allocates nothing large."""
         ...
 
 

@@ -28,8 +28,8 @@ CHECKS = Checklist("learner")
 
 @CHECKS.add()
 def a_chosen_structure_is_learned_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """From the release that a selector leaves, attributes alone and a pair, it learns over cliques and over a directed
-    graph, or is refused before that was paid for. Cannot show: structures that only another selector would choose."""
+    """It learns from the release that a selector leaves, over cliques and over a directed graph, or is refused before
+    the charge. Cannot show: what other selectors choose."""
     chain = subject.served(subject.chain)
     domain, codes = chain.domain, draw(truth(chain), 200, 1)
     alone = Structure(domain, [(name,) for name in domain.names])
