@@ -372,7 +372,8 @@ def _check(
         is_init = words[0] == "init" and "--overwrite" in words and name.endswith(("/domain.toml", "/spec.toml"))
         if "--datasets" in words and name == "work/in.dpgm":  # which gets replicates, and keeps them
             continue
-        if (name in read and not is_init) or not (is_init or _kind(before[name][1]) == _kind(after.get(name, ("", None))[1])):
+        kept = _kind(before[name][1]) == _kind(after.get(name, ("", None))[1])
+        if not is_init and (name in read or not kept):
             raise Broken(f"replaced: {name}")
 
 
