@@ -372,13 +372,15 @@ def _check(
         is_init = words[0] == "init" and "--overwrite" in words and name.endswith(("/domain.toml", "/spec.toml"))
         if "--datasets" in words and name == "work/in.dpgm":  # which gets replicates, and keeps them
             continue
-        if name in read or not (is_init or _kind(before[name][1]) == _kind(after.get(name, ("", None))[1])):
+        kept = _kind(before[name][1]) == _kind(after.get(name, ("", None))[1])
+        if not is_init and (name in read or not kept):
             raise Broken(f"replaced: {name}")
 
 
 def _belongs(name: str, place: str) -> bool:
     """Whether a file is where a name leads: there, inside, beside with another ending, or a folder above."""
-    start = place[: place.rfind(".")] if place.rfind(".") > place.rfind("/") else place
+    start = place.removesuffix(".gz")
+    start = start[: start.rfind(".")] if start.rfind(".") > start.rfind("/") else start
     return place == "." or name.startswith(start) or Path(place).is_relative_to(name)
 
 
