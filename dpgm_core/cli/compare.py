@@ -94,14 +94,16 @@ def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
     from attrs import evolve
 
     from dpgm_core.cli.dialect import is_csv, written
-    from dpgm_core.comparison import read_subject
+    from dpgm_core.comparison import Synthetic, read_subject
 
     how = written(dialects)
     said = {"delimiter": how.delimiter, "encoding": how.encoding}
-    return [
-        evolve(read_subject(one), dialect=said) if dialects and is_csv(one) else one  # type: ignore[type-var]
-        for one in files
-    ]
+
+    def subject(path: Path) -> Any:
+        content = read_subject(path) if dialects and is_csv(path) else None
+        return evolve(content, dialect=said) if isinstance(content, Synthetic) else path
+
+    return [subject(path) for path in files]
 
 
 def _check_page(path: Path) -> None:

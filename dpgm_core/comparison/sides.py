@@ -90,7 +90,7 @@ class Drawn:
             return make(
                 "source", "csv", path=path, **{key: said[key] for key in ("delimiter", "encoding") if key in said}
             )
-        return make("source", "csv", path=path).naming_most(self.whole.names)  # type: ignore[no-any-return]
+        return make("source", "csv", path=path).naming_most(self.whole.names)
 
     @cached_property
     def domain(self) -> Domain:

@@ -145,7 +145,10 @@ class CsvSource:
     def naming_most(self, columns: Sequence[str]) -> CsvSource:
         """The same file, read in the one of several common dialects whose first line names the most of these columns:
         for files that are nobody's records."""
-        return evolve(self, **most_named(columns, self.path, self._first_line_in, self.dialect).options)
+        one = most_named(columns, self.path, self._first_line_in, self.dialect)
+        return evolve(
+            self, delimiter=one.delimiter, quoting=one.quoting, encoding=one.encoding, skip_blanks=one.skip_blanks
+        )
 
     def _first_line_in(self, encoding: Encoding) -> bytes:
         return evolve(self, encoding=encoding)._first_line()
