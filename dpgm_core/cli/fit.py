@@ -21,6 +21,7 @@ from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,
+    refuse_header_alone,
     saved_files,
     say_remarks,
     say_where,
@@ -58,6 +59,7 @@ def fit(
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
+    refuse_header_alone(run)
     with reserved(run, again=again) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
