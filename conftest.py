@@ -39,6 +39,21 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if any(plugin in (collection_path, *collection_path.parents) for plugin in _ABSENT) else None
 
 
+#: Folders of tests that `.ci/run` runs before a change lands, and plain `pytest` leaves out: machines that try whole
+#: runs, smallest runs of benchmarks, and proofs that the conformance kit finds faults.
+_LANDING = tuple(
+    Path(__file__).parent / "tests" / name for name in ("audit", "benchmarks", "fuzz", "kill", "mutants", "neighbours")
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of those folders, before pytest selects by markers."""
+    for item in items:
+        if any(folder in item.path.parents for folder in _LANDING):
+            item.add_marker("landing")
+
+
 def pytest_report_header() -> list[str]:
     """What is not tested here, and why."""
     return [f"{plugin.name}: not installed, so its tests are left out" for plugin in _ABSENT]

@@ -27,10 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 # dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
 TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff", "twine")
-SOME = (
-    "-m 'not slow' dpgm_core plugins/*/dpgm_* tests/cli tests/inference tests/sources "
-    "tests/testing/test_kit_first_party.py"
-)
+SOME = "dpgm_core plugins/*/dpgm_* tests/cli tests/inference tests/sources tests/testing/test_kit_first_party.py"
 
 
 def pythons() -> Iterator[tuple[str, str | None]]:
@@ -120,7 +117,7 @@ def main() -> int:
     given = parser.parse_args()
     whole = given.whole
     pins = (ROOT / "constraints.txt").read_text().splitlines()
-    tests = "pytest -q -n auto" + ("" if whole else f" {SOME}")
+    tests = "pytest -q -n auto" + (" -m ''" if whole else f" {SOME}")
     example = "dpgm fit docs/examples/health/health.toml"
     able = {}
     for version, program in pythons():

@@ -65,7 +65,7 @@ def wheels(wheel_of):
     return [wheel_of(source) for source in OURS]
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_wheels_hold_what_they_should(wheels):
     """Each wheel has its package, `py.typed` and the text of the licence, and no tests or documentation."""
     for wheel in wheels:
@@ -77,7 +77,7 @@ def test_wheels_hold_what_they_should(wheels):
         assert of_wheel(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_wheels_say_what_an_index_shows(wheels):
     """One version; licence, Pythons, keywords and a front page, without links into a checkout."""
     for wheel in wheels:
@@ -93,7 +93,7 @@ def test_wheels_say_what_an_index_shows(wheels):
         assert not [link for link in re.findall(r"\]\(([^)]*)\)", page) if not link.startswith("https://")]
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_wheels_are_the_same_bytes_each_time(wheels, wheel_of, tmp_path):
     """Sources in another folder and with other dates make the same wheel."""
     for name in ("dpgm_core/_version.py", "plugins/dpgm-laplace"):
@@ -104,7 +104,7 @@ def test_wheels_are_the_same_bytes_each_time(wheels, wheel_of, tmp_path):
     assert wheel_of(tmp_path / "plugins/dpgm-laplace").read_bytes() == first.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_plugin_of_the_scaffold_is_a_whole_wheel(wheel_of, tmp_path):
     """What `dpgm new` makes has a licence, with its text, and bounds on core, as docs/compatibility.md asks."""
     wheel = wheel_of(scaffold("mechanism", "trial-coin", tmp_path))

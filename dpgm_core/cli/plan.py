@@ -215,6 +215,11 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
             f"independence, summed over its cells{share}"
         )
     say(f"candidates: {planned.candidates:,} tables")
+    if planned.learner_memory is not None and planned.learner_seconds is not None:
+        from dpgm_core.structure import human_bytes
+
+        memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
+        say(f"learner: up to about {memory} of memory, and {seconds} s of CPU beside inference, for one fit")
     say()
     print_table(["spent on", "budget"], [[what, str(one)] for what, one in planned.shares.items()])
     if planned.limits:

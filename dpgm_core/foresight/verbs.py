@@ -28,7 +28,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.ahead import first_asked, foreseen, in_turn
 from dpgm_core.learning.contract import Learner
-from dpgm_core.learning.resources import check_resources
+from dpgm_core.learning.resources import check_resources, memory_limit
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.models.wide import wide_note
 from dpgm_core.noise.bisection import settled
@@ -45,13 +45,13 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import SelectionPlan, Selector
-from dpgm_core.selection.learners import check_learner
+from dpgm_core.selection.learners import check_learner, largest_estimate
 from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
 from dpgm_core.selection.run import divided_for, foretold, planned
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource
 from dpgm_core.sources.reading import locate
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Structure, human_bytes
 from dpgm_core.workload import Workload
 
 __all__ = ["check", "check_tables", "chooser_of", "plan", "plan_selection", "session_mechanism"]
@@ -158,7 +158,12 @@ def plan_selection(
         return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
-    check_learner(make("learner", learner), make("inference", inference), wanted, told, stated, left)
+    learning, engine = make("learner", learner), make("inference", inference)
+    check_learner(learning, engine, wanted, told, stated, left)
+    needed = largest_estimate(learning, engine, wanted, told)
+    if needed is not None:
+        told = evolve(told, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
+        told = evolve(told, notes=[*told.notes, *_too_much(needed.memory)])
     wide = wide_note(wanted.domain[name] for name in wanted.attributes)
     return evolve(told, notes=[*told.notes, *filter(None, [wide]), *_told(data, wanted, stated)])
 
@@ -283,6 +288,17 @@ def _plan_of_bins(
     columns = ", ".join(map(repr, structure.domain.undetermined))
     told = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
     return evolve(done, asked=budget, cost=budget, notes=(told, *done.notes))
+
+
+def _too_much(memory: int) -> list[str]:
+    """A note where the largest model that a selector may choose takes more memory than the machine has."""
+    limit = memory_limit()
+    if limit is None or memory <= limit:
+        return []
+    return [
+        f"the largest model that the selector may choose would take the learner about {human_bytes(memory)} of memory, "
+        f"and this machine has {human_bytes(limit)}; a lower max_model_cells rules that out"
+    ]
 
 
 def _told(data: object, counted: Structure | Workload, terms: Terms) -> tuple[str, ...]:

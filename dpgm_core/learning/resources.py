@@ -14,7 +14,7 @@ from dpgm_core.errors import IncompatiblePlugin, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.structure import Structure, human_bytes
 
-__all__ = ["PROGRAM", "ResourceEstimator", "Resources", "check_resources", "memory_limit"]
+__all__ = ["PROGRAM", "ResourceEstimator", "Resources", "check_resources", "estimated", "memory_limit"]
 
 #: Bytes: Python, numpy, scipy and an engine.
 PROGRAM = 128 * 2**20
@@ -62,18 +62,24 @@ class ResourceEstimator(Protocol):
 def check_resources(learner: object, structure: Structure, inference: Inference) -> Resources | None:
     """What the learner will take, or None if it does not say. Raises TooLarge for more memory than this machine has,
     and IncompatiblePlugin for an answer that is none."""
-    if not isinstance(learner, ResourceEstimator):
-        return None
-    name = default_registry().name_of("learner", learner) or type(learner).__name__
-    found: object = learner.estimate_resources(structure, inference)
-    if not isinstance(found, Resources):
-        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(found).__name__}, not Resources")
-    limit = memory_limit()
-    if limit is not None and found.memory > limit:
+    found, limit = estimated(learner, structure, inference), memory_limit()
+    if found is not None and limit is not None and found.memory > limit:
+        name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise TooLarge(
             f"learner {name} needs about {human_bytes(found.memory)} of memory for {structure}, and this machine has "
             f"{human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
         )
+    return found
+
+
+def estimated(learner: object, structure: Structure, inference: Inference) -> Resources | None:
+    """What the learner says that it will take, or None. Raises IncompatiblePlugin for an answer that is none."""
+    if not isinstance(learner, ResourceEstimator):
+        return None
+    found: object = learner.estimate_resources(structure, inference)
+    if not isinstance(found, Resources):
+        name = default_registry().name_of("learner", learner) or type(learner).__name__
+        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(found).__name__}, not Resources")
     return found
 
 

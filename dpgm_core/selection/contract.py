@@ -64,7 +64,10 @@ class SelectionPlan:
     there are to choose from. limits: names of size limits -> their values. notes: what was decided and why, and what to
     reconsider. directed: whether its structure, and each that it shows the learner on the way, will be a directed graph
     as `Dag.of` reads it, which learners of Bayesian networks need. contrasts: whether it measures products of binary
-    attributes instead of cells, which takes a `ContrastLearner`.
+    attributes instead of cells, which takes a `ContrastLearner`. order: the most attributes of a clique that may be
+    chosen; None: as many as candidates have. Before the charge the learner is checked with cliques of each order up to
+    it. learner_memory, learner_seconds: upper estimates for one fit, in bytes and CPU seconds beside inference, where
+    `limits` has max_model_cells and the learner states them; `plan_selection` adds them.
     """
 
     shares: Mapping[str, Budget]
@@ -75,6 +78,9 @@ class SelectionPlan:
     notes: Sequence[str] = ()
     directed: bool = False
     contrasts: bool = False
+    order: int | None = None
+    learner_memory: int | None = None
+    learner_seconds: float | None = None
 
     def __repr__(self) -> str:
         sizes = f"{self.candidates:,} candidates", f"deviation {self.deviation:.4g}"
@@ -98,6 +104,9 @@ class SelectionPlan:
             "notes": list(self.notes),
             "directed": self.directed,
             "contrasts": self.contrasts,
+            "order": self.order,
+            "learner_memory": self.learner_memory,
+            "learner_seconds": self.learner_seconds,
         }
 
 

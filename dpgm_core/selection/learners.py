@@ -10,7 +10,7 @@ from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, To
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
 from dpgm_core.learning.contract import Fitter, Learner
-from dpgm_core.learning.resources import check_resources
+from dpgm_core.learning.resources import ResourceEstimator, Resources, check_resources, estimated
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -19,7 +19,7 @@ from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.workload import Workload
 
-__all__ = ["check_learner", "fitter_of", "name_of"]
+__all__ = ["check_learner", "fitter_of", "largest_estimate", "name_of"]
 
 
 def check_learner(
@@ -30,8 +30,9 @@ def check_learner(
     that learns from tables alone, where the selector measures contrasts.
 
     Nothing declares any of it, so the learner is asked to learn from a `Probe`: over the attributes alone, and with the
-    smallest candidate table of each order besides, since what a learner asks for may depend on the structure. plan: the
-    selector's. budget: of the session.
+    smallest candidate table of each order that the selector may choose besides, since what a learner takes and asks for
+    may depend on the structure. A learner that would take what comes to be chosen, but not all that may be, is refused:
+    afterwards the session is paid for. plan: the selector's. budget: of the session.
     """
     # A directed graph has a node for each attribute, whether the workload wants it or not.
     alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
@@ -42,37 +43,69 @@ def check_learner(
         fitter_of(learner, inference)
     asked = partial(first_asked, learner, inference, terms=terms, budget=budget)
     _check_one_release(learner, asked(structure=alone))
-    tables = _smallest(workload)
-    if tables and not plan.directed:
-        _check_undirected(learner, inference, alone, tables[0])
-    for table in ((), *tables):
-        chosen = _with_table(alone, table, directed=plan.directed)
+    for table in ((), *_smallest(workload, plan)):
         measured = Structure(alone.domain, [*alone.cliques, *([table] if table else [])])
-        for served in (None, measured):  # what it asks of records, and what of the release that the session leaves
+        for chosen in dict.fromkeys(_with_table(alone, table, directed=plan.directed)):
             try:
-                _check_one_release(learner, asked(structure=chosen, served=served))
-            except (StructureError, TooLarge):
+                if table:
+                    learner.check(chosen, inference)
+                for served in (None, measured):  # what it asks of records, and what of the session's release
+                    _check_one_release(learner, asked(structure=chosen, served=served))
+            except TooLarge:
                 if len(table) <= 2:  # of larger tables the selector may choose none
                     raise
+            except (OptionError, StructureError) as error:
+                if not table:
+                    raise
+                raise _refusal(learner, inference, alone, table, error, directed=plan.directed) from error
 
 
-def _smallest(workload: Workload) -> list[Clique]:
-    """The candidate with the fewest cells of each order from 2 on, pairs first."""
+def largest_estimate(
+    learner: Learner, inference: Inference, workload: Workload, plan: SelectionPlan
+) -> Resources | None:
+    """What the learner takes over the largest candidates that `max_model_cells` of the selector's limits allows
+    together, an upper estimate of one fit; None where the selector or the learner states no bound."""
+    most = plan.limits.get("max_model_cells")
+    if most is None or not isinstance(learner, ResourceEstimator):
+        return None
+    sizes, cliques = workload.domain.sizes, list[Clique]((name,) for name in workload.domain.names)
+    cells = {clique: math.prod(sizes[name] for name in clique) for clique in _choosable(workload, plan)}
+    left = most
+    for clique in sorted(cells, key=lambda one: -cells[one]):
+        if cells[clique] <= min(left, plan.limits.get("max_clique_cells", left)):
+            cliques, left = [*cliques, clique], left - cells[clique]
+    alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
+    found = [estimated(learner, one, inference) for one in (alone, Structure(workload.domain, cliques))]
+    return max((one for one in found if one is not None), key=lambda one: one.memory)
+
+
+def _choosable(workload: Workload, plan: SelectionPlan) -> list[Clique]:
+    """The candidates of two attributes and more, up to the order that the selector may choose."""
+    return [one for one in workload.candidates if 1 < len(one) <= (plan.order or len(one))]
+
+
+def _smallest(workload: Workload, plan: SelectionPlan) -> list[Clique]:
+    """The candidate with the fewest cells of each order from 2 on that may be chosen, pairs first."""
     sizes, found = workload.domain.sizes, dict[int, tuple[int, Clique]]()
-    for clique in workload.candidates:
+    for clique in _choosable(workload, plan):
         cells = math.prod(sizes[name] for name in clique)
-        if len(clique) > 1 and cells < found.get(len(clique), (math.inf, ()))[0]:
+        if cells < found.get(len(clique), (math.inf, ()))[0]:
             found[len(clique)] = cells, clique
     return [found[order][1] for order in sorted(found)]
 
 
-def _with_table(alone: Structure, table: Clique, *, directed: bool) -> Structure:
-    """A structure that a selector might choose: one table, and the attributes outside of it alone."""
+def _with_table(alone: Structure, table: Clique, *, directed: bool) -> list[Structure]:
+    """Structures that a selector might choose: one table, beside all attributes alone or those outside of it."""
     if not table:
-        return alone
+        return [alone]
     if directed:
-        return Dag(alone.domain, {table[0]: table[1:]}).structure()
-    return Structure(alone.domain, [*(one for one in alone.cliques if one[0] not in table), table])
+        return [Dag(alone.domain, {table[0]: table[1:]}).structure()]
+    outside = [one for one in alone.cliques if one[0] not in table]
+    return [Structure(alone.domain, [*outside, table]), Structure(alone.domain, [*alone.cliques, table])]
+
+
+class _NotOneRelease(OptionError):
+    """The learner asks for more than one release."""
 
 
 def _check_one_release(learner: Learner, asked: str | None) -> None:
@@ -85,22 +118,45 @@ def _check_one_release(learner: Learner, asked: str | None) -> None:
         "tables": f"names the tables to be released, {left} of tables that the selector has named",
     }.get(asked or "")
     if why is not None:
-        raise OptionError(
+        raise _NotOneRelease(
             f"learner {name_of(learner)} {why}; take another learner, such as 'eb-map', or name the cliques"
         )
 
 
-def _check_undirected(learner: Learner, inference: Inference, alone: Structure, pair: Clique) -> None:
-    """Ask it about one pair beside the attributes alone."""
-    try:
-        learner.check(Structure(alone.domain, [*alone.cliques, pair]), inference)
-    except (OptionError, StructureError) as error:
-        graph = _with_table(alone, pair, directed=True)
-        learner.check(graph, inference)  # where it is not for want of direction it refuses this, too
-        raise type(error)(
-            f"learner {name_of(learner)} does not take what the selector may choose: {error}; the selector chooses "
-            "cliques without direction; take selector = 'privbayes', which chooses a directed graph"
-        ) from error
+def _refusal(
+    learner: Learner,
+    inference: Inference,
+    alone: Structure,
+    table: Clique,
+    error: OptionError | StructureError,
+    *,
+    directed: bool,
+) -> OptionError | StructureError:
+    """Its refusal of a structure with this table, and what to do instead. An error of `_check_one_release` says so."""
+    if isinstance(error, _NotOneRelease):
+        return error
+    said = f"learner {name_of(learner)} does not take what the selector may choose: {error}"
+
+    def is_refused(structure: Structure) -> bool:
+        try:
+            learner.check(structure, inference)
+        except (OptionError, StructureError):
+            return True
+        return False
+
+    if len(table) == 2 and not directed:  # it may refuse the pair for want of direction
+        plain, arrow = (_with_table(alone, table, directed=graph) for graph in (False, True))
+        if any(map(is_refused, plain)) and not is_refused(arrow[0]):
+            return type(error)(
+                f"{said}; the selector chooses cliques without direction; take selector = 'privbayes', which chooses a "
+                "directed graph"
+            )
+    if len(table) > 2:
+        return type(error)(
+            f"{said}; the selector may choose cliques of {len(table)} attributes, so set order = {len(table) - 1} in "
+            "the workload, or take another learner, such as 'eb-map'"
+        )
+    return type(error)(f"{said}; take another learner, such as 'eb-map', or name the cliques")
 
 
 def fitter_of(learner: Fitter, inference: Inference) -> Fitting:

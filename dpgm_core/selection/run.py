@@ -80,6 +80,8 @@ def foretold(
             f"selector {_name(selector)} planned a deviation that is no number, or contrasts that are neither true nor "
             "false"
         )
+    if plan.order is not None and (isinstance(plan.order, bool) or not isinstance(plan.order, int) or plan.order < 1):
+        raise IncompatiblePlugin(f"selector {_name(selector)} planned an order that is no whole number of at least 1")
     if plan.deviation > _TOO_WIDE:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
@@ -264,6 +266,12 @@ def _checked(found: object, session: LiveSession, selector: Selector, plan: Sele
         raise IncompatiblePlugin(
             f"selector {name} planned {_WAYS[plan.contrasts]}, for which the learner was asked, but measures "
             f"{_WAYS[not plan.contrasts]}"
+        )
+    longest = max(map(len, found.structure.cliques))
+    if plan.order is not None and longest > plan.order:
+        raise IncompatiblePlugin(
+            f"selector {name} planned cliques of up to {plan.order} attributes, for which the learner was asked, but "
+            f"chose one of {longest}"
         )
     weights = found.measure.values()
     if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):

@@ -132,6 +132,14 @@ def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monke
     assert not source.log
 
 
+def test_plan_says_the_most_that_a_learner_may_take_behind_a_selector(spec, dpgm_command):
+    """In text and JSON."""
+    select = ("--set", "structure={select='mst'}")
+    assert "learner: up to about" in dpgm_command("plan", spec, *select)[1]
+    facts = json.loads(dpgm_command("plan", spec, *select, "--json")[1])
+    assert facts["order"] == 2 and facts["learner_memory"] > 2**27 and facts["learner_seconds"] > 0
+
+
 def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command):
     """In text and JSON, with named cliques and with a selector; nothing is said without such bins, or of even ones."""
     assert "times as wide" not in "".join(map(str, dpgm_command("plan", spec)))

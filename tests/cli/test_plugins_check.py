@@ -23,7 +23,7 @@ def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
     assert done.value.code == 2 and "dpgm-nowhere" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_dpgm_check_json_and_table(capsys):
     """One report per component, readable and for machines, exit code 0 when all hold."""
     from dpgm_core.cli import main

@@ -12,7 +12,7 @@ THIRD = ("dpgm-opendp", "dpgm-trw")
 FIRST = ("dpgm-laplace", "dpgm-eb-map", "dpgm-naive-mle")
 PAIRS = '[["visits", "coinsurance"], ["visits", "health"], ["health", "coinsurance"], ["diseases", "health"]]'
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.landing
 
 
 @pytest.fixture(scope="module")

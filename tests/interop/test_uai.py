@@ -194,7 +194,7 @@ def test_published_answers_are_reproduced_exactly(name):
     check_instance(name, JunctionTree())
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_the_widest_published_instance_is_reproduced():
     """DBN_11 has cliques of 2^21 cells."""
     check_instance("DBN_11", JunctionTree(max_bytes=8 * 2**30))

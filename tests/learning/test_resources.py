@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SelectionPlan, Structure, Terms, TooLarge, Workload, pipeline
@@ -86,6 +86,53 @@ def test_the_first_learners_say_what_they_take(learner):
     beyond = [one.memory - resources.PROGRAM for one in (few, many)]
     assert 5e6 < beyond[0] < 200e6 and beyond[1] == pytest.approx(2 * beyond[0], rel=0.01)
     assert 0.1 < few.seconds(1e-3) < many.seconds(1e-3) < 20
+
+
+def test_the_other_learners_say_what_they_take():
+    """By the number of cells; bayes-net as the learner that it makes do the work."""
+    domain = Domain.from_sizes({"a": 1000, "b": 500})
+    table, graph = Structure(domain, [("a", "b")]), dpgm.Dag(domain, {"b": ["a"]}).structure()
+    engine = JunctionTree()
+    for learner, structure in (("psgd", table), ("local", graph), ("bayes-net-two-stage", graph)):
+        told = check_resources(dpgm.make("learner", learner), structure, engine)
+        assert 250 <= (told.memory - resources.PROGRAM) / structure.cells <= 600, learner
+    for inner in ("cgm-em", "local"):
+        other = check_resources(dpgm.make("learner", inner), graph, engine)
+        told = check_resources(dpgm.make("learner", {"name": "bayes-net", "learner": inner}), graph, engine)
+        assert told.memory == pytest.approx(other.memory, rel=0.01) and told.calls == other.calls
+
+
+@frozen(kw_only=True)
+class Bounded(Never):
+    """Its model has so many cells at most."""
+
+    most: int = 100
+
+    def plan(self, workload, budget, terms, records=None):
+        return evolve(super().plan(workload, budget, terms, records), limits={"max_model_cells": self.most}, order=2)
+
+
+@frozen(kw_only=True)
+class ByCells(Hungry):
+    """1 MiB for each cell."""
+
+    def estimate_resources(self, structure, inference):
+        return Resources.by_cells(structure, each=2**20, cpu_seconds=0.5, calls=3)
+
+
+def test_a_selection_states_the_most_that_its_learner_may_take(monkeypatch):
+    """The largest candidates that the limits allow together, beside the attributes alone; a note where that is more
+    than the machine has, and no refusal, as less may come to be chosen. Nothing of a selector without a limit."""
+    wanted = Workload.all(Domain.from_sizes({"a": 5, "b": 4, "c": 3}), 3)  # pairs of 20, 15 and 12 cells
+    asked = {"learner": ByCells(), "terms": TERMS}
+    for most, cells in ((100, 12 + 47), (36, 12 + 35), (33, 12 + 32), (11, 12)):
+        told = verbs.plan_selection(Bounded(most=most), EPSILON, wanted, **asked)
+        assert told.learner_memory == resources.PROGRAM + cells * 2**20, most
+        assert told.learner_seconds == told.to_dict()["learner_seconds"] == 0.5 * cells
+    monkeypatch.setattr(verbs, "memory_limit", lambda: 2**20)
+    assert "lower max_model_cells" in verbs.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
+    assert verbs.plan_selection(Never(), EPSILON, wanted, **asked).learner_memory is None
+    assert verbs.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS).learner_memory > resources.PROGRAM
 
 
 def test_an_answer_that_is_none():

@@ -16,6 +16,7 @@ from dpgm_core import (
     InferenceError,
     Model,
     Structure,
+    StructureError,
     Tables,
     TooLarge,
     Workload,
@@ -663,7 +664,35 @@ class LoopsAlike(Loops):
         return fit
 
 
+@frozen(kw_only=True)
+class PairsOnceItIsPaid(Plain):
+    """Finds out after its release that it takes no clique of three."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        if max(map(len, curator.structure.cliques)) > 2:
+            raise StructureError("pairs only")
+        return fit
+
+
+@frozen(kw_only=True)
+class PairsInLoops(Loops):
+    """Takes no clique of three in a loop."""
+
+    def fitter(self, inference):
+        own = super().fitter(inference)
+
+        def fit(release, structure, before):
+            if max(map(len, structure.cliques)) > 2:
+                raise StructureError("pairs only")
+            return own(release, structure, before)
+
+        return fit
+
+
 MUTANTS = [
+    (PairsOnceItIsPaid, "a-chosen-structure-is-learned-or-refused-unpaid"),
+    (PairsInLoops, "a-chosen-structure-is-learned-or-refused-unpaid"),
     (AsksTwice, "a-chosen-structure-is-learned-or-refused-unpaid"),
     (OverItsTables, "a-chosen-structure-is-learned-or-refused-unpaid"),
     (HalvesRho, "every-kind-of-budget-is-served-or-refused-unpaid"),

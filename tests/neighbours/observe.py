@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from attrs import field, frozen
 import dpgm_core as dpgm
 from dpgm_core.cli import main
 from dpgm_core.curator import binning, discovery, session, voting
+from dpgm_core.ledger import ledger
 from dpgm_core.noise import descent
 from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
@@ -88,6 +90,7 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(voting, "published", partial(_never, words)),
         patch.object(binning, "chosen", partial(_first_of_all, words)),
         patch.object(discovery, "_drawn", _same_labels_for_all),
+        patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),
     )
     with _heard() as heard, _asked(mode), unhurried, ExitStack() as all_of_them:

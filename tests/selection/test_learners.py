@@ -20,6 +20,7 @@ from dpgm_core import (
     Workload,
     pipeline,
 )
+from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.foresight import verbs
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
@@ -34,11 +35,11 @@ class Undirected:
     """A selector that is planned and never asked to select."""
 
     directed: bool = False
+    order: object = None
 
     def plan(self, workload, budget, terms, records=None):
-        return SelectionPlan(
-            shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={}, directed=self.directed
-        )
+        more = {"directed": self.directed, "order": self.order}
+        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={}, **more)
 
     def select(self, session, *, inference, fitting, randomness, progress):
         raise AssertionError("it was asked to select, so the budget was charged")
@@ -197,3 +198,78 @@ def test_a_learner_that_divides_triples_alone_goes_with_a_workload_of_pairs():
     learner = InPartsOfPairs(order=3)
     done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=WORKLOAD, terms=TERMS)
     assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # as above
+
+
+@frozen(kw_only=True)
+class UpTo(Network):
+    """It refuses larger cliques, in `check` or as it learns."""
+
+    order: int = 2
+    late: bool = False
+
+    def check(self, structure, inference):
+        if not self.late:
+            self._refuse(structure)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        self._refuse(curator.structure)
+        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+
+    def _refuse(self, structure):
+        if max(map(len, structure.cliques)) > self.order:
+            raise StructureError(f"no clique of more than {self.order}")
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["check", "learn"])
+@pytest.mark.parametrize("selector", [Undirected(), Undirected(directed=True)], ids=["cliques", "network"])
+def test_a_learner_that_refuses_what_the_selector_may_choose(tmp_path, selector, late):
+    """Refused by plan, check and fit, with nothing charged, and with the setting that would do; which does."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    wanted, learner = Workload.all(DOMAIN, 3), UpTo(late=late)
+    for refused in (
+        lambda: verbs.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
+        lambda: verbs.check(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS),
+        lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
+    ):
+        with pytest.raises(StructureError, match=r"no clique of more than 2; .* order = 2 in the workload"):
+            refused()
+    assert not book.history()
+    assert verbs.plan_selection(selector, RHO, WORKLOAD, learner, terms=TERMS)
+    with pytest.raises(StructureError, match=r"name the cliques"):
+        verbs.plan_selection(selector, RHO, WORKLOAD, UpTo(order=1, late=late), terms=TERMS)
+
+
+@pytest.mark.parametrize(
+    ("selector", "budget", "largest"),
+    [
+        ("auto", Budget.pure(1), 3),
+        ("auto", RHO, 3),
+        ("mst", RHO, 2),
+        ("oneshot", RHO, 3),
+        ({"name": "oneshot", "looks": 1}, RHO, 2),
+        ("aim", RHO, 3),
+        ("privbayes", RHO, 3),
+        ({"name": "privbayes", "parents": 1}, RHO, 2),
+        ({"name": "mrf-select", "measure": "tables"}, RHO, 2),
+        ({"name": "mrf-fw", "width": 1.0}, RHO, 2),
+        ("mrf-stable", Budget.approx(4, "1e-6"), 2),
+    ],
+)
+def test_each_selector_says_how_large_its_cliques_may_become(selector, budget, largest):
+    """A learner of pairs goes with those that choose pairs, and is refused by the others."""
+    wanted = Workload.all(DOMAIN, 3)
+    assert verbs.plan_selection(selector, budget, wanted, UpTo(order=largest), terms=TERMS)
+    with pytest.raises(StructureError, match=f"no clique of more than {largest - 1}"):
+        verbs.plan_selection(selector, budget, wanted, UpTo(order=largest - 1), terms=TERMS)
+
+
+@pytest.mark.parametrize("order", [0, True, "2"])
+def test_an_order_that_is_none_is_the_selectors_fault(order):
+    with pytest.raises(IncompatiblePlugin, match="planned an order"):
+        verbs.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
+
+
+def test_a_selector_that_chooses_more_than_it_planned_is_at_fault():
+    """The learner was not asked about it."""
+    with pytest.raises(dpgm.LearningFailed, match="planned cliques of up to 1 attributes"):
+        pipeline.fit(CODES, Arrow(order=1), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)

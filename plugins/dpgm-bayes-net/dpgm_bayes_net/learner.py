@@ -45,7 +45,7 @@ from dpgm_core import (
     project,
     silent,
 )
-from dpgm_core.learning import Foreseen
+from dpgm_core.learning import Foreseen, ResourceEstimator, Resources
 
 __all__ = ["BayesNet"]
 
@@ -86,6 +86,14 @@ class BayesNet:
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
         """What the release will measure, and how the budget is split. Raises StructureError."""
         return self._measured(Dag.of(structure)), self._over_tables
+
+    def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
+        """What the other learner takes; by the number of cells where it does not say. See `ResourceEstimator`."""
+        inner = self._inner()
+        modelled = self._modelled(inner, structure)
+        if isinstance(inner, ResourceEstimator):
+            return inner.estimate_resources(modelled, inference)
+        return Resources.by_cells(modelled, each=300, cpu_seconds=1e-5, calls=0)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release, let the other learner learn from it, and read the network off.

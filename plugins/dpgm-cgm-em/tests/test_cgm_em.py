@@ -387,7 +387,7 @@ def test_the_trace_tells_the_path(small):
     assert fit.certificate["largest_gap"] == max(row["gap"] for row in fit.trace)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize("graph", ["chain3", "er"])
 def test_accuracy_on_the_papers_protocol(graph):
     """T = 10, k = 5, N in {1e4, 1e5}, eps in {.5, 1}, one draw (ten and more: benchmarks/selftuning.py): the geometric

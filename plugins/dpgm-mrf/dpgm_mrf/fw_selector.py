@@ -72,6 +72,7 @@ class FrankWolfeSelector(FrankWolfe):
             deviation=deviation(alone, Structure(workload.domain, singles), terms),
             detectable=self._detectable(course, steps),
             candidates=len(pairs),
+            order=2,
             limits={"steps": steps},
             notes=notes,
         )

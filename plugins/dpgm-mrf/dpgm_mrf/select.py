@@ -144,6 +144,7 @@ class MrfSelect:
             deviation=self._deviation(shares, partners, terms),
             detectable=max(sharp, default=None),
             candidates=len(partners.pairs),
+            order=2,
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=notes,
             contrasts=self._by_products(partners),

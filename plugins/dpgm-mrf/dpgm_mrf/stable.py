@@ -140,6 +140,7 @@ class MrfStable:
             deviation=deviation(budget * Fraction(1, count), pairs.only(0), terms),
             detectable=None,
             candidates=len(pairs.cliques),
+            order=2,
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=[
                 f"the noise shown is for {count} tables; a graph with more edges has more",

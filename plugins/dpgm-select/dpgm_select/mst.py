@@ -75,6 +75,7 @@ class Mst(Options):
             deviation=noise_alone(alone, terms, workload),
             detectable=detectable(each, len(pairs), terms),
             candidates=len(pairs),
+            order=2,
             limits=self.limits_by_name(),
             notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs", *notes],
         )

@@ -88,6 +88,7 @@ class Oneshot(Options):
             deviation=noise_alone(alone, terms, workload),
             detectable=None if len(pairs) < 2 else noise * (1.645 + math.sqrt(2 * math.log(20 * len(pairs)))),
             candidates=len(larger(workload) if self.looks > 1 else pairs),
+            order=2 if self.looks == 1 else None,
             limits=self.limits_by_name(),
             notes=notes,
         )

