@@ -52,8 +52,8 @@ def fit(
 ) -> None:
     """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
 
-    Where a run of this name was killed, or failed after its charge, nothing is charged and it says how to go on with
-    what was saved.
+    Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
+    the message says how to go on.
     """
     from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
