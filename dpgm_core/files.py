@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import filecmp
+import hashlib
 import io
 import itertools
 import json
@@ -51,6 +52,7 @@ __all__ = [
     "numbered",
     "open_regular",
     "part_beside",
+    "parts_beside",
     "plain",
     "reading",
     "synced",
@@ -227,8 +229,17 @@ def atomic_write(
 
 
 def part_beside(path: Path) -> Path:
-    """A new hidden name beside a file, for what becomes that file."""
-    return path.with_name(f".{secrets.token_hex(8)}.part")
+    """Return a new hidden name beside a file, for what becomes that file; `parts_beside` finds it."""
+    return path.with_name(f".{_mark(path)}-{secrets.token_hex(8)}.part")
+
+
+def parts_beside(path: Path) -> list[Path]:
+    """Return the hidden files that processes have begun, or left behind, for a file of this name."""
+    return list(path.parent.glob(f".{_mark(path)}-{'[0-9a-f]' * 16}.part"))
+
+
+def _mark(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,
+    refuse_header_alone,
     saved_files,
     say_remarks,
     say_where,
@@ -51,13 +52,14 @@ def fit(
 ) -> None:
     """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
 
-    Where a run of this name was killed, or failed after its charge, nothing is charged and it says how to go on with
-    what was saved.
+    Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
+    the message says how to go on.
     """
     from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
+    refuse_header_alone(run)
     with reserved(run, again=again) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["free_path", "reserved"]
 
 _LONGEST = 2**16  # bytes of a marker
+_NAME = "name="  # begins the line of a marker that says whose it is
 
 
 @contextmanager
@@ -55,12 +56,14 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
             files = [*saved_files(paid_before(error)), *names.saved]
             if files:
                 with suppress(OSError):
-                    names.marker.write_text("".join(f"{file.absolute()}\n" for file in files))
+                    names.marker.write_text(
+                        "".join(f"{line}\n" for line in [_NAME + run.name, *map(Path.absolute, files)])
+                    )
             else:
-                _removed(names.marker)
+                names.clear()
             raise
         for one in (names, *left):  # the owner was told of the others, or has gone on with them
-            _removed(one.marker)
+            one.clear()
 
 
 class _Names:
@@ -90,15 +93,37 @@ class _Names:
         files = (self.release, self.model, self.labels)
         return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
 
+    def clear(self) -> None:
+        """Remove the marker, and what `clear_parts` removes."""
+        self.clear_parts()
+        _removed(self.marker)
+
+    def clear_parts(self) -> None:
+        """Remove hidden files that a killed run has begun: the room for its files."""
+        from dpgm_core.files import numbered, parts_beside
+
+        for file in (self.model, self.labels, self.release, numbered(self.release, 2)):
+            for part in parts_beside(file):
+                _removed(part)
+
+    def _said(self) -> list[str]:
+        """The lines of the marker; none where it cannot be read."""
+        with suppress(OSError, ValueError):
+            return self.marker.read_bytes()[:_LONGEST].decode().splitlines()
+        return []
+
+    def is_of(self, run: Spec) -> bool:
+        """Whether the marker was left under the name of this run: another run may be called as this one's second."""
+        said = self._said()
+        return not said or not said[0].startswith(_NAME) or said[0] == _NAME + run.name
+
     def left(self) -> list[Path]:
         """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
         saved = self.saved
         if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
             return []
-        said: list[str] = []
-        with suppress(OSError, ValueError):
-            said = self.marker.read_bytes()[:_LONGEST].decode().splitlines()
-        return saved + [one for one in map(Path, said) if _is_there(one) and one not in [*map(Path.absolute, saved)]]
+        said = [Path(line) for line in self._said() if not line.startswith(_NAME)]
+        return saved + [one for one in said if _is_there(one) and one not in [*map(Path.absolute, saved)]]
 
     def goes_on_as(self, run: Spec) -> bool:
         """Whether a run takes up the labels that are all that this one has left."""
@@ -129,9 +154,9 @@ def _left(run: Spec) -> list[_Names]:
             continue
         if _is_same_file(names.marker, lock):  # else it finished meanwhile
             if names.left():
-                left.append(names)
+                left += [names] if names.is_of(run) else []
             elif names.is_taken:
-                _removed(names.marker)
+                names.clear()
         os.close(lock)
     return left
 
@@ -148,7 +173,8 @@ def _taken(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
                 break  # of a run that is under way
             is_held = _is_same_file(names.marker, lock)
             if is_held and not names.is_taken:
-                names.marker.write_bytes(b"")  # what a run that is over wrote into it
+                names.clear_parts()
+                names.marker.write_text(f"{_NAME}{run.name}\n")  # in place of what a run that is over wrote into it
                 return names, lock
             if is_held and not was_there:
                 _removed(names.marker)

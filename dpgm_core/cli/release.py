@@ -24,6 +24,7 @@ from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,
+    refuse_header_alone,
     say_remarks,
     say_where,
     selector_of,
@@ -67,6 +68,7 @@ def release(
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
+    refuse_header_alone(run)
     if run.selector is None and run.check:
         raise OptionError(
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "

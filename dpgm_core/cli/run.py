@@ -24,6 +24,7 @@ __all__ = [
     "paid_before",
     "saved_files",
     "say_moved",
+    "refuse_header_alone",
     "say_remarks",
     "say_where",
     "selector_of",
@@ -128,6 +129,21 @@ def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
     from dpgm_core.releases.totals import far_from
 
     return [] if run.records is None else far_from(run.records, releases)
+
+
+def refuse_header_alone(run: Spec) -> None:
+    """Refuse a CSV file that ends with its header, before anything is charged.
+
+    This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
+    size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
+    """
+    from dpgm_core.errors import DataError
+    from dpgm_core.sources import as_source
+    from dpgm_core.sources.csv import CsvSource
+
+    source = as_source(run.data)
+    if isinstance(source, CsvSource) and source.is_without_records:
+        raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 
 def say_remarks(run: Spec) -> None:

@@ -95,8 +95,13 @@ def check_one_name(path: Path) -> None:
 
 def check_rights(path: Path) -> None:
     """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
+    if not has_rights(path):
         raise unwritable(path)
+
+
+def has_rights(path: Path) -> bool:
+    """Return whether the file may be written, and its folder take a journal."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def part_name(path: Path, token: str) -> Path:

@@ -40,7 +40,7 @@ from dpgm_core.ledger.entries import (
     check_conditions,
     text_line,
 )
-from dpgm_core.ledger.file import add, new_identity, read, write_new
+from dpgm_core.ledger.file import TALLIED, VERSION, add, new_identity, read, write_new
 from dpgm_core.ledger.migration import bring_up_to_date
 from dpgm_core.ledger.recovery import recovered
 from dpgm_core.markup import Html, card, first
@@ -124,14 +124,15 @@ class Ledger:
     def open(cls, path: str | Path) -> Ledger:
         """Open an existing ledger, and bring one of an older dpgm to today's form; never creates one.
 
-        Raises ModelFileError, and BudgetError where it cannot be opened for writing or another process holds it.
+        One of an older dpgm that may not be written is read as it is, from schema 2 on. Raises ModelFileError, and
+        BudgetError where another process holds it.
         """
         path = _followed(path)
         if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
         bring_up_to_date(path)
         with recovered(path) as connection:
-            terms, _ = read(path, connection)
+            terms, _ = read(path, connection, TALLIED)
         return cls(path, terms)
 
     @property
@@ -145,9 +146,11 @@ class Ledger:
         return self.terms.budget
 
     @property
-    def identity(self) -> str:
-        """Random hexadecimal digits that tell this ledger from others of the same name."""
-        assert self.terms.identity is not None  # of a ledger in today's form
+    def identity(self) -> str | None:
+        """Random hexadecimal digits that tell this ledger from others of the same name.
+
+        None for a ledger of an older dpgm that may not be written, which therefore has none.
+        """
         return self.terms.identity
 
     def provenance(self, entry: int | None) -> dict[str, Any]:
@@ -197,6 +200,7 @@ class Ledger:
         """
         text_line("the note of a charge", note, empty=True)
         check_conditions(conditions)
+        check_rights(self.path)
         with recovered(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
@@ -233,7 +237,7 @@ class Ledger:
     def history(self) -> tuple[LedgerEntry, ...]:
         """Every charge, oldest first."""
         with recovered(self.path) as connection:
-            return self._charges(connection)
+            return self._charges(connection, TALLIED)
 
     def to_dict(self) -> dict[str, Any]:
         """The terms and totals as plain values; conditions: under which charges were made, and how many."""
@@ -283,8 +287,10 @@ class Ledger:
         header = ["charge", "when (UTC)", "cost", "status", "note"]
         return card(f"Ledger {clipped(self.name)}", facts, first(header, rows, len(entries)))
 
-    def _charges(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
-        terms, entries = read(self.path, connection)
+    def _charges(
+        self, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
+    ) -> tuple[LedgerEntry, ...]:
+        terms, entries = read(self.path, connection, versions)
         if terms != self.terms:
             raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
         return entries

@@ -86,8 +86,9 @@ def _refuse_strays(path: Path) -> None:
 
 def _extend(path: Path) -> None:
     with recovered(path) as connection:
-        if identified(path, connection) == VERSION:
-            return
+        version = identified(path, connection)
+        if version == VERSION or (version in TALLIED and not access.has_rights(path)):
+            return  # a file in an archive is read as it is, and not charged
         connection.execute("BEGIN IMMEDIATE")
         version = identified(path, connection)
         if version == VERSION:

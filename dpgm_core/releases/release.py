@@ -213,12 +213,13 @@ class NoisyTables:
     def tables_alone(self) -> bool:
         """Whether it is noisy tables of counts and nothing else.
 
-        Not so of contrasts, of clipped scores and of a session, whose steps can be choices: which steps it takes may
-        depend on what came out, so its guarantee is that of all the steps there could be.
+        Not so of contrasts, of rounds that clip or sample, and of a session, whose steps can be choices: which steps it
+        takes may depend on what came out, so its guarantee is that of all the steps there could be.
         """
         if self.published != (self,):
             return all(one.tables_alone for one in self.published)
-        return self.session is None and not self.contrasts and (self.round is None or self.round.clip is None)
+        plain = self.round is None or (self.round.clip is None and self.round.sampling_rate == 1)
+        return plain and self.session is None and not self.contrasts
 
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became

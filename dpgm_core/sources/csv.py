@@ -164,11 +164,9 @@ class CsvSource:
 
     @property
     def is_without_records(self) -> bool:
-        """Whether the file ends with its first line, or has no byte where `columns` are given: what its size tells."""
-        with opened(self.path, self._open) as stream:
-            if self.columns is None:
-                attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
-            return not attempt(self._unreadable, lambda: stream.read(1))
+        """Whether the file ends with the line that names its columns, or has no byte where `columns` are given."""
+        line, is_end = self._start()
+        return is_end and (self.columns is not None or bool(line))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""
@@ -210,28 +208,18 @@ class CsvSource:
         and so is one that names more than half of them: no record holds the names of most columns. Headers are public,
         so what is wrong with one is said.
 
-        A file that is empty, or ends with its header, is refused as such: nobody is in it, and nothing is charged. That
-        tells it from the neighbour with one record under add-remove. But its size tells the same, and the size of input
-        files is not hidden (docs/privacy.md); under replace-one the number of records is public anyway.
         """
-        line, is_end = self._start()
-        if is_end and not line:
-            first = (
-                "; its first line must name the columns" if self.columns is None else ", so there is nothing to learn"
-            )
-            raise DataError(f"{self.path} is empty{first}")
         if self.columns is not None:
             return locate(str(self.path), columns, self.columns), len(self.columns)
+        line, is_end = self._start()
+        if is_end and not line:
+            raise DataError(f"{self.path} is empty; its first line must name the columns")
         names: tuple[str, ...] = ()
         found: list[int] = []
         with suppress(DataError):
             names = column_names(line, self.path, self.dialect)
             found = locate(str(self.path), columns, names)
         if found:
-            if is_end:
-                raise DataError(
-                    f"{self.path} has no record behind the line that names its columns; nothing is to learn"
-                )
             return found, len(names)
         fitting = self.fitting(columns)
         if fitting is not None:

@@ -124,6 +124,25 @@ def test_a_run_killed_before_it_saved_anything_is_not_asked_about(spec, dpgm_com
 
 
 @needs_kills
+def test_room_that_a_killed_run_took_is_given_back(spec, dpgm_command, killed):
+    """The next run of this name removes the hidden file, whose size is that of a release."""
+    out = killed("dpgm_core.curator.live:LiveCurator._draw", "fit", spec)
+    (part,) = out.glob(".*.part")
+    assert part.stat().st_size > 1000
+    assert dpgm_command("fit", spec)[0] == 0
+    assert not list(out.glob(".*.part"))
+
+
+@needs_kills
+def test_a_run_called_as_the_second_of_another_is_not_its(spec, dpgm_command, refused, killed):
+    """`visits-2` was killed; `visits` says nothing of it, also with --again, and `visits-2` still asks afterwards."""
+    second = ("--set", "name=visits-2")
+    killed("dpgm_core.pipeline:judged", "fit", spec, *second)
+    assert dpgm_command("fit", spec, "--again")[0] == 0
+    assert "visits-2.release.dpgm is paid for" in refused("fit", spec, *second)
+
+
+@needs_kills
 def test_an_unfinished_run_is_found_beyond_a_free_number(spec, refused, killed):
     """A run that left nothing frees its number, and one after it has left a release."""
     run = load_spec(spec)

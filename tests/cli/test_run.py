@@ -55,7 +55,7 @@ def test_every_command_says_what_was_made_of_a_spec(command, spec, dpgm_command)
     else:
         words += [word for setting in settings for word in ("--set", setting)] + ["--json"]
     code, out, err = dpgm_command(*words)
-    assert code == 0, err
+    assert code == (command == "validate"), err  # 1 of a file that is not as its domain says
     for remark in REMARKS:
         assert err.count(f"dpgm: {remark}") == 1
     if command not in ("release", "validate"):

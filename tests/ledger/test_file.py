@@ -97,7 +97,9 @@ def test_a_torn_file_shows_a_committed_state_or_is_refused(tmp_path, tear):
 
 def test_without_the_tally_torn_files_would_show_what_never_was(tmp_path, monkeypatch):
     """The brute force above can fail: rows that are sound one by one, and checked for gaps, are not enough."""
-    monkeypatch.setattr(ledger_module, "read", lambda path, file: ledger_file.rows(path, file, ledger_file.VERSION))
+    monkeypatch.setattr(
+        ledger_module, "read", lambda path, file, _=None: ledger_file.rows(path, file, ledger_file.VERSION)
+    )
     assert verdicts(tmp_path, page=512, charges=10, apart=3)["something else"] > 5
 
 

@@ -27,6 +27,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.privacy.terms import Terms
+from tests.ledger.schema1 import write_second
 
 TENTH = Budget.pure("0.1")
 
@@ -609,11 +610,16 @@ def test_a_held_file_is_one_clear_line(path, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
 def test_a_file_that_cannot_be_written_is_one_clear_line(path):
-    """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed."""
+    """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed.
+
+    So it is for a ledger of the schema before.
+    """
     made = pure_ledger(path)
-    copy = path.with_name("copy.ledger")
+    copy, older = path.with_name("copy.ledger"), path.with_name("older.ledger")
     shutil.copy(path, copy)
-    copy.chmod(0o444)
+    write_second(older)
+    for one in (copy, older):
+        one.chmod(0o444)
     path.parent.chmod(0o555)
     script = f"""
 import os
@@ -637,6 +643,12 @@ for call in (ledger.charge, ledger.check):
         call(Budget.pure("0.1"))
     except BudgetError as error:
         print(error)
+older = Ledger.open({str(older)!r})
+print(len(older.history()), "of schema 2,", older.identity)
+try:
+    older.charge(Budget.pure("0.1"))
+except BudgetError as error:
+    print(error)
 """
     for folder in path.parents[:4]:  # pytest's folders are private to their user
         with contextlib.suppress(PermissionError):
@@ -644,7 +656,8 @@ for call in (ledger.charge, ledger.check):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     path.parent.chmod(0o755)
     assert done.stdout.startswith("epsilon = 1\n"), done.stderr
-    assert done.stdout.count("cannot be opened for writing; nothing was charged") == 2, done.stderr
+    assert "3 of schema 2, None\n" in done.stdout, done.stderr
+    assert done.stdout.count("cannot be opened for writing; nothing was charged") == 3, done.stderr
     assert Ledger.open(copy).history() == ()
 
 

@@ -46,7 +46,7 @@ EXPECTED = {
     "price": {"type": "number", "decimals": 2, "bins": 32, "todo": "say min = ... and max = ..."},
     "day": {"type": "date", "bins": "month", "todo": "say min = ... and max = ..."},
     "seen": {"type": "datetime", "bins": "month", "todo": "say min = ... and max = ..."},
-    "at": {"type": "time", "bins": 24, "todo": "say min = ... and max = ..."},
+    "at": {"type": "time", "bins": 24},
     "text": {"type": "text", "todo": "say labels = [...]"},
     "nothing": {"todo": "say labels = [...], or type, min, max and bins"},
 }

@@ -1,6 +1,7 @@
 """A public total against the noisy tables' own: when it is said, when it is not, and how often by chance."""
 
 import math
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -193,8 +194,11 @@ def test_expected_records_of_persons_name_what_is_left_out():
     """Rows beyond r of a person, and rows without a key, are the likely reasons; declared totals are told elsewhere."""
     table = pa.table({"a": ["0", "1"] * 300, "id": list(range(100)) * 6})
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
-    structure = Structure(DOMAIN, [("a",)])
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     noisy = dpgm.release(table, structure, Budget.pure(4), terms=terms, randomness=dpgm.SeededRandomness(1))
     (found,) = far_from(600, [noisy])
-    assert "about 200 were counted" in found and "with more than 2 rows the others are left out" in found
+    assert (
+        re.search("about (19[0-9]|20[0-9]) were counted", found)
+        and "with more than 2 rows the others are left out" in found
+    )
     assert not far_from(900, [released(400)]) and far_from(900, [released("public")])

@@ -72,18 +72,18 @@ def test_line_ends_and_byte_order_mark(file: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"sex,town", b"sex,town\n", b"id,town,sex\r\n"])
-def test_a_header_alone_is_refused(file: Path, content: bytes) -> None:
-    """With and without its line end: nobody is in it. A blank line behind it is a record as every line is."""
-    with pytest.raises(DataError, match="no record behind the line that names its columns"):
-        rows(file, content)
-    assert rows(file, content.rstrip() + b"\n\n") == [(UNKNOWN, 3)]
+def test_a_header_alone_has_no_records(file: Path, content: bytes) -> None:
+    """With and without its line end; it is read as any file. A blank line behind it is a record as every line is."""
+    assert rows(file, content) == [] and CsvSource(path=file).is_without_records
+    assert rows(file, content.rstrip() + b"\n\n") == [(UNKNOWN, 3)] and not CsvSource(path=file).is_without_records
 
 
-@pytest.mark.parametrize("options", [{}, {"columns": ["sex", "town"]}, {"encoding": "utf-16"}])
+@pytest.mark.parametrize("options", [{}, {"encoding": "utf-16"}])
 def test_a_file_without_a_byte_is_called_empty(file: Path, options: dict[str, object]) -> None:
-    """Whether or not it was to have a header."""
+    """Where its first line was to name the columns; with `columns` it has no records."""
     with pytest.raises(DataError, match=r"x\.csv is empty"):
         rows(file, b"", **options)
+    assert rows(file, b"", columns=["sex", "town"]) == []
 
 
 WIDE = Domain.from_sizes(dict.fromkeys(("age", "sex", "town", "job"), 2))
