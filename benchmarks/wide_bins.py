@@ -9,23 +9,25 @@ of the widest bin do not decrease from its neighbour. The table is in `benchmark
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from dpgm_core import Attribute, FloatArray
 from dpgm_core.models.numeric import mean_of
 from dpgm_core.models.wide import fitted
 from dpgm_core.models.within import Within, within
 
-__all__ = ["GROUPS", "errors", "main"]
+__all__ = ["GROUPS", "MEASUREMENT", "errors", "means"]
 
 LAYOUTS = ((0, 1, 2, 3, 5, 9, 366), (0, 1, 3, 10, 40, 366))
 RECORDS, RELEASES, END = 10_000, 30, 366.0
+STEPS = 2**20  # in which a distribution of numbers is integrated
 
 Cdf = Callable[[FloatArray], Any]
 
@@ -69,10 +71,12 @@ GROUPS: Mapping[str, Mapping[str, tuple[Cdf, bool]]] = {
 }
 
 
-def errors(edges: tuple[int, ...], cdf: Cdf, whole: bool, releases: int, seed: int) -> tuple[float, float, float]:
+def errors(
+    edges: tuple[int, ...], cdf: Cdf, whole: bool, releases: int, seed: int, steps: int = STEPS
+) -> tuple[float, float, float]:
     """The mean of a distribution, and the errors of even and of fitted bins in its standard deviations."""
     one = Attribute.from_dict("x", {"type": "integer" if whole else "number", "bins": list(edges)})
-    ends = np.arange(-1.0, END + 1) if whole else np.linspace(0, END, 2**20 + 1)
+    ends = np.arange(-1.0, END + 1) if whole else np.linspace(0, END, steps + 1)
     numbers = ends[1:] if whole else (ends[1:] + ends[:-1]) / 2
     masses = np.diff(cdf(ends))
     masses /= masses.sum()
@@ -91,21 +95,21 @@ def errors(edges: tuple[int, ...], cdf: Cdf, whole: bool, releases: int, seed: i
     return mean, off[0] / releases / deviation, off[1] / releases / deviation
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="two releases of each distribution")
-    releases = 2 if parser.parse_args().smoke else RELEASES
+def means(asked: Namespace) -> None:
+    """Errors of means, in standard deviations of the distribution; --smoke: of two releases, coarse steps."""
+    releases, steps = (2, 2**12) if asked.smoke else (RELEASES, STEPS)
     for edges in LAYOUTS:
         print(f"Edges {', '.join(map(str, edges))}:\n")
         rows = [
             [group, name, f"{mean:.3f}", f"{even:.3f}", f"{bent:.3f}"]
             for group, distributions in GROUPS.items()
             for name, (cdf, whole) in distributions.items()
-            for mean, even, bent in [errors(edges, cdf, whole, releases, seed=3)]
+            for mean, even, bent in [errors(edges, cdf, whole, releases, 3, steps)]
         ]
         print(markdown(["group", "distribution", "mean", "error, even", "error, fitted"], rows))
 
 
+MEASUREMENT = Measurement(about=__doc__, parts={"means": means})
+
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

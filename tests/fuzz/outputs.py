@@ -83,7 +83,7 @@ _COMMANDS: dict[str, tuple[list[str], dict[str, str]]] = {
     "study": (["study", "study.toml", "-o", "{OUT}"], {"OUT": "new"}),
     "ledger": (["ledger", "create", "{OUT}", "--name", "y", "--epsilon", "1", "--neighbours", "add-remove"],
                {"OUT": "new.ledger"}),
-    "plugin": (["new", "mechanism", "my-noise", "--folder", "{OUT}"], {"OUT": "new"}),
+    "plugin": (["new", "mechanism", "my-noise", "--folder", "{OUT}"], {"OUT": "in"}),
 }  # fmt: skip
 _SUFFIXES = (".dpgm", ".csv", ".csv.gz", ".arrow", ".parquet", ".uai", ".bif", ".html", ".json", ".ledger", ".MAR", "")
 #: What specs read.

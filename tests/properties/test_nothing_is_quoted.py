@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,16 @@ from tests.neighbours.runs import file_run
 RECORD, COUNT = "PLANTED-77c1", 7919
 LINES = "sex,age,id\nF,50,x\n" + f"{RECORD},{RECORD},{RECORD}\n" * COUNT
 PANIC = type("Panic", (BaseException,), {})  # what a library written in Rust raises
-KINDS = [ValueError, dpgm.DataError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit, PANIC]
+KINDS = [
+    ValueError,
+    dpgm.DataError,
+    dpgm.ModelFileError,
+    MemoryError,
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    PANIC,
+]
 
 
 def raising(kind: type[BaseException], quotes: bool = True) -> Callable[..., Any]:
@@ -59,7 +70,7 @@ STAGES: dict[str, tuple[Any, str, bool]] = {
     "drawing": (Measurement, "draw", True),
     "adding noise": (measurement, "add_noise", True),
     "totalling": (live, "estimate_total", True),
-    "saving": (NoisyTables, "save", True),
+    "saving": (NoisyTables, "write", True),
 }
 
 
@@ -116,6 +127,34 @@ def test_debug_shows_no_record(stage: str, run: Path, monkeypatch: Any, capfd: A
         main(["--debug", "-v", "fit", str(run), "--set", "rows_per_person=10000"])
     out, err = capfd.readouterr()
     assert left.value.code == (1 if paid else 2) and "Traceback" in err
+    assert_silent(out + err)
+
+
+@pytest.mark.parametrize("places", ["beside the ledger", "temporary", "nowhere"])
+@pytest.mark.usefixtures("same_for_all")
+def test_a_release_saved_elsewhere_quotes_no_record(places: str, run: Path, monkeypatch: Any, capfd: Any) -> None:
+    """Its own folder becomes a file as it is paid for. What is said of it, of the other places and of the model."""
+    charge, make, scratch = dpgm.Ledger.charge, tempfile.mkdtemp, run.parent / "scratch"
+    scratch.mkdir()
+
+    def charged(self: dpgm.Ledger, *what: Any, **how: Any) -> int:
+        (run.parent / "out").rename(run.parent / "old")
+        (run.parent / "out").write_text("in the way")
+        return charge(self, *what, **how)
+
+    def made(prefix: str, dir: Path | None) -> str:
+        if places == "nowhere" or (places == "temporary" and dir is not None):
+            raise OSError(28, "no room left")
+        return make(prefix=prefix, dir=dir or scratch)
+
+    monkeypatch.setattr(dpgm.Ledger, "charge", charged)
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    with pytest.raises(SystemExit) if places == "nowhere" else nullcontext():
+        main(["--debug", "-v", "fit", str(run), "--set", "rows_per_person=10000"])
+    out, err = capfd.readouterr()
+    saved = [path.parents[1] for path in run.parent.rglob("dpgm-*/x.*")]
+    assert saved == {"beside the ledger": [run.parent] * 2, "temporary": [scratch] * 2, "nowhere": []}[places]
+    assert ("the release is saved as" in err) is (places != "nowhere") and ("no room left" in err) is not bool(saved)
     assert_silent(out + err)
 
 
