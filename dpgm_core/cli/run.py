@@ -137,12 +137,13 @@ def refuse_header_alone(run: Spec) -> None:
     This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
     size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
     """
+    from dpgm_core.curator.shield import shielded
     from dpgm_core.errors import DataError
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
     source = as_source(run.data)
-    if isinstance(source, CsvSource) and source.is_without_records:
+    if isinstance(source, CsvSource) and shielded(source, lambda: source.is_without_records):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 

@@ -68,14 +68,20 @@ def largest_estimate(
     most = plan.limits.get("max_model_cells")
     if most is None or not isinstance(learner, ResourceEstimator):
         return None
-    sizes, cliques = workload.domain.sizes, list[Clique]((name,) for name in workload.domain.names)
+    sizes, names = workload.domain.sizes, list(workload.domain.names)
     cells = {clique: math.prod(sizes[name] for name in clique) for clique in _choosable(workload, plan)}
-    left = most
+    cliques, families, left = list[Clique]((name,) for name in names), dict[str, Clique](), most
     for clique in sorted(cells, key=lambda one: -cells[one]):
-        if cells[clique] <= min(left, plan.limits.get("max_clique_cells", left)):
-            cliques, left = [*cliques, clique], left - cells[clique]
-    alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
-    found = [estimated(learner, one, inference) for one in (alone, Structure(workload.domain, cliques))]
+        *parents, child = sorted(clique, key=names.index)  # of a directed graph: one family for each attribute
+        if cells[clique] > min(left, plan.limits.get("max_clique_cells", left)) or (
+            plan.directed and child in families
+        ):
+            continue
+        families[child] = tuple(parents)
+        cliques, left = [*cliques, clique], left - cells[clique]
+    alone = Structure(workload.domain, [(name,) for name in names])
+    largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
+    found = [estimated(learner, one, inference) for one in (alone, largest)]
     return max((one for one in found if one is not None), key=lambda one: one.memory)
 
 
