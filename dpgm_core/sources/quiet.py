@@ -44,8 +44,9 @@ class _Readers:
 
 
 _READERS = _Readers()
-#: Threads that read for others: fsspec's, which logs the URLs that it asks for.
-_HELPERS = ("fsspecIO",)
+#: What is in names of threads that read for others: fsspec's, which logs the URLs that it asks for, and those of a dask
+#: cluster in this process, whose scheduler logs the graph, rows and all, that it could not unpickle.
+_HELPERS = ("fsspecIO", "IO loop", "Dask-")
 _FILTER = ("ignore", _READERS, Warning, None, 0)
 
 
@@ -63,7 +64,8 @@ class _MutedLog(_Muted):
     """Makes log records; in a thread that reads empty ones, of a level that no handler takes."""
 
     def __call__(self, *words: Any, **more: Any) -> Any:
-        muted = _READERS.own.blocks or (_READERS.blocks and threading.current_thread().name in _HELPERS)
+        thread = threading.current_thread().name
+        muted = _READERS.own.blocks or (_READERS.blocks and any(part in thread for part in _HELPERS))
         return logging.LogRecord("", -1, "", 0, "", (), None) if muted else self.usual(*words, **more)
 
 

@@ -79,6 +79,22 @@ def test_nothing_is_said_or_raised(filters: Any, floats: Any, capfd: Any, caplog
     assert not seen and not caplog.records and capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("name", ["fsspecIO", "IO loop", "0-Dask-Default-Threads"])
+def test_threads_that_read_for_others_log_nothing(name: str, caplog: Any) -> None:
+    """Of fsspec, and of a dask cluster in this process; afterwards they are heard again."""
+
+    def log() -> None:
+        thread = threading.Thread(target=logging.getLogger("somebody.else").critical, args=("SECRET",), name=name)
+        thread.start()
+        thread.join()
+
+    with quiet():
+        log()
+    assert not caplog.records
+    log()
+    assert len(caplog.records) == 1
+
+
 def test_all_is_heard_elsewhere(caplog: Any) -> None:
     """Before, after, and logs of other threads meanwhile: silence must not swallow what is not about records."""
     with warnings.catch_warnings(record=True) as seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,14 @@ from dpgm_core import DataError
 from dpgm_core.sources import KeyedSource, RawValues, Reading, SourceRefused, as_source
 
 __all__ = ["Frame", "Piece"]
+
+
+def _interval(parts: tuple[int, int, int]) -> Any:
+    return pa.MonthDayNano(parts)
+
+
+# Arrow's intervals, as in a column of objects, do not pickle by themselves: one of them would fail the whole graph.
+copyreg.pickle(pa.MonthDayNano, lambda interval: (_interval, (tuple(interval),)))
 
 
 @frozen

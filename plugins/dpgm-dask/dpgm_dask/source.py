@@ -11,7 +11,7 @@ import dask
 import dask.dataframe as dd
 from attrs import define, field, frozen
 from dask import delayed
-from distributed import Client, default_client, futures_of
+from distributed import Client, default_client, futures_of, wait
 from numpy.typing import NDArray
 
 from dpgm_core import DataError, __version__, option
@@ -180,9 +180,12 @@ class _Pinned:
         made = self.blocks
         if made is None:
             made = [_task(work.blocks, self.shipped, part, frame) for part, frame in self.partitions]
-        self.blocks = _asked(
-            _FAILED, lambda: list(dask.persist(*made)) if self.client is None else self.client.persist(made)
-        )
+        client = self.client
+        self.blocks = _asked(_FAILED, lambda: list(dask.persist(*made)) if client is None else client.persist(made))
+        if (
+            client is not None
+        ):  # core silences logs until this returns: what the cluster says of records is said by then
+            _asked(_FAILED, lambda: wait(self.blocks))
 
     def drop(self) -> None:
         """What was kept, on the workers too."""

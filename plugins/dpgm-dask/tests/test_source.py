@@ -175,6 +175,17 @@ def test_cells_of_mixed_columns_mean_what_each_of_them_means(where):
     np.testing.assert_array_equal(found(DaskSource(data=frame), reading()), expected(whole, reading()))
 
 
+def test_an_interval_in_a_column_of_objects_is_a_cell_like_others(where):
+    """Arrow's do not pickle by themselves: one of them must not fail the sum on a cluster alone. It is no label."""
+    frame = records(9).astype({"town": object})
+    frame.at[4, "town"] = "no label"
+    whole = expected(frame, reading())
+    frame.at[4, "town"] = pa.MonthDayNano([1, 2, 3])
+    parts = [dask.delayed(one, pure=False) for one in (frame.iloc[:3], frame.iloc[3:])]
+    source = DaskSource(data=dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False))
+    np.testing.assert_array_equal(found(source, reading()), whole)
+
+
 def part_of(frame, row):
     return dask.delayed(frame if row is None else frame.iloc[[row]].infer_objects(), pure=False)
 
