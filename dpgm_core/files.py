@@ -291,8 +291,8 @@ def made_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
-        with contextlib.suppress(OSError):  # the first that is not empty, or was not made
-            for one in missing:
+        for one in missing:
+            with contextlib.suppress(OSError):  # it is not empty, was not made, or leads up by `..`
                 one.rmdir()
 
 

@@ -225,20 +225,21 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
     """Both files or none: what exists is replaced only where that is said, and never what was read."""
     from dpgm_core.errors import OptionError
+    from dpgm_core.files import made_folder
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in (folder / one for one in texts):
-            if not os.path.lexists(path):
-                continue
-            if any(one.exists() and path.exists() and path.samefile(one) for one in read):
-                raise OptionError(f"{path} is what is read; write to another folder with -o")
-            if not overwrite:
-                raise OptionError(f"{path} exists; write to another folder with -o, or replace it with --overwrite")
-            if not path.is_file() or path.is_symlink():
-                raise OptionError(f"{path} is no regular file; write to another folder with -o")
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        with made_folder(folder):
+            for path in (folder / one for one in texts):
+                if not os.path.lexists(path):
+                    continue
+                if any(one.exists() and path.exists() and path.samefile(one) for one in read):
+                    raise OptionError(f"{path} is what is read; write to another folder with -o")
+                if not overwrite:
+                    raise OptionError(f"{path} exists; write to another folder with -o, or replace it with --overwrite")
+                if not path.is_file() or path.is_symlink():
+                    raise OptionError(f"{path} is no regular file; write to another folder with -o")
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise OptionError(f"cannot write to the folder {folder}: {error.strerror or type(error).__name__}") from None
 

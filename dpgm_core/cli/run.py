@@ -143,7 +143,9 @@ def refuse_header_alone(run: Spec) -> None:
     from dpgm_core.sources.csv import CsvSource
 
     source = as_source(run.data)
-    if isinstance(source, CsvSource) and shielded(source, lambda: source.is_without_records):
+    cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
+    columns = run.workload.attributes if run.workload is not None else cliques
+    if isinstance(source, CsvSource) and shielded(source, lambda: source.has_header_alone(columns)):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 

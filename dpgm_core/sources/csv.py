@@ -162,11 +162,13 @@ class CsvSource:
             line = b"" if self.columns else attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
             return line, not attempt(self._unreadable, lambda: stream.read(1))
 
-    @property
-    def is_without_records(self) -> bool:
-        """Whether the file ends with the line that names its columns, or has no byte where `columns` are given."""
+    def has_header_alone(self, columns: Sequence[str]) -> bool:
+        """Return whether the file ends with a line that names these columns; other first lines may be records."""
         line, is_end = self._start()
-        return is_end and (self.columns is not None or bool(line))
+        if self.columns is None and is_end:
+            with suppress(DataError):
+                return set(columns) <= set(column_names(line, self.path, self.dialect))
+        return False
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""

@@ -308,7 +308,10 @@ def write_outputs(path: Path, sound: bytes) -> str:
         if "NAME" not in names:  # no system hands over a NUL in a word
             names = {name: text.replace("\0", "") for name, text in names.items()}
         usual = {"NAME": "x", "LEDGER": "x.ledger", "FOLDER": "out"}
-        spec = _SPEC.format(**{name: toml_value(names.get(name, text)) for name, text in usual.items()})
+        try:
+            spec = _SPEC.format(**{name: toml_value(names.get(name, text)) for name, text in usual.items()})
+        except dpgm.DomainError as error:
+            raise Refused(f"no spec can say it: {error}") from None
         inner = _boxed(box, names)
         (inner / "spec.toml").write_bytes(spec.encode("utf-8", "surrogateescape"))
         words = [word.format(**names) if word.startswith("{") else word for word in case["words"]]
@@ -387,5 +390,7 @@ def _belongs(name: str, place: str) -> bool:
 def _kind(content: object) -> object:
     """What a file is by its start; of a zip file by its first member."""
     if isinstance(content, bytes):
+        if content.startswith(b"BAYES"):
+            return b"MA"  # a UAI model, as one that begins with MARKOV
         return content[30:42] if content.startswith(b"PK") else content[:2]
     return content
