@@ -304,7 +304,10 @@ def write_outputs(path: Path, sound: bytes) -> str:
     box = path.with_name("box")
     box.mkdir()
     try:
-        names = {name: text.replace("BOX", str(box / "work")) for name, text in case["names"].items()}
+        names = {
+            name: text.replace("BOX/../..", "BOX/..").replace("BOX", str(box / "work"))
+            for name, text in case["names"].items()
+        }
         if "NAME" not in names:  # no system hands over a NUL in a word
             names = {name: text.replace("\0", "") for name, text in names.items()}
         usual = {"NAME": "x", "LEDGER": "x.ledger", "FOLDER": "out"}
@@ -368,7 +371,8 @@ def _check(
     strange = [name for name in new if not any(_belongs(name, place) for place in places)]
     if strange:
         raise Broken(f"written elsewhere: {strange}")
-    hidden = [name for name in new if name.endswith((".part", ".reserved", "-journal")) and name not in places]
+    hidden = [name for name in new if name.endswith((".part", ".reserved", "-journal"))]
+    hidden = [name for name in hidden if not any(f"{place}/".startswith(f"{name}/") for place in places)]
     if hidden:
         raise Broken(f"left: {hidden}")
     for name in changed:
