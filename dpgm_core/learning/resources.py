@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from numbers import Real
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import IncompatiblePlugin, TooLarge
@@ -22,16 +24,24 @@ PROGRAM = 128 * 2**20
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
+def _amount(_: object, field: Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise IncompatiblePlugin(
+            f"a learner estimates its {field.name} as {value!r:.80}; state a finite number of at least 0"
+        )
+
+
 @frozen(kw_only=True)
 class Resources:
     """What one fit takes, rather too much than too little.
 
-    memory: bytes, of the whole process. cpu_seconds: apart from inference. calls: of the engine's `infer`.
+    memory: bytes, of the whole process. cpu_seconds: apart from inference. calls: of the engine's `infer`. Raises
+    IncompatiblePlugin for a number that is negative, not finite or a bool: it would pass every comparison with a limit.
     """
 
-    memory: int
-    cpu_seconds: float = field(converter=float)
-    calls: int
+    memory: int = field(validator=_amount)
+    cpu_seconds: float = field(validator=_amount)
+    calls: int = field(validator=_amount)
 
     @classmethod
     def by_cells(cls, structure: Structure, *, each: int, cpu_seconds: float, calls: int) -> Resources:

@@ -1,5 +1,6 @@
 """What a learner takes of the machine is said by plans, and refused before a charge where the machine lacks it."""
 
+import math
 import sys
 
 import numpy as np
@@ -162,3 +163,11 @@ def test_a_limit_of_the_process_counts(monkeypatch):
     assert memory_limit() == 12345
     monkeypatch.setattr(resource, "getrlimit", lambda which: (-1, -1))
     assert memory_limit() > 12345
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1, True, "1"])
+@pytest.mark.parametrize("name", ["memory", "cpu_seconds", "calls"])
+def test_an_estimate_that_is_no_amount_is_refused(name, bad):
+    """NaN compares as less than any limit, so it would let every fit begin."""
+    with pytest.raises(IncompatiblePlugin, match=name):
+        Resources(**{"memory": 1, "cpu_seconds": 1.0, "calls": 1, name: bad})
