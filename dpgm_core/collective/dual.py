@@ -186,15 +186,15 @@ class _Solver:
         multipliers that it holds take no part in the direction (Kim, Sra and Dhillon 2010).
         """
         residual, secants, reach = self.evaluate(u), Secants(_MEMORY), _REACH
-        asked = self.terms.response(u)
+        response = self.terms.response(u)
         # A start that is the last step of a path, before which r = psi*'(u), overshoots where it closed the distance.
         far = np.where(wide, u, 0.0)
-        held, rise = float(far @ asked), float(far @ (asked - residual))
-        if rise > held and not self.stalled:
-            u = u - far + far * (held / (held + rise))
-            residual, asked = self.evaluate(u), self.terms.response(u)
+        pull, rise = float(far @ response), float(far @ (response - residual))
+        if rise > pull and not self.stalled:
+            u = u - far + far * (pull / (pull + rise))
+            residual, response = self.evaluate(u), self.terms.response(u)
         while not self.stalled:
-            gradient, value = asked - residual, self.value
+            gradient, value = response - residual, self.value
             free = ((u > low) | (gradient < 0)) & ((u < high) | (gradient > 0))
             metric = _FIRST_CURVATURE * self._metric(residual) + self.terms.bend(u)
             direction = _within(secants.descent(gradient, metric, free), u, low, high)
@@ -213,8 +213,8 @@ class _Solver:
                 if slope >= 0:  # so much of it was cut off; the shorter, the less
                     length /= 2
                     continue
-                residual, asked = self.evaluate(u + step), self.terms.response(u + step)
-                slope_after = float((asked - residual) @ step)
+                residual, response = self.evaluate(u + step), self.terms.response(u + step)
+                slope_after = float((response - residual) @ step)
                 lower = self.value <= value + _DECREASE * slope + rounding
                 if slope_after <= 0 or (slope_after <= -_RISE * slope and lower):
                     break
@@ -223,7 +223,7 @@ class _Solver:
                 length *= min(max(slope / (slope - slope_after), 0.05), 0.7)
                 reach = max(_REACH, length * largest)
             u = u + step
-            secants.add(step, asked - residual - gradient)
+            secants.add(step, response - residual - gradient)
 
     def _accelerate(self, u: FloatArray) -> None:
         """Nesterov's second method (Auslender and Teboulle 2006), whose points all stay where psi* is finite.

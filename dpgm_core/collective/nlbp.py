@@ -81,20 +81,20 @@ class NlbpEngine:
         """
         first = check_request(self._engine, potentials, evidence_weight, start)
         run = _Run(self._engine, self._evidence, potentials, evidence_weight, self._options)
-        found = run.iterate(first)
-        converged = run.is_converged(found)
+        point = run.iterate(first)
+        converged = run.is_converged(point)
         if not converged and self._options.require_convergence:
             raise NotConverged(
-                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {found.measure:.3g}, "
+                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {point.measure:.3g}, "
                 f"above {self._options.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', "
                 "more iterations, or collective-dual"
             )
-        mismatch = float(np.abs(found.marginals - found.beliefs.marginals.values).sum()) / self._evidence.total
+        mismatch = float(np.abs(point.marginals - point.beliefs.marginals.values).sum()) / self._evidence.total
         return CollectiveBeliefs(
-            marginals=Tables(potentials.structure, found.marginals),
-            multipliers=Tables(potentials.structure, found.u),
-            objective=found.objective,
-            gap=found.gap if self._engine.exact and run.certified else None,
+            marginals=Tables(potentials.structure, point.marginals),
+            multipliers=Tables(potentials.structure, point.u),
+            objective=point.objective,
+            gap=point.gap if self._engine.exact and run.certified else None,
             residual=mismatch,
             converged=converged,
             calls=run.calls,

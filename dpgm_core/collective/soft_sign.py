@@ -83,8 +83,8 @@ class SoftSignEngine:
         slope = self._slope(self._terms.noisy - marginals, self._spread(marginals))
         largest, calls = self._largest_eigenvalue(potentials.values, slope)
         # Euler steps on d theta / d w = pull(theta), none longer than is stable
-        wanted = math.ceil(evidence_weight * max(largest, 1e-300) - 1e-9)
-        longest = evidence_weight / max(1, wanted)
+        steps = math.ceil(evidence_weight * max(largest, 1e-300) - 1e-9)
+        longest = evidence_weight / max(1, steps)
         u, left, length, tried = np.zeros_like(marginals), float(evidence_weight), longest, 0
         converged = here.converged
         while left > 1e-9 * evidence_weight and tried < self._options.max_steps:

@@ -160,10 +160,10 @@ class ConstrainedEngine:
         rows = rows_of(potentials, self._structure)
         wide = [self._embedded(Tables(self._structure, row)) for row in rows]
         if wide and isinstance(self._inner, Batched):
-            found = self._inner.infer_many(np.array([one.values for one in wide]), total=total)
+            beliefs = self._inner.infer_many(np.array([one.values for one in wide]), total=total)
         else:
-            found = [self._inner.infer(one, total=total) for one in wide]
-        return [self._narrowed(one) for one in found]
+            beliefs = [self._inner.infer(one, total=total) for one in wide]
+        return [self._narrowed(one) for one in beliefs]
 
     def _narrowed(self, beliefs: Beliefs) -> Beliefs:
         """Of the cliques asked for, what the engine within found for its own."""
@@ -180,10 +180,10 @@ class ConstrainedEngine:
         """Of log Z over the possible records."""
         if not isinstance(self._inner, Bounder):
             raise self._cannot("bound log Z", "loopy-bp")
-        found = self._inner.bounds(self._embedded(potentials))
+        bounds = self._inner.bounds(self._embedded(potentials))
         # Outwards by a unit in the last place of either number, which the difference is rounded to.
-        slack = np.spacing(max(abs(found.high), abs(self._log_free)))
-        return evolve(found, low=found.low - self._log_free - slack, high=found.high - self._log_free + slack)
+        slack = np.spacing(max(abs(bounds.high), abs(self._log_free)))
+        return evolve(bounds, low=bounds.low - self._log_free - slack, high=bounds.high - self._log_free + slack)
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record among the possible ones."""
@@ -198,21 +198,24 @@ class ConstrainedEngine:
         """p(attributes) of each query."""
         if not isinstance(self._inner, Querier):
             raise self._cannot("answer queries")
-        asked = [self._telling(tuple(query)) for query in queries]
-        found = self._inner.answers(self._embedded(potentials), asked)
-        return [self._told(table, names, tuple(to)) for table, names, to in zip(found, asked, queries, strict=True)]
+        sources = [self._sources_of(tuple(query)) for query in queries]
+        tables = self._inner.answers(self._embedded(potentials), sources)
+        return [
+            self._rewrite_table(table, names, tuple(to))
+            for table, names, to in zip(tables, sources, queries, strict=True)
+        ]
 
     def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
         """What `answers` gives, with the errors of the engine within; of sums over derived columns at most theirs."""
         if not isinstance(self._inner, Estimator):
             raise self._cannot("estimate")
-        asked = [self._telling(tuple(query)) for query in queries]
-        found = self._inner.estimates(self._embedded(potentials), asked)
-        both = list(zip(found.tables, found.errors, asked, queries, strict=True))
+        sources = [self._sources_of(tuple(query)) for query in queries]
+        estimates = self._inner.estimates(self._embedded(potentials), sources)
+        both = list(zip(estimates.tables, estimates.errors, sources, queries, strict=True))
         return evolve(
-            found,
-            tables=tuple(self._told(table, names, tuple(to)) for table, _, names, to in both),
-            errors=tuple(self._told(error, names, tuple(to)) for _, error, names, to in both),
+            estimates,
+            tables=tuple(self._rewrite_table(table, names, tuple(to)) for table, _, names, to in both),
+            errors=tuple(self._rewrite_table(error, names, tuple(to)) for _, error, names, to in both),
         )
 
     def caveats(self, potentials: Tables) -> Sequence[str]:
@@ -250,18 +253,18 @@ class ConstrainedEngine:
     def _of(self) -> dict[str, str]:
         return {one.column: one.of for one in self._derived}
 
-    def _telling(self, names: Clique) -> Clique:
+    def _sources_of(self, names: Clique) -> Clique:
         """The attributes that tell those asked for: derived ones give way to what they are read off."""
-        found: list[str] = []
+        sources: list[str] = []
         for name in names:
-            told = name
-            while told in self._of:
-                told = self._of[told]
-            if told not in found:
-                found.append(told)
-        return tuple(found)
+            source = name
+            while source in self._of:
+                source = self._of[source]
+            if source not in sources:
+                sources.append(source)
+        return tuple(sources)
 
-    def _told(self, table: FloatArray, has: Clique, names: Clique) -> FloatArray:
+    def _rewrite_table(self, table: FloatArray, has: Clique, names: Clique) -> FloatArray:
         """A table over what tells `names` as one over `names`: codes that a derived column joins are summed."""
         if has == names:
             return table

@@ -38,16 +38,16 @@ def cores() -> int:
     of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. What our own programs set
     for BLAS says nothing here. Raises OptionError where DPGM_THREADS is no number above 0.
     """
-    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if ours := os.environ.get("DPGM_THREADS", "").strip():
         if not ours.isdecimal() or int(ours) < 1:
             raise OptionError(f"DPGM_THREADS must be a number of threads, 1 or more, got {ours!r}")
-        return min(int(ours), found)
+        return min(int(ours), usable)
     processes = sys.modules.get("multiprocessing.process")
     if processes and processes.parent_process():
         return 1
     first = said("OMP_NUM_THREADS").split(",")[0].strip()  # the others are for nested regions
-    return min(int(first), found) if first.isdecimal() and int(first) > 0 else found
+    return min(int(first), usable) if first.isdecimal() and int(first) > 0 else usable
 
 
 def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, workers: int | None = None) -> list[_Result]:

@@ -104,10 +104,10 @@ def _refitted(
         for number in range(0, count, at_once):
             progress("bootstrap", number, count)
             drawn = [simulator.draw(source) for _ in range(min(at_once, count - number))]
-            found = refit.many(drawn) if isinstance(refit, Refits) else [refit(drawn[0])]
-            if len(found) != len(drawn):
-                raise IncompatiblePlugin(f"{len(drawn)} releases refitted by {type(made).__name__} gave {len(found)}")
-            rows[number : number + len(drawn)] = [_potentials(one, model, made) for one in found]
+            refits = refit.many(drawn) if isinstance(refit, Refits) else [refit(drawn[0])]
+            if len(refits) != len(drawn):
+                raise IncompatiblePlugin(f"{len(drawn)} releases refitted by {type(made).__name__} gave {len(refits)}")
+            rows[number : number + len(drawn)] = [_potentials(one, model, made) for one in refits]
     except BudgetError as error:  # the learner wants of the curator what one simulated release cannot give
         raise OptionError(f"learner {name or type(made).__name__} cannot be bootstrapped: {error}") from error
     except DpgmError as error:
@@ -119,11 +119,11 @@ def _refitted(
     return rows
 
 
-def _component(kind: str, given: object, provenance: Mapping[str, Any], tuning: Mapping[str, Any]) -> Any:
+def _component(kind: str, component: object, provenance: Mapping[str, Any], tuning: Mapping[str, Any]) -> Any:
     """The learner or inference that a model was made with, or the one given, with its tuning."""
     record = provenance.get(kind, {})
-    if given is not None:
-        made = make(kind, given)
+    if component is not None:
+        made = make(kind, component)
         return changed(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
     if "name" not in record:
         what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
@@ -152,9 +152,9 @@ def _refit(learner: Learner, inference: Inference, model: Model, randomness: Ran
     return through_learn
 
 
-def _potentials(found: object, model: Model, learner: Learner) -> Array:
-    if not isinstance(found, Tables) or found.structure != model.structure:
+def _potentials(refit: object, model: Model, learner: Learner) -> Array:
+    if not isinstance(refit, Tables) or refit.structure != model.structure:
         raise IncompatiblePlugin(f"a refit by {type(learner).__name__} is not over the model's structure")
-    if np.isnan(found.values).any() or (found.values == np.inf).any():
+    if np.isnan(refit.values).any() or (refit.values == np.inf).any():
         raise InferenceError(f"a refit by {type(learner).__name__} has log-potentials that are NaN or +inf")
-    return found.values
+    return refit.values

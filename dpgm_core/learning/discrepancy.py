@@ -33,18 +33,18 @@ def expected_absolute(noise: Noise) -> float:
     >>> round(expected_absolute(Flat()), 6)
     0.5
     """
-    points, mass = _law(noise)
+    points, mass = _distribution(noise)
     return float(np.sum(np.abs(points) * mass) / np.sum(mass))
 
 
-def _law(noise: Noise) -> tuple[FloatArray, FloatArray]:
+def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
     """Values of one cell's noise, records, and their masses up to a factor."""
     if isinstance(noise, ScaledNoise):  # its lattice is scaled too
-        points, mass = _law(noise.noise)
+        points, mass = _distribution(noise.noise)
         return noise.factor * points, mass
     spread = math.sqrt(noise.variance)
     if isinstance(noise, PooledNoise):
-        return _law_of_sum(noise, _REACH * spread)
+        return _distribution_of_sum(noise, _REACH * spread)
     reach = _REACH * spread + 1
     points = (
         np.arange(-math.ceil(reach), math.ceil(reach) + 1.0) if spread < 500 else np.linspace(-reach, reach, 40_001)
@@ -53,12 +53,12 @@ def _law(noise: Noise) -> tuple[FloatArray, FloatArray]:
     return points, np.exp(log_mass - log_mass.max())
 
 
-def _law_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
+def _distribution_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
     """By convolution on one grid, between whose points each value of a part is divided so that its mean stays."""
     places = np.arange(-_GRID, _GRID + 1)
     total: FloatArray = np.asarray(places == 0, dtype=np.float64)
     for part, weight in zip(noise.noises, noise.weights, strict=True):
-        points, mass = _law(part)
+        points, mass = _distribution(part)
         at = np.clip(weight * points * (_GRID / reach), -_GRID, _GRID - 1) + _GRID
         below = np.floor(at).astype(np.intp)
         above = mass * (at - below) / mass.sum()

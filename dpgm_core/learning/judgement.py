@@ -24,12 +24,12 @@ def judged(fit: Fit, inference: Inference) -> Fit:
 
     inference: what it was learned with, and is judged with: where that is approximate, an exact one may not fit.
     """
-    asked = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
-    found = [note for notes in verdicts(asked) for note in notes]
-    if not found:
+    model = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
+    sentences = [note for notes in verdicts(model) for note in notes]
+    if not sentences:
         return fit
-    told = [*fit.notes, *found]
-    return evolve(fit, model=fit.model.noted(told), notes=told)
+    all_notes = [*fit.notes, *sentences]
+    return evolve(fit, model=fit.model.noted(all_notes), notes=all_notes)
 
 
 def verdicts(model: Model) -> tuple[list[str], list[str]]:
@@ -63,8 +63,8 @@ def _misfit(model: Model) -> list[str]:
 def _missed(model: Model) -> list[str]:
     if not model.checked:
         return []
-    found = model.structure_error()
+    error = model.structure_error()
     return [
-        f"the structure misses about {float(found.estimate):.3f} TV on pairs it did not measure "
-        f"({float(found.low):.3f} to {float(found.high):.3f})"
+        f"the structure misses about {float(error.estimate):.3f} TV on pairs it did not measure "
+        f"({float(error.low):.3f} to {float(error.high):.3f})"
     ]

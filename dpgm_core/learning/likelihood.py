@@ -53,7 +53,7 @@ class Likelihood:
 
     def value(self, theta: FloatArray, l2: float) -> tuple[float, FloatArray]:
         """The objective, nats, and its gradient, (cells,)."""
-        return self._judged(theta, l2, self.engine.infer(Tables(self.target.structure, theta)))
+        return self._evaluate(theta, l2, self.engine.infer(Tables(self.target.structure, theta)))
 
     def minimise(
         self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0
@@ -69,7 +69,7 @@ class Likelihood:
         The metric is what the Hessian Cov(T) + 2 l2 has on its diagonal.
         """
         secants, reach, standing, done = Secants(_MEMORY), _REACH, 0, False
-        value, gradient = self._judged(theta, l2, (yield theta))
+        value, gradient = self._evaluate(theta, l2, (yield theta))
         marginals, first = self.marginals, value
         for _ in range(steps):
             if float(np.abs(gradient).max()) <= tolerance:
@@ -81,10 +81,10 @@ class Likelihood:
             done = -float(gradient @ direction) / 2 <= share * self.gained
             if done:
                 break
-            found = yield from self._search(theta, l2, value, gradient, direction, reach)
-            if found is None:
+            step_taken = yield from self._search(theta, l2, value, gradient, direction, reach)
+            if step_taken is None:
                 break
-            step, after, gradient_after, reach = found
+            step, after, gradient_after, reach = step_taken
             standing += after >= value
             if standing > _STANDING:
                 break
@@ -110,7 +110,7 @@ class Likelihood:
         for _ in range(_SHORTENINGS):
             step = length * direction
             point = theta + step
-            after, gradient_after = self._judged(point, l2, (yield point))
+            after, gradient_after = self._evaluate(point, l2, (yield point))
             rise = float(gradient_after @ direction)
             lower = after <= value + _DECREASE * length * fall + rounding
             if rise <= 0 or (rise <= -_RISE * fall and lower):
@@ -119,7 +119,7 @@ class Likelihood:
             reach = max(_REACH, length * largest)
         return None
 
-    def _judged(self, theta: FloatArray, l2: float, beliefs: Beliefs) -> tuple[float, FloatArray]:
+    def _evaluate(self, theta: FloatArray, l2: float, beliefs: Beliefs) -> tuple[float, FloatArray]:
         self.calls += 1
         self.marginals = beliefs.marginals.values
         objective = beliefs.log_partition - float(theta @ self.target.values) + l2 * float(theta @ theta)
@@ -140,14 +140,14 @@ def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArr
 
     engine: compiled for the structure of each.
     """
-    found: dict[int, tuple[FloatArray, bool]] = {}
-    asked = {number: next(descent) for number, descent in enumerate(descents)}
-    while asked:
-        answers = infer_all(engine, list(asked.values()))
-        for number, beliefs in zip(list(asked), answers, strict=True):
+    results: dict[int, tuple[FloatArray, bool]] = {}
+    points = {number: next(descent) for number, descent in enumerate(descents)}
+    while points:
+        answers = infer_all(engine, list(points.values()))
+        for number, beliefs in zip(list(points), answers, strict=True):
             try:
-                asked[number] = descents[number].send(beliefs)
+                points[number] = descents[number].send(beliefs)
             except StopIteration as ended:
-                found[number] = ended.value
-                del asked[number]
-    return [found[number] for number in range(len(descents))]
+                results[number] = ended.value
+                del points[number]
+    return [results[number] for number in range(len(descents))]

@@ -72,39 +72,39 @@ class ResourceEstimator(Protocol):
 def check_resources(learner: object, structure: Structure, inference: Inference) -> Resources | None:
     """What the learner will take, or None if it does not say. Raises TooLarge for more memory than this machine has,
     and IncompatiblePlugin for an answer that is none."""
-    found, limit = estimated(learner, structure, inference), memory_limit()
-    if found is not None and limit is not None and found.memory > limit:
+    estimate, limit = estimated(learner, structure, inference), memory_limit()
+    if estimate is not None and limit is not None and estimate.memory > limit:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise TooLarge(
-            f"learner {name} needs about {human_bytes(found.memory)} of memory for {structure}, and this machine has "
-            f"{human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
+            f"learner {name} needs about {human_bytes(estimate.memory)} of memory for {structure}, and this machine "
+            f"has {human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
         )
-    return found
+    return estimate
 
 
 def estimated(learner: object, structure: Structure, inference: Inference) -> Resources | None:
     """What the learner says that it will take, or None. Raises IncompatiblePlugin for an answer that is none."""
     if not isinstance(learner, ResourceEstimator):
         return None
-    found: object = learner.estimate_resources(structure, inference)
-    if not isinstance(found, Resources):
+    estimate: object = learner.estimate_resources(structure, inference)
+    if not isinstance(estimate, Resources):
         name = default_registry().name_of("learner", learner) or type(learner).__name__
-        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(found).__name__}, not Resources")
-    return found
+        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(estimate).__name__}, not Resources")
+    return estimate
 
 
 def memory_limit() -> int | None:
     """Bytes that this process may take: what the machine has, or less where its container or its limits say so; None
     where the system does not tell."""
-    found = []
+    limits = []
     for path in _LIMITS:
         try:
-            found.append(int(path.read_text()))
+            limits.append(int(path.read_text()))
         except (OSError, ValueError):  # "max" is no number
             continue
     if sys.platform != "win32":
         import resource
 
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        found.append(resource.getrlimit(resource.RLIMIT_AS)[0])
-    return min((one for one in found if one > 0), default=None)
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return min((one for one in limits if one > 0), default=None)

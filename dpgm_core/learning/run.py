@@ -83,8 +83,8 @@ def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...
             "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
         )
         again += "with a learner that asks for each"
-    kept = kept_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
-    return LearningFailed(f"learner {_name(learner)} failed, {kind}{error}; {what} {kept}", releases=paid)
+    outcome = kept_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
+    return LearningFailed(f"learner {_name(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
 
 
 def _learned(

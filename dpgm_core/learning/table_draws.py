@@ -55,8 +55,8 @@ class TableDraws:
         """(measured.cells,): counts of `count` records."""
         counts: list[IntArray] = [np.zeros(0, np.int64)] * self._tables
         for step in self._steps:
-            given = np.array([count]) if step.parent is None else step.above.of(counts[step.parent]).reshape(-1)
-            drawn = generator.multinomial(given, step.conditional)
+            parents = np.array([count]) if step.parent is None else step.above.of(counts[step.parent]).reshape(-1)
+            drawn = generator.multinomial(parents, step.conditional)
             counts[step.number] = drawn.reshape(step.shape).transpose(step.order)
         return np.concatenate(
             [sum(margin.of(counts[host]).reshape(-1) for host, margin in places) for places in self._places]
@@ -67,11 +67,11 @@ class TableDraws:
 class _Margin:
     """Axes to sum over, then the order of those that are left."""
 
-    beside: tuple[int, ...]
+    summed_axes: tuple[int, ...]
     order: tuple[int, ...]
 
     def of(self, table: IntArray) -> IntArray:
-        summed: IntArray = table.sum(axis=self.beside).transpose(self.order)
+        summed: IntArray = table.sum(axis=self.summed_axes).transpose(self.order)
         return summed
 
 
@@ -114,7 +114,7 @@ def _step(marginals: Tables, cliques: Sequence[Clique], number: int, parent: int
 def _margin(clique: Clique, names: Clique) -> _Margin:
     left = [name for name in clique if name in names]
     return _Margin(
-        beside=tuple(axis for axis, name in enumerate(clique) if name not in names),
+        summed_axes=tuple(axis for axis, name in enumerate(clique) if name not in names),
         order=tuple(left.index(name) for name in names),
     )
 
@@ -126,16 +126,16 @@ def _place(cliques: Sequence[Clique], clique: Clique) -> tuple[int, _Margin]:
 
 def _from_roots(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
     """Every node of a forest after its parent."""
-    beside: list[list[int]] = [[] for _ in range(count)]
+    neighbours: list[list[int]] = [[] for _ in range(count)]
     for one, two in edges:
-        beside[one].append(two)
-        beside[two].append(one)
-    found: dict[int, int | None] = {}
+        neighbours[one].append(two)
+        neighbours[two].append(one)
+    parents: dict[int, int | None] = {}
     for root in range(count):
         todo: list[tuple[int, int | None]] = [(root, None)]
         while todo:
             number, parent = todo.pop()
-            if number not in found:
-                found[number] = parent
-                todo += [(other, number) for other in beside[number]]
-    return list(found.items())
+            if number not in parents:
+                parents[number] = parent
+                todo += [(other, number) for other in neighbours[number]]
+    return list(parents.items())

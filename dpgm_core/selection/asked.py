@@ -25,14 +25,14 @@ def attributes_alone(workload: Workload) -> Structure:
     return Structure(workload.domain, [(name,) for name in workload.attributes])
 
 
-def selector_of(given: object) -> Selector:
+def selector_of(selector: object) -> Selector:
     """The selector named or given. Raises StructureError for what is neither a structure nor a selector."""
-    if not isinstance(given, (str, Mapping, Selector)):
+    if not isinstance(selector, (str, Mapping, Selector)):
         raise StructureError(
             "fit needs a Structure after the data, or a selector such as 'auto' that chooses one; got "
-            f"{type(given).__name__}"
+            f"{type(selector).__name__}"
         )
-    made: Selector = make("selector", given)
+    made: Selector = make("selector", selector)
     return made
 
 

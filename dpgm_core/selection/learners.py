@@ -41,8 +41,8 @@ def check_learner(
     check_resources(learner, alone, inference)
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
-    asked = partial(first_asked, learner, inference, terms=terms, budget=budget)
-    _check_one_release(learner, asked(structure=alone))
+    first = partial(first_asked, learner, inference, terms=terms, budget=budget)
+    _check_one_release(learner, first(structure=alone))
     for table in ((), *_smallest(workload, plan)):
         measured = Structure(alone.domain, [*alone.cliques, *([table] if table else [])])
         for chosen in dict.fromkeys(_with_table(alone, table, directed=plan.directed)):
@@ -50,7 +50,7 @@ def check_learner(
                 if table:
                     learner.check(chosen, inference)
                 for served in (None, measured):  # what it asks of records, and what of the session's release
-                    _check_one_release(learner, asked(structure=chosen, served=served))
+                    _check_one_release(learner, first(structure=chosen, served=served))
             except TooLarge:
                 if len(table) <= 2:  # of larger tables the selector may choose none
                     raise
@@ -81,8 +81,8 @@ def largest_estimate(
         cliques, left = [*cliques, clique], left - cells[clique]
     alone = Structure(workload.domain, [(name,) for name in names])
     largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
-    found = [estimated(learner, one, inference) for one in (alone, largest)]
-    return max((one for one in found if one is not None), key=lambda one: one.memory)
+    estimates = [estimated(learner, one, inference) for one in (alone, largest)]
+    return max((one for one in estimates if one is not None), key=lambda one: one.memory)
 
 
 def _choosable(workload: Workload, plan: SelectionPlan) -> list[Clique]:
@@ -92,12 +92,12 @@ def _choosable(workload: Workload, plan: SelectionPlan) -> list[Clique]:
 
 def _smallest(workload: Workload, plan: SelectionPlan) -> list[Clique]:
     """The candidate with the fewest cells of each order from 2 on that may be chosen, pairs first."""
-    sizes, found = workload.domain.sizes, dict[int, tuple[int, Clique]]()
+    sizes, smallest = workload.domain.sizes, dict[int, tuple[int, Clique]]()
     for clique in _choosable(workload, plan):
         cells = math.prod(sizes[name] for name in clique)
-        if cells < found.get(len(clique), (math.inf, ()))[0]:
-            found[len(clique)] = cells, clique
-    return [found[order][1] for order in sorted(found)]
+        if cells < smallest.get(len(clique), (math.inf, ()))[0]:
+            smallest[len(clique)] = cells, clique
+    return [smallest[order][1] for order in sorted(smallest)]
 
 
 def _with_table(alone: Structure, table: Clique, *, directed: bool) -> list[Structure]:
@@ -114,15 +114,15 @@ class _NotOneRelease(OptionError):
     """The learner asks for more than one release."""
 
 
-def _check_one_release(learner: Learner, asked: str | None) -> None:
-    """asked: what it asks for first."""
+def _check_one_release(learner: Learner, request: str | None) -> None:
+    """request: what it asks for first."""
     left = "and a structure that is chosen leaves one release"
     why = {
         "rounds": f"trains on many releases of subsampled records, {left}",
         "session": f"asks more of the records than tables, {left} of tables",
         "part": f"spends a part of the budget first and then the rest, {left}",
         "tables": f"names the tables to be released, {left} of tables that the selector has named",
-    }.get(asked or "")
+    }.get(request or "")
     if why is not None:
         raise _NotOneRelease(
             f"learner {name_of(learner)} {why}; take another learner, such as 'eb-map', or name the cliques"
@@ -167,12 +167,12 @@ def _refusal(
 
 def fitter_of(learner: Fitter, inference: Inference) -> Fitting:
     """The learner's own function for loops. Raises IncompatiblePlugin."""
-    found: object = learner.fitter(inference)
-    if not callable(found):
+    fitter: object = learner.fitter(inference)
+    if not callable(fitter):
         raise IncompatiblePlugin(
-            f"learner {name_of(learner)} made a {type(found).__name__} of fitter(inference), not a function that fits"
+            f"learner {name_of(learner)} made a {type(fitter).__name__} of fitter(inference), not a function that fits"
         )
-    return found
+    return fitter
 
 
 def name_of(learner: Learner | Fitter) -> str:

@@ -57,9 +57,9 @@ class NamedCliques:
         """Whose candidates are the cliques, what lies inside them, and the pairs of a structure check."""
         structure = self.structure
         pairs = unmeasured_pairs(structure) if self.checked else []
-        found = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
+        cliques = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
         most = max(MAX_CELLS, *structure.sizes)
-        return Workload.of(structure.domain, list(found.values()), max_cells=most)
+        return Workload.of(structure.domain, list(cliques.values()), max_cells=most)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """All of it goes to the tables."""
@@ -129,8 +129,8 @@ def check_named(
     check_contrast_learner(learner, False)
     _, left = divided(left_for_tables(structure, budget, terms)[1], share)
     # What it asks of records, and of the release that is all that the session leaves it.
-    asked = {first_asked(learner, inference, structure, terms, left, served) for served in (None, structure)}
-    if asked & {"part", "rounds", "session", "tables"}:
+    requests = {first_asked(learner, inference, structure, terms, left, served) for served in (None, structure)}
+    if requests & {"part", "rounds", "session", "tables"}:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise OptionError(
             f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "

@@ -96,8 +96,8 @@ def foretold(
     if votes is None:
         return plan
     assert isinstance(selector, VotingSelector)  # as it has votes
-    told = selector.foretell(workload, votes, terms, records)
-    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*told, *plan.notes])
+    sentences = selector.foretell(workload, votes, terms, records)
+    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
 
 
 def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
@@ -115,18 +115,18 @@ def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -
 
         def again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
             try:
-                found: object = own(release, structure, before)
+                fit: object = own(release, structure, before)
             except DpgmError:
                 raise
             except Exception as error:
                 raise LearningFailed(
                     f"learner {name_of(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
                 ) from error
-            if not isinstance(found, Fit) or not isinstance(found.model, Model):
+            if not isinstance(fit, Fit) or not isinstance(fit.model, Model):
                 raise IncompatiblePlugin(
-                    f"the fitter of learner {name_of(learner)} returned {type(found).__name__}, not a Fit"
+                    f"the fitter of learner {name_of(learner)} returned {type(fit).__name__}, not a Fit"
                 )
-            return found
+            return fit
 
         return again
 
@@ -167,12 +167,12 @@ def select_structure(
         try:
             session.set_aside(share)
             try:
-                found: object = selector.select(
+                outcome: object = selector.select(
                     session, inference=inference, fitting=fitting, randomness=source, progress=progress
                 )
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
-            selection = _checked(found, session, selector, plan)
+            selection = _checked(outcome, session, selector, plan)
             session.made_for(selection.structure, named=named)
             notes = list(selection.notes)
             if share and not _has_pair_to_check(session, selection):
@@ -248,35 +248,35 @@ def chosen_fit(
     return evolve(fit, model=model, notes=notes)
 
 
-def _checked(found: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
+def _checked(outcome: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
     name = _name(selector)
-    if not isinstance(found, Selection) or not isinstance(found.structure, Structure):
-        raise IncompatiblePlugin(f"selector {name} returned {type(found).__name__}, not a Selection")
-    if found.structure.domain != session.domain:
+    if not isinstance(outcome, Selection) or not isinstance(outcome.structure, Structure):
+        raise IncompatiblePlugin(f"selector {name} returned {type(outcome).__name__}, not a Selection")
+    if outcome.structure.domain != session.domain:
         raise IncompatiblePlugin(f"selector {name} chose a structure over another domain than the session's last")
-    asked = [tuple(clique) for clique in found.measure]
+    tables = [tuple(clique) for clique in outcome.measure]
     measured = session.pooled().structure.cliques if session.has_tables else ()
-    for clique in (*measured, *asked):
-        if found.structure.covering(clique) is None:
+    for clique in (*measured, *tables):
+        if outcome.structure.covering(clique) is None:
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
-    if not measured and not asked:
+    if not measured and not tables:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
-    contrasts = session.pooled().contrasts if measured else bool(found.contrasts)
-    if contrasts is not plan.contrasts or (asked and found.contrasts is not contrasts):
+    contrasts = session.pooled().contrasts if measured else bool(outcome.contrasts)
+    if contrasts is not plan.contrasts or (tables and outcome.contrasts is not contrasts):
         raise IncompatiblePlugin(
             f"selector {name} planned {_WAYS[plan.contrasts]}, for which the learner was asked, but measures "
             f"{_WAYS[not plan.contrasts]}"
         )
-    longest = max(map(len, found.structure.cliques))
+    longest = max(map(len, outcome.structure.cliques))
     if plan.order is not None and longest > plan.order:
         raise IncompatiblePlugin(
             f"selector {name} planned cliques of up to {plan.order} attributes, for which the learner was asked, but "
             f"chose one of {longest}"
         )
-    weights = found.measure.values()
+    weights = outcome.measure.values()
     if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
-    return found
+    return outcome
 
 
 def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
@@ -328,16 +328,16 @@ def _check_structure(session: LiveSession, randomness: Randomness) -> None:
 
 def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
-    kept = (
+    state = (
         "what it measured is kept: learn from it with dpgm learn FILE where it was saved, or learn(error.releases[0])"
         if curator.released
         else "nothing was measured yet"
     )
     lost = kept_text(curator.released)
     if lost is not None:
-        kept = f"what it measured is {lost}"
+        state = f"what it measured is {lost}"
     return LearningFailed(
-        f"selector {_name(selector)} failed, {kind}{error}; the session's budget is spent, and {kept}",
+        f"selector {_name(selector)} failed, {kind}{error}; the session's budget is spent, and {state}",
         releases=curator.released,
     )
 

@@ -18,7 +18,7 @@ from dpgm_core.structure import Clique
 __all__ = ["Limits", "ModelSize"]
 
 #: Attributes up to which every candidate has an elimination of its own; one takes milliseconds for a hundred.
-_FEW = 24
+_MAX_EXACT_ATTRIBUTES = 24
 
 
 @frozen(kw_only=True)
@@ -47,15 +47,15 @@ class ModelSize:
         self._cells: dict[int, int] = {}
         self._priced: dict[tuple[int, ...], tuple[int, int]] = {}
         self._tree: tuple[list[int], list[list[int]]] | None = None
-        self._told = {one.column: one.of for one in domain.derived(())}
-        for clique in (*(scope for scope in domain.scopes if self._told.keys().isdisjoint(scope)), *cliques):
+        self._source_of = {one.column: one.of for one in domain.derived(())}
+        for clique in (*(scope for scope in domain.scopes if self._source_of.keys().isdisjoint(scope)), *cliques):
             self.add(clique)
 
     def add(self, clique: Clique) -> None:
         """Let the model hold this clique."""
-        found = self._joined(clique)
-        if found != self._around:
-            self._around, self._priced, self._tree = found, {}, None
+        grown = self._joined(clique)
+        if grown != self._around:
+            self._around, self._priced, self._tree = grown, {}, None
 
     def cells(self) -> int:
         """Summed cells of the maximal clusters."""
@@ -68,10 +68,10 @@ class ModelSize:
 
     def may_fit(self, clique: Clique, limits: Limits) -> bool:
         """The same, but over many attributes as the junction tree at hand tells: sooner, and sometimes wrong."""
-        if len(self._names) <= _FEW:
+        if len(self._names) <= _MAX_EXACT_ATTRIBUTES:
             return self.fits(clique, limits)
-        told = [name for pair in self._pairs(clique) for name in pair]
-        total, largest = self._carried(self._mask([*clique, *told]))
+        needed = [name for pair in self._pairs(clique) for name in pair]
+        total, largest = self._carried(self._mask([*clique, *needed]))
         return total <= limits.model and largest <= limits.clique
 
     def clusters(self) -> tuple[Clique, ...]:
@@ -100,9 +100,9 @@ class ModelSize:
         waiting = list(clique) if len(clique) > 1 else []
         while waiting:
             name = waiting.pop()
-            if name in self._told:
-                yield name, self._told[name]
-                waiting.append(self._told[name])
+            if name in self._source_of:
+                yield name, self._source_of[name]
+                waiting.append(self._source_of[name])
 
     def _price(self, around: list[int]) -> tuple[int, int]:
         """Cells of all maximal clusters, and of the largest."""
@@ -118,7 +118,7 @@ class ModelSize:
             masks = _maximal(self._masks(self._around))
             self._tree = masks, _edges(masks)
         masks, edges = self._tree
-        found = []
+        prices = []
         for place in _places(clique):
             hosts = [number for number, mask in enumerate(masks) if mask >> place & 1]
             host = min(hosts, key=lambda one: (-(masks[one] & clique).bit_count(), self._cells_of(masks[one])))
@@ -127,8 +127,8 @@ class ModelSize:
                 for number in _path(host, other, masks, edges):
                     grown[number] |= 1 << other
             sizes = [self._cells_of(mask) for mask in grown]
-            found.append((sum(sizes), max(sizes)))
-        return min(found)
+            prices.append((sum(sizes), max(sizes)))
+        return min(prices)
 
     def _masks(self, around: list[int]) -> Iterator[int]:
         """The cluster of each step of the elimination."""
@@ -145,10 +145,10 @@ class ModelSize:
                 cost[other] = self._cells_of(graph[other] | 1 << other)
 
     def _cells_of(self, mask: int) -> int:
-        found = self._cells.get(mask)
-        if found is None:
-            found = self._cells[mask] = math.prod(self._size[place] for place in _places(mask))
-        return found
+        cells = self._cells.get(mask)
+        if cells is None:
+            cells = self._cells[mask] = math.prod(self._size[place] for place in _places(mask))
+        return cells
 
 
 def _places(mask: int) -> Iterator[int]:
@@ -160,28 +160,28 @@ def _places(mask: int) -> Iterator[int]:
 
 def _maximal(masks: Iterable[int]) -> list[int]:
     """Those inside no earlier one: a cluster of an elimination is maximal unless an earlier one holds it."""
-    kept: list[int] = []
+    maximal: list[int] = []
     for mask in masks:
-        if not any(mask & other == mask for other in kept):
-            kept.append(mask)
-    return kept
+        if not any(mask & other == mask for other in maximal):
+            maximal.append(mask)
+    return maximal
 
 
 def _edges(masks: list[int]) -> list[list[int]]:
     """Neighbours of each cluster in a junction forest: a spanning one of the largest separators."""
-    found: list[list[int]] = [[] for _ in masks]
+    neighbours: list[list[int]] = [[] for _ in masks]
     left = dict.fromkeys(range(len(masks)), (0, -1))  # by how many attributes it is tied to what is in, and to which
     while left:
         number = max(left, key=lambda one: (left[one][0], -one))
         shared, host = left.pop(number)
         if shared:
-            found[host].append(number)
-            found[number].append(host)
+            neighbours[host].append(number)
+            neighbours[number].append(host)
         for other, (most, _) in left.items():
             common = (masks[number] & masks[other]).bit_count()
             if common > most:
                 left[other] = common, number
-    return found
+    return neighbours
 
 
 def _path(start: int, place: int, masks: list[int], edges: list[list[int]]) -> list[int]:
@@ -190,10 +190,10 @@ def _path(start: int, place: int, masks: list[int], edges: list[list[int]]) -> l
     waiting = [start]
     for number in waiting:
         if masks[number] >> place & 1:
-            found = [number]
-            while before[found[-1]] >= 0:
-                found.append(before[found[-1]])
-            return found
+            path = [number]
+            while before[path[-1]] >= 0:
+                path.append(before[path[-1]])
+            return path
         for other in edges[number]:
             if other not in before:
                 before[other] = number

@@ -116,8 +116,8 @@ class Attractive:
 
         starts: single attributes' marginals to look from, besides some of its own.
         """
-        given = [np.array([start[name][1] for name in self.names]) for start in starts]
-        begins = [np.where(self.swapped, 1 - q, q) for q in given]
+        proposals = [np.array([start[name][1] for name in self.names]) for start in starts]
+        begins = [np.where(self.swapped, 1 - q, q) for q in proposals]
         begins += [np.full(len(self.names), side) for side in SIDES]
         soft = self._soft()
         best = max(self.value(self._possible(_best(soft, q))) for q in begins)
@@ -227,10 +227,10 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         return -model.value(q), -_slope(model, q) * q * (1 - q)
 
     begin = logit(np.clip(start, SIDES[0], SIDES[1]))  # nearer to certain the slope is flat
-    found = minimize(
+    result = minimize(
         fall, begin, jac=True, method="L-BFGS-B", bounds=[(-CERTAIN, CERTAIN)] * begin.size, options={"maxiter": STEPS}
     )
-    best: FloatArray = expit(found.x) if math.isfinite(found.fun) else expit(begin)
+    best: FloatArray = expit(result.x) if math.isfinite(result.fun) else expit(begin)
     return best
 
 

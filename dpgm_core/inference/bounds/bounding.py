@@ -55,8 +55,8 @@ class PartwiseBounds:
 
     @cached_property
     def _blocks(self) -> Blocks:
-        found = blocks(self._wide, self._structure.domain.sizes, self._cells)
-        return Blocks.of(self._plain, found, self._inference)
+        parts = blocks(self._wide, self._structure.domain.sizes, self._cells)
+        return Blocks.of(self._plain, parts, self._inference)
 
     def bounds(self, potentials: Tables) -> LogPartitionBounds:
         """The interval, nats. Raises InferenceError for NaN and +inf and where a part finds every record impossible."""
@@ -112,16 +112,16 @@ class PartwiseBounds:
 
 def _maximal(structure: Structure) -> list[Clique]:
     """The cliques that lie in no other one, once each."""
-    found: dict[frozenset[str], Clique] = {}
+    distinct: dict[frozenset[str], Clique] = {}
     around: dict[str, list[frozenset[str]]] = {name: [] for name in structure.domain.names}
     for clique in sorted(structure.cliques, key=len, reverse=True):
         names = frozenset(clique)
         if not names or any(names <= other for other in min((around[name] for name in clique), key=len)):
             continue
-        found[names] = clique
+        distinct[names] = clique
         for name in clique:
             around[name].append(names)
-    return list(found.values())
+    return list(distinct.values())
 
 
 def _log_weights(theta: Tables, records: IntArray) -> FloatArray:

@@ -85,7 +85,7 @@ class Growth:
         parents = set(host)
         room = self._cells // self._sizes[name]
         while parents and math.prod(self._sizes[other] for other in parents) > room:
-            parents.remove(min(sorted(parents), key=lambda other: self._wanted(name, other)))
+            parents.remove(min(sorted(parents), key=lambda other: self._loss_without(name, other)))
         if self._whole and any(
             other in self.placed and other not in parents for scope, _ in self._around[name] for other in scope - {name}
         ):
@@ -94,7 +94,7 @@ class Growth:
         self._place(name, cluster)
         self._offer(cluster)
 
-    def _wanted(self, name: str, other: str) -> tuple[float, float]:
+    def _loss_without(self, name: str, other: str) -> tuple[float, float]:
         """How much a cluster loses without `other` when `name` joins: cliques with it now, and those still open."""
         now = sum(weight for scope, weight in self._around[name] if other in scope)
         later = sum(
@@ -104,8 +104,10 @@ class Growth:
 
     def _offer(self, cluster: frozenset[str]) -> None:
         """Put up the neighbours of a new cluster: those that complete most cliques in it first."""
-        found = {other for name in cluster for scope, _ in self._around[name] for other in scope} - self.placed.keys()
-        for name in sorted(found):
+        candidates = {
+            other for name in cluster for scope, _ in self._around[name] for other in scope
+        } - self.placed.keys()
+        for name in sorted(candidates):
             gain, open_ = 0.0, 0
             for scope, weight in self._around[name]:
                 rest = scope - {name}
@@ -125,17 +127,17 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> li
     >>> [len(part) for part in cover([("a", "b"), ("b", "c"), ("c", "a")], dict.fromkeys("abc", 2), 4)]
     [2, 2, 2, 2]
     """
-    held = [0] * len(cliques)
+    holders = [0] * len(cliques)
     parts: list[list[int]] = []
-    while len(parts) < PARTS or not all(held):
+    while len(parts) < PARTS or not all(holders):
         # Cliques that no part holds yet come first by far, so each part adds some: there is an end.
-        weights = [FADING**-count if count else 100.0 * len(cliques) for count in held]
+        weights = [FADING**-count if count else 100.0 * len(cliques) for count in holders]
         growth = Growth(sizes, list(zip(cliques, weights, strict=True)), sizes, cells, whole=False)
         part = [number for number, clique in enumerate(cliques) if growth.holds(clique)]
         if len(part) == len(cliques):
             return [part]
         for number in part:
-            held[number] += 1
+            holders[number] += 1
         parts.append(part)
     return parts
 
@@ -147,9 +149,9 @@ def blocks(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> l
     [('a', 'b'), ('c',)]
     """
     left = list(sizes)
-    found = []
+    parts = []
     while left:
         growth = Growth(left, [(clique, 1.0) for clique in cliques], sizes, cells, whole=True)
-        found.append(tuple(name for name in left if name in growth.placed))
+        parts.append(tuple(name for name in left if name in growth.placed))
         left = [name for name in left if name not in growth.placed]
-    return found
+    return parts

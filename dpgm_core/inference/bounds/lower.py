@@ -61,14 +61,14 @@ class Blocks:
 
     def start(self, marginals: Mapping[str, FloatArray]) -> Start:
         """The product of these marginals of single attributes."""
-        found: Start = [{} for _ in self.engines]
+        products: Start = [{} for _ in self.engines]
         for pieces in self.pieces:
             for block, names in pieces:
                 table = np.ones(())
                 for name in names:
                     table = np.multiply.outer(table, marginals[name])
-                found[block][names] = table
-        return found
+                products[block][names] = table
+        return products
 
     def improved(self, theta: Tables, record: IntArray) -> IntArray:
         """A record at least as likely: block by block the best labels given all others. theta: nats, finite."""

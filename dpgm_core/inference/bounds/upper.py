@@ -83,9 +83,9 @@ def divide(cover: Cover, theta: FloatArray) -> Division:
         # What is moved sums to 0 over the parts that hold a cell.
         centred = moved - (np.bincount(everything, moved, theta.size) / cover.holders)[everything]
         phi = [start + centred[a:b] for start, a, b in zip(fair, ends, ends[1:], strict=False)]
-        found = [engine.infer(Tables(engine.structure, own)) for engine, own in zip(cover.engines, phi, strict=True)]
-        value = math.fsum(one.log_partition for one in found) / parts
-        marginals = tuple(one.marginals.values for one in found)
+        beliefs = [engine.infer(Tables(engine.structure, own)) for engine, own in zip(cover.engines, phi, strict=True)]
+        value = math.fsum(one.log_partition for one in beliefs) / parts
+        marginals = tuple(one.marginals.values for one in beliefs)
         if best is None or value < best.bound:
             best = Division(bound=value, slack=_slack(cover, phi, theta), potentials=tuple(phi), marginals=marginals)
         slope = np.concatenate(marginals) / parts

@@ -30,24 +30,24 @@ _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_V
 _SUFFIX = ".kernel"
 _DIGEST = hashlib.sha256().digest_size
 #: Files in a folder; beyond them the oldest go when one is written, as those of versions that nobody has any more.
-_MANY = 400
+_MAX_FILES = 400
 
 
 def folders() -> tuple[Path, ...]:
     """Where kernels may be: in numba's folder, if NUMBA_CACHE_DIR says one, and in the user's folder of caches."""
-    found = [Path(given)] if (given := os.environ.get("NUMBA_CACHE_DIR")) else []
+    parents = [Path(named)] if (named := os.environ.get("NUMBA_CACHE_DIR")) else []
     with suppress(RuntimeError):  # nobody's home is known
-        found.append(_of_user())
-    return tuple(folder / "dpgm" for folder in found)
+        parents.append(_user_cache())
+    return tuple(folder / "dpgm" for folder in parents)
 
 
-def _of_user() -> Path:
+def _user_cache() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(given) if given.startswith("/") else Path.home() / ".cache"
+    cache_home = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(cache_home) if cache_home.startswith("/") else Path.home() / ".cache"
 
 
 class KernelCache:
@@ -79,18 +79,18 @@ class KernelCache:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                _not_used(path.parent, str(error))
+                _warn_unused(path.parent, str(error))
                 continue
             payload = content[_DIGEST:]
             if content[:_DIGEST] != _checksum(key, payload):
-                _again(path, "is damaged")
+                _warn_recompiled(path, "is damaged")
                 continue
             try:
                 called, reduced = pickle.loads(payload)
                 _provide(context, called)
                 return CompileResult._rebuild(context, *reduced)
             except Exception as error:  # whatever another numba or LLVM thinks of it
-                _again(path, f"cannot be loaded ({type(error).__name__})")
+                _warn_recompiled(path, f"cannot be loaded ({type(error).__name__})")
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -99,7 +99,7 @@ class KernelCache:
 
         try:
             key = self._key(signature, result.codegen)
-            payload: bytes = dumps((_called(result.library), result._reduce()))
+            payload: bytes = dumps((_symbols_called(result.library), result._reduce()))
         except Exception as error:
             _LOG.warning("dpgm: a compiled kernel is not kept for other processes (%s)", error)
             return
@@ -111,7 +111,7 @@ class KernelCache:
                 failed.append(str(error))
             else:
                 return
-        _not_kept("; ".join(failed) or "the user has no home")
+        _warn_uncached("; ".join(failed) or "the user has no home")
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         """Of all that machine code depends on: our sources, the versions of who makes it, the processor, settings."""
@@ -129,7 +129,7 @@ class KernelCache:
             yield folder / f"{self._name}-{key.hex()[:32]}{_SUFFIX}"
 
 
-def _called(library: Any) -> list[str]:
+def _symbols_called(library: Any) -> list[str]:
     """The functions that machine code takes from the process."""
     declared = re.findall(r'^declare [^@\n]*@"?([^"(\n]+)"?\(', library.get_llvm_str(), re.MULTILINE)
     return sorted({name for name in declared if not name.startswith("llvm.")})
@@ -163,7 +163,7 @@ def _sources(folder: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
 
 
-def _require_own(path: Path, found: os.stat_result) -> None:
+def _require_own(path: Path, status: os.stat_result) -> None:
     """Raise PermissionError if somebody else could have written it: a kernel is code, and whoever writes it is obeyed.
 
     The file, its folder and every folder above must belong to the user or to root, and no one else may write to them,
@@ -175,7 +175,7 @@ def _require_own(path: Path, found: os.stat_result) -> None:
         return
     folder = path.parent
     above = {*folder.absolute().parents, *Path(os.path.realpath(folder)).parents}  # links and what they point to
-    for one, sticky in ((found, False), (folder.stat(), False), *((each.stat(), True) for each in above)):
+    for one, sticky in ((status, False), (folder.stat(), False), *((each.stat(), True) for each in above)):
         writable = one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not (sticky and one.st_mode & stat.S_ISVTX)
         if one.st_uid not in (os.getuid(), 0) or writable:
             raise PermissionError("others may write there or above, or have written")
@@ -199,25 +199,25 @@ def _write(path: Path, content: bytes) -> None:
 
 def _thin(folder: Path) -> None:
     """With what a process left that was killed while it wrote."""
-    found = []
+    ages = []
     for path in folder.glob(f"*{_SUFFIX}*"):
         with suppress(OSError):  # another process was faster
-            found.append((path.stat().st_mtime, path))
-    for _, path in sorted(found, reverse=True)[_MANY:]:
+            ages.append((path.stat().st_mtime, path))
+    for _, path in sorted(ages, reverse=True)[_MAX_FILES:]:
         path.unlink(missing_ok=True)
 
 
-def _again(path: Path, what: str) -> None:
+def _warn_recompiled(path: Path, what: str) -> None:
     _LOG.warning("dpgm: the compiled kernel %s %s; it is compiled again, which takes some seconds", path, what)
 
 
 @lru_cache
-def _not_used(folder: Path, cause: str) -> None:
+def _warn_unused(folder: Path, cause: str) -> None:
     _LOG.warning("dpgm: compiled kernels in %s are not used (%s), so they are compiled again", folder, cause)
 
 
 @lru_cache(maxsize=1)
-def _not_kept(cause: str) -> None:
+def _warn_uncached(cause: str) -> None:
     """Once, not for each kernel."""
     _LOG.warning(
         "dpgm: no folder can keep compiled kernels (%s), so every process compiles them, for some seconds; "

@@ -25,9 +25,9 @@ def exponentials(theta: FloatArray, start: int, stop: int, above: float, out: Fl
     Cody and Waite (1980): exp x = 2^k exp r with |r| <= log(2) / 2, and exp r by its series to r^13, whose next term
     is below 5e-18.
     """
-    given, result = theta[start:stop], out[start:stop]
-    for i in range(len(given)):
-        x = given[i] - above
+    block, result = theta[start:stop], out[start:stop]
+    for i in range(len(block)):
+        x = block[i] - above
         bounded = x if x > LOWEST else LOWEST
         near = bounded * _LOG2E + _MAGIC
         k = near - _MAGIC

@@ -33,20 +33,20 @@ _LARGEST = 1.7976931348623157e308
 @jit_without_nan
 def _spread(theta: FloatArray, start: int, stop: int, instead: float) -> tuple[float, float]:
     """The least and the largest number, of `instead` for -inf; eight at a time, as LLVM makes no vectors of one."""
-    given = theta[start:stop]
-    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = h0 = h1 = h2 = h3 = h4 = h5 = h6 = h7 = _or(given[0], instead)
-    whole = len(given) & ~7
+    block = theta[start:stop]
+    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = h0 = h1 = h2 = h3 = h4 = h5 = h6 = h7 = _or(block[0], instead)
+    whole = len(block) & ~7
     for i in range(0, whole, 8):
-        x0, x1, x2, x3 = given[i], given[i + 1], given[i + 2], given[i + 3]
-        x4, x5, x6, x7 = given[i + 4], given[i + 5], given[i + 6], given[i + 7]
+        x0, x1, x2, x3 = block[i], block[i + 1], block[i + 2], block[i + 3]
+        x4, x5, x6, x7 = block[i + 4], block[i + 5], block[i + 6], block[i + 7]
         x0, x1, x2, x3 = _or(x0, instead), _or(x1, instead), _or(x2, instead), _or(x3, instead)
         x4, x5, x6, x7 = _or(x4, instead), _or(x5, instead), _or(x6, instead), _or(x7, instead)
         l0, l1, l2, l3 = min(l0, x0), min(l1, x1), min(l2, x2), min(l3, x3)
         l4, l5, l6, l7 = min(l4, x4), min(l5, x5), min(l6, x6), min(l7, x7)
         h0, h1, h2, h3 = max(h0, x0), max(h1, x1), max(h2, x2), max(h3, x3)
         h4, h5, h6, h7 = max(h4, x4), max(h5, x5), max(h6, x6), max(h7, x7)
-    for i in range(whole, len(given)):
-        x0 = _or(given[i], instead)
+    for i in range(whole, len(block)):
+        x0 = _or(block[i], instead)
         l0, h0 = min(l0, x0), max(h0, x0)
     return min(l0, l1, l2, l3, l4, l5, l6, l7), max(h0, h1, h2, h3, h4, h5, h6, h7)
 
@@ -59,10 +59,10 @@ def _or(value: float, instead: float) -> float:
 @jit_strictly
 def _counted(theta: FloatArray, start: int, stop: int) -> tuple[int, int]:
     """How many potentials are finite, and how many -inf; counts are added in any order, so these are vectors."""
-    given, finite, minus = theta[start:stop], 0, 0
-    for i in range(len(given)):
-        finite += 1 if abs(given[i]) <= _LARGEST else 0
-        minus += 1 if given[i] == -np.inf else 0
+    block, finite, minus = theta[start:stop], 0, 0
+    for i in range(len(block)):
+        finite += 1 if abs(block[i]) <= _LARGEST else 0
+        minus += 1 if block[i] == -np.inf else 0
     return finite, minus
 
 

@@ -35,18 +35,18 @@ _LOCKS: list[Any] = [threading.RLock()]
 _LACKS: list[str | None] = []
 
 
-def _hold() -> None:
+def _acquire_locks() -> None:
     for lock in _LOCKS:
         lock.acquire()
 
 
-def _let_go() -> None:
+def _release_locks() -> None:
     for lock in reversed(_LOCKS):
         lock.release()
 
 
 if sys.platform != "win32":  # where nothing forks
-    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+    os.register_at_fork(before=_acquire_locks, after_in_parent=_release_locks, after_in_child=_release_locks)
 
 
 def chosen(executor: Executor) -> Literal["numpy", "numba", "log"]:
@@ -77,11 +77,11 @@ def _lack() -> str | None:
     if not _LACKS:  # known, it is told without the lock: who asks may be importing, and its holder may wait for that
         with _LOCKS[0]:
             if not _LACKS:
-                _LACKS.append(_found_lacking())
+                _LACKS.append(_find_lack())
     return _LACKS[0]
 
 
-def _found_lacking() -> str | None:
+def _find_lack() -> str | None:
     try:
         import numba
         from numba.core.compiler_lock import global_compiler_lock
@@ -132,13 +132,13 @@ class _Jit:
     fastmath: frozenset[str]
 
     @overload
-    def __call__(self, given: str) -> Callable[[_Function], _Function]: ...
+    def __call__(self, target: str) -> Callable[[_Function], _Function]: ...
 
     @overload
-    def __call__(self, given: _Function) -> _Function: ...
+    def __call__(self, target: _Function) -> _Function: ...
 
-    def __call__(self, given: Any) -> Any:
-        return partial(self._for_python, given) if isinstance(given, str) else self._for_kernels(given)
+    def __call__(self, target: Any) -> Any:
+        return partial(self._for_python, target) if isinstance(target, str) else self._for_kernels(target)
 
     def _for_kernels(self, function: Any) -> Any:
         if _lack():

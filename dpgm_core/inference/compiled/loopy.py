@@ -49,9 +49,9 @@ def run(
             smallest = cell
     for i in range(2 * entries):  # old and fresh
         memory[old + i] = 1.0
-    iteration, residual, settled, log_partition = 0, np.inf, False, 0.0
+    iteration, residual, converged, log_partition = 0, np.inf, False, 0.0
     while True:  # each kernel is called from one place: it is compiled into this one anew wherever it is called
-        last = settled or iteration >= limit
+        last = converged or iteration >= limit
         iteration += not last
         low = _to_factors(memory, variables, incoming, old, others)
         for f in range(starts.size):
@@ -69,8 +69,8 @@ def run(
             return CONTRADICTION, iteration, residual, 0.0
         if tolerance >= 0.0:
             new, before = memory[fresh : fresh + entries], memory[old : old + entries]
-            settled = _settled(new, before, 1.0 - tolerance, floor)
-            if settled:
+            converged = _is_converged(new, before, 1.0 - tolerance, floor)
+            if converged:
                 residual = tolerance
             elif iteration == limit:
                 residual = _residual(new, before, floor)
@@ -137,20 +137,20 @@ def _from_factors(memory: FloatArray, row: IntArray, others: int, fresh: int, be
             rows, size, port, step, place = 1, axes[j, 0], axes[j, 1] + start, axes[j, 2], axes[j, 3]
             for i in range(j):
                 rows *= axes[i, 0]
-            kept = above + place
+            target = above + place
             if j == 1:
-                kept, before, apart = fresh + axes[0, 1] + start, others + axes[0, 1] + start, axes[0, 2]
+                target, before, apart = fresh + axes[0, 1] + start, others + axes[0, 1] + start, axes[0, 2]
             else:
                 before = below + place
             for x in range(rows + size):
                 if x < rows:  # A_j
-                    to, terms = kept + x * apart, size
-                    one, between, two, beside = source + x * size * stride, stride, others + port, step
+                    to, terms = target + x * apart, size
+                    one, between, two, other_step = source + x * size * stride, stride, others + port, step
                 else:  # the message of axis j
                     to, terms = fresh + port + (x - rows) * step, rows
-                    one, between, two, beside = source + (x - rows) * stride, size * stride, before, apart
-                _dot(memory, to, one, between, two, beside, terms, n)
-            source, stride = kept, apart
+                    one, between, two, other_step = source + (x - rows) * stride, size * stride, before, apart
+                _dot(memory, to, one, between, two, other_step, terms, n)
+            source, stride = target, apart
 
 
 @jit
@@ -174,23 +174,23 @@ def _prefixes(
 
 
 @jit
-def _dot(memory: FloatArray, to: Any, one: Any, between: Any, two: Any, beside: Any, terms: int, n: Any) -> None:
+def _dot(memory: FloatArray, to: Any, one: Any, between: Any, two: Any, step: Any, terms: int, n: Any) -> None:
     """[to + i] = sum_t [one + t between + i] [two + t beside + i], for n factors side by side, two terms at a time.
 
     All whole numbers; unsigned within, which spares each access a test for being negative.
     """
-    to, one, between, two, beside = np.uint64(to), np.uint64(one), np.uint64(between), np.uint64(two), np.uint64(beside)
+    to, one, between, two, step = np.uint64(to), np.uint64(one), np.uint64(between), np.uint64(two), np.uint64(step)
     n = np.uint64(n)
     if terms % 2:
         for i in range(n):
             memory[to + i] = memory[one + i] * memory[two + i]
     else:
-        three, four = one + between, two + beside
+        three, four = one + between, two + step
         for i in range(n):
             memory[to + i] = memory[one + i] * memory[two + i] + memory[three + i] * memory[four + i]
     for t in range(2 - terms % 2, terms, 2):
-        a, b = one + np.uint64(t) * between, two + np.uint64(t) * beside
-        c, d = a + between, b + beside
+        a, b = one + np.uint64(t) * between, two + np.uint64(t) * step
+        c, d = a + between, b + step
         for i in range(n):
             memory[to + i] += memory[a + i] * memory[b + i] + memory[c + i] * memory[d + i]
 
@@ -218,13 +218,13 @@ def _normalise(memory: FloatArray, variables: IntArray, messages: int) -> bool:
 
 
 @jit
-def _settled(fresh: FloatArray, old: FloatArray, share: float, floor: float) -> bool:
+def _is_converged(fresh: FloatArray, old: FloatArray, share: float, floor: float) -> bool:
     """Whether no entry is less than `share` of what it was, or the other way round."""
-    settled = True
+    converged = True
     for i in range(fresh.size):
         new, last = max(fresh[i], floor), max(old[i], floor)
-        settled &= (new >= share * last) & (last >= share * new)
-    return settled
+        converged &= (new >= share * last) & (last >= share * new)
+    return converged
 
 
 @jit

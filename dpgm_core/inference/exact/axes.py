@@ -133,14 +133,14 @@ class _Layout:
 
     def _price(self, step: Step, most: float = math.inf) -> float:
         """Of a step forwards, and of the adjoint of either operand; no further than to what is too much."""
-        found = self._forwards(step)
-        if found < _TINY:  # whatever the orders
-            return 3 * found
+        cost = self._forwards(step)
+        if cost < _TINY:  # whatever the orders
+            return 3 * cost
         out, left = self.nodes[step.out], self.nodes[step.left]
         right = self._other(step)
-        if found < most:
-            found += self._of(left, out, right)
-        return found if found >= most or step.right is None else found + self._of(right, out, left)
+        if cost < most:
+            cost += self._of(left, out, right)
+        return cost if cost >= most or step.right is None else cost + self._of(right, out, left)
 
     def _forwards(self, step: Step) -> float:
         return self._of(self.nodes[step.out], self.nodes[step.left], self._other(step))
@@ -173,13 +173,13 @@ def _orders(own: Letters, made_of: Sequence[Letters], made: Letters, sibling: Le
 
     What two tables share may be one run at the end or at the beginning; the two cases left out hardly ever won.
     """
-    found: dict[Letters, None] = {}
+    orders: dict[Letters, None] = {}
     for guide in (*made_of, made, sibling):
         shared = tuple([letter for letter in guide if letter in own])
         more = tuple([letter for letter in own if letter not in guide])
         if guide is not sibling:
-            found[more + shared] = None
+            orders[more + shared] = None
         if guide is not made:
-            found[shared + more] = None
-    found.pop(own, None)
-    return list(found)
+            orders[shared + more] = None
+    orders.pop(own, None)
+    return list(orders)

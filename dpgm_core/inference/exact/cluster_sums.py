@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 class Stage(NamedTuple):
     """One message taken in: (batch, rows, inner) times (batch, inner, carried); the batch is absent where empty.
 
-    turned, taken: axes of what is held, and of the message, for that. left, right: their shapes. made: that of the
+    turned, taken: axes of the table so far, and of the message, for that. left, right: their shapes. made: that of the
     product: one axis for each letter that is left, and a last one for all that was carried.
     """
 
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
 class ClusterSum:
     """The sum of a cluster's marginal times messages over the letters that are not kept.
 
-    summed: axes of the cluster's table that nothing needs. stages: one for each message. held: the letters of the
+    summed: axes of the cluster's table that nothing needs. stages: one for each message. letters: the letters of the
     result in the order of its axes; what was carried comes last. cells: of the letters left before, and after, each
     stage. order: axes that bring the separator to the front, None where it is there. shared: its shape. own: the other
     letters kept, in order.
@@ -44,7 +44,7 @@ class ClusterSum:
 
     summed: Axes
     stages: tuple[Stage, ...]
-    held: Axes
+    letters: Axes
     cells: tuple[int, ...]
     order: Axes | None
     shared: Axes
@@ -73,21 +73,21 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
         needed.append(needed[-1] | one)
     needed.reverse()
     axes = tuple(letters_of(members))
-    held = tuple(letters_of(needed[0]))
-    summed = tuple(at for at, letter in enumerate(axes) if letter not in held)
+    axes_left = tuple(letters_of(needed[0]))
+    summed = tuple(at for at, letter in enumerate(axes) if letter not in axes_left)
     stages: list[Stage] = []
-    cells = [_cells(held, sizes)]
+    cells = [_cells(axes_left, sizes)]
     for one, left in zip(taken, needed[1:], strict=True):
-        stage, held = _stage(held, one, left, sizes, first=not stages)
+        stage, axes_left = _stage(axes_left, one, left, sizes, first=not stages)
         stages.append(stage)
-        cells.append(_cells(held, sizes))
+        cells.append(_cells(axes_left, sizes))
     front = tuple(letters_of(separator & keep))
-    own = tuple(letter for letter in held if letter not in front)
-    order = (*(held.index(letter) for letter in (*front, *own)), *([len(held)] if stages else ()))
+    own = tuple(letter for letter in axes_left if letter not in front)
+    order = (*(axes_left.index(letter) for letter in (*front, *own)), *([len(axes_left)] if stages else ()))
     return ClusterSum(
         summed=summed,
         stages=tuple(stages),
-        held=held,
+        letters=axes_left,
         cells=tuple(cells),
         order=None if order == tuple(range(len(order))) else order,
         shared=tuple(sizes[letter] for letter in front),
@@ -95,18 +95,18 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
     )
 
 
-def _stage(held: Axes, separator: int, left: int, sizes: Sequence[int], *, first: bool) -> tuple[Stage, Axes]:
-    """How a message over a separator is taken in where some letters are left; and what is held then."""
+def _stage(axes: Axes, separator: int, left: int, sizes: Sequence[int], *, first: bool) -> tuple[Stage, Axes]:
+    """How a message over a separator is taken in where some letters are left; and the axes that are left."""
     message = tuple(letters_of(separator))
     batch = tuple(letter for letter in message if left >> letter & 1)
     inner = tuple(letter for letter in message if not left >> letter & 1)
-    rows = tuple(letter for letter in held if not separator >> letter & 1)
-    carried = () if first else (len(held),)
-    turned = tuple(held.index(letter) for letter in (*batch, *rows))
+    rows = tuple(letter for letter in axes if not separator >> letter & 1)
+    carried = () if first else (len(axes),)
+    turned = tuple(axes.index(letter) for letter in (*batch, *rows))
     taken = (*(message.index(letter) for letter in (*batch, *inner)), len(message))
     front = (_cells(batch, sizes),) if batch else ()
     stage = Stage(
-        turned=(*turned, *carried, *(held.index(letter) for letter in inner)),
+        turned=(*turned, *carried, *(axes.index(letter) for letter in inner)),
         taken=None if taken == tuple(range(len(taken))) else taken,
         left=(*front, -1, _cells(inner, sizes)),
         right=(*front, _cells(inner, sizes), -1),

@@ -122,9 +122,9 @@ class ClusterTree:
         messages = self._messages(top, mask)
         plans = [self.message_plan(one) for one in messages]
         summing = self._sum(top, messages, mask & self.members[top])
-        found = (*summing.held, *[letter for plan in plans for letter in plan.carried])
+        axes = (*summing.letters, *[letter for plan in plans for letter in plan.carried])
         work = self._work(top, summing, plans) + sum([plan.bytes for plan in plans])
-        return Part(top, messages, summing, found), work
+        return Part(top, messages, summing, axes), work
 
     def _planned(self, message: Message, below: tuple[Message, ...]) -> MessagePlan:
         cluster, mask = message
@@ -161,12 +161,12 @@ class ClusterTree:
 
     def _sum(self, cluster: int, messages: Sequence[Message], keep: int) -> ClusterSum:
         key = (cluster, tuple([child for child, _ in messages]), keep)
-        found = self._sums.get(key)
-        if found is None:
+        known = self._sums.get(key)
+        if known is None:
             taken = [self.shared[child] for child, _ in messages]
             made = cluster_sum(self.members[cluster], taken, keep, self.shared[cluster], self.sizes)
-            found = self._sums.setdefault(key, made)
-        return found
+            known = self._sums.setdefault(key, made)
+        return known
 
 
 def _too_large(names: Clique, cells: int, needed: int, max_bytes: int) -> TooLarge:
@@ -192,10 +192,10 @@ def cluster_tree(structure: Structure) -> ClusterTree:
     cliques, edges = structure.junction_tree
     letter = {name: at for at, name in enumerate(structure.elimination.order)}
     clusters = [tuple(sorted(clique, key=letter.__getitem__)) for clique in cliques]  # axes ascend by letter
-    beside: list[list[int]] = [[] for _ in clusters]
+    neighbours: list[list[int]] = [[] for _ in clusters]
     for one, two in edges:
-        beside[one].append(two)
-        beside[two].append(one)
+        neighbours[one].append(two)
+        neighbours[two].append(one)
     parents, entries = [-1] * len(clusters), [-1] * len(clusters)
     children: list[list[int]] = [[] for _ in clusters]
     roots, jumps, depths = [0] * len(clusters), [*range(len(clusters))], [0] * len(clusters)
@@ -213,7 +213,7 @@ def cluster_tree(structure: Structure) -> ClusterTree:
                 jumps[cluster] = _jump(parents[cluster], jumps, depths)
             for name in clusters[cluster]:
                 home.setdefault(name, cluster)
-            for other in beside[cluster]:
+            for other in neighbours[cluster]:
                 if other != parents[cluster]:
                     parents[other] = cluster
                     stack.append(other)

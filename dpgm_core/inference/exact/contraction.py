@@ -142,12 +142,12 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
         return len(nodes) - 1
 
     messages: dict[int, int] = {}
-    found: list[tuple[int, ...]] = [()] * len(order)
+    multiplied_at: list[tuple[int, ...]] = [()] * len(order)
     for bucket in buckets_of(scopes_of(structure), played, pairings):
         letter = letter_of[names[bucket.place]]
         multiplied = tuple([table if table >= 0 else messages[~table] for table in bucket.tables])
         message = _lay_out(letter, bucket.pairing.tree, multiplied, nodes, add)
-        found[letter] = multiplied
+        multiplied_at[letter] = multiplied
         messages[bucket.place] = message
         if not nodes[message]:
             roots.append(message)
@@ -158,7 +158,7 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
         groups=tuple(groups),
         steps=tuple(steps),
         roots=tuple(roots),
-        buckets=tuple(found),
+        buckets=tuple(multiplied_at),
     )
 
 

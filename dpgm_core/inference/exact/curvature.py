@@ -72,13 +72,13 @@ class Curvature:
 
         About the work of two inferences per direction, less for many at once. Raises InferenceError.
         """
-        wanted = np.asarray(directions, dtype=np.float64)
-        if wanted.ndim not in (1, 2) or wanted.shape[0] != self._structure.cells:
+        vectors = np.asarray(directions, dtype=np.float64)
+        if vectors.ndim not in (1, 2) or vectors.shape[0] != self._structure.cells:
             raise InferenceError(
                 f"curvature: directions must have shape ({self._structure.cells},) or ({self._structure.cells}, m), "
-                f"got {wanted.shape}"
+                f"got {vectors.shape}"
             )
-        columns = wanted.reshape(len(wanted), math.prod(wanted.shape[1:]))
+        columns = vectors.reshape(len(vectors), math.prod(vectors.shape[1:]))
         product = np.empty(columns.shape)
         most = max(self._walkers.many, min(_TURNED_COLUMNS, _ROOM // len(columns)))
         for low in range(0, columns.shape[1], most):
@@ -88,7 +88,7 @@ class Curvature:
             _turn(columns[:, part], rows)
             self._walk(rows)
             _turn(rows, product[:, part])
-        return product.reshape(wanted.shape)
+        return product.reshape(vectors.shape)
 
     def _walk(self, rows: FloatArray) -> None:
         """Replace directions (m, cells) by their products."""
@@ -114,10 +114,10 @@ class Curvature:
     def _products(self, rows: FloatArray, at_once: int) -> FloatArray:
         if self._calibration is not None:
             with np.errstate(all="ignore"):  # what is not finite is seen here
-                found = self._walkers.of(at_once)(self._calibration, rows)
+                products = self._walkers.of(at_once)(self._calibration, rows)
                 # A sum is finite only if each of its terms is.
-                if np.isfinite(found.sum()):
-                    return found
+                if np.isfinite(products.sum()):
+                    return products
         if self._logarithms is None:
             self._logarithms = self._in_logarithms()
         return self._logarithms(rows.T).T

@@ -78,9 +78,9 @@ class FlatCode(Lowering):
         self.plain(table, (self.ones, ()), out, "contract more")
 
     def all_ones(self, letters: Iterable[int]) -> Table:
-        found = tuple(letters)
-        self.ones_cells = max(self.ones_cells, self.cells(found))
-        return self.ones, found
+        axes = tuple(letters)
+        self.ones_cells = max(self.ones_cells, self.cells(axes))
+        return self.ones, axes
 
     def contract(self, p: Table, q: Table, r: Table) -> None:
         self.contracted(p, q, r, "contract")
@@ -269,16 +269,16 @@ def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
 def encoded(instruction: Instruction, place: Callable[[View], int]) -> list[int]:
     """One instruction as numbers, for tables that lie where `place` says."""
     r, *others = map(place, (instruction.out, *instruction.inputs))
-    cells, found = math.prod(instruction.out.shape), instruction.loops
-    if found is None:
+    cells, loops = math.prod(instruction.out.shape), instruction.loops
+    if loops is None:
         mask = instruction.call == "mask"
         fresh = instruction.call != "finish again"
         kind = layout.MASK if mask else layout.FINISH
         return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
     more = instruction.call == "contract more"
-    assert len(found.outer) <= layout.LOOPS
-    if found.swap:
+    assert len(loops.outer) <= layout.LOOPS
+    if loops.swap:
         others.reverse()
-    numbers = [number for loop in (*found.inner, *found.outer) for number in loop]
-    length, clear = layout.HEADER + len(numbers), cells if found.clear and not more else 0
-    return [length, found.kind, int(not (found.clear or more)), clear, r, *others, len(found.outer), *numbers]
+    numbers = [number for loop in (*loops.inner, *loops.outer) for number in loop]
+    length, clear = layout.HEADER + len(numbers), cells if loops.clear and not more else 0
+    return [length, loops.kind, int(not (loops.clear or more)), clear, r, *others, len(loops.outer), *numbers]

@@ -90,14 +90,14 @@ class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
     def __init__(self, structure: Structure, plan: Plan, max_bytes: int, executor: Executor) -> None:
-        self._structure, self._plan, self._max_bytes, self._asked = structure, plan, max_bytes, executor
+        self._structure, self._plan, self._max_bytes, self._requested_executor = structure, plan, max_bytes, executor
         self.contraction, self.executor = plan.contraction, chosen(executor)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # As it was asked for: "auto" may mean another executor on the machine that it comes to.
-        return JunctionTreeEngine, (self._structure, self._plan, self._max_bytes, self._asked)
+        return JunctionTreeEngine, (self._structure, self._plan, self._max_bytes, self._requested_executor)
 
     @property
     def structure(self) -> Structure:
@@ -143,9 +143,9 @@ class JunctionTreeEngine:
         if isinstance(total, bool) or not 0 <= total < math.inf:
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
         if self.executor == "numba":
-            found = self._compiled(self._potentials.fitting(potentials), total)
-            if found is not None and math.isfinite(found[1]):
-                return Beliefs(marginals=Tables._trusted(self._structure, found[0]), log_partition=found[1])
+            result = self._compiled(self._potentials.fitting(potentials), total)
+            if result is not None and math.isfinite(result[1]):
+                return Beliefs(marginals=Tables._trusted(self._structure, result[0]), log_partition=result[1])
         # Also for what compiled kernels leave: potentials to be refused by name, or beyond their range.
         marginals, log_partition = self._inferred(*self._potentials.checked(potentials))
         if total != 1.0:
@@ -178,12 +178,12 @@ class JunctionTreeEngine:
         """(marginals, log Z) of one record, of potentials that were checked. Raises InferenceError."""
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
             ready = self._potentials.ready(theta, top)
-            found = (
+            result = (
                 None if self.executor == "log" else self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
             )
-            if found is None:
-                found = self._logarithms.infer(theta if ready.above is None else theta - ready.above)
-        marginals, log_partition = found
+            if result is None:
+                result = self._logarithms.infer(theta if ready.above is None else theta - ready.above)
+        marginals, log_partition = result
         log_partition += ready.shift
         refuse_infinite(log_partition)
         return marginals, log_partition
@@ -258,13 +258,13 @@ class JunctionTreeEngine:
         walkers, run = self._keeping
         with np.errstate(all="ignore"):
             ready = self._potentials.ready(theta, top)
-            found = run.calibrate(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+            calibration = run.calibrate(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
         logarithms = partial(self._logarithms.curvature, theta)
-        if found is None:
+        if calibration is None:
             known = logarithms()
             return Curvature(self._structure, walkers, None, lambda: known)
-        refuse_infinite(found.log_partition + ready.shift)
-        return Curvature(self._structure, walkers, found, logarithms)
+        refuse_infinite(calibration.log_partition + ready.shift)
+        return Curvature(self._structure, walkers, calibration, logarithms)
 
     def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
         """p(attributes) of each query, from one inference on the clusters of the junction tree.
@@ -289,8 +289,8 @@ class JunctionTreeEngine:
                 f"{human_bytes(worth)} that max_bytes leaves them; ask one by one, or for more at once"
             )
         marginals = self._clusters.infer(potentials.embed(tree.structure)).marginals
-        found = TreeQueries(tree, marginals, keep_bytes=self._max_bytes // 4)
-        return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
+        tree_queries = TreeQueries(tree, marginals, keep_bytes=self._max_bytes // 4)
+        return [tree_queries.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
 
     @cached_property
     def _run(self) -> ProbabilityExecutor:

@@ -44,10 +44,10 @@ def cut_into_runs(order: Letters, tables: Sequence[Letters]) -> list[Letters]:
     return runs
 
 
-def first_fit(wanted: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int], int]:
+def first_fit(uses: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int], int]:
     """Where each buffer starts, so that none overlaps another that is live at the same time, and the memory needed.
 
-    wanted: buffer -> (first use, last use, cells). Starts are multiples of a cache line.
+    uses: buffer -> (first use, last use, cells). Starts are multiples of a cache line.
 
     >>> first_fit({0: (0, 1, 8), 1: (1, 3, 8), 2: (2, 3, 5)})
     ({0: 0, 1: 8, 2: 0}, 16)
@@ -56,7 +56,7 @@ def first_fit(wanted: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int
     live: list[tuple[int, int, int]] = []  # a heap of (last use, start, end)
     free: list[tuple[int, int]] = []  # (start, end) below `size`, ascending, no two touching
     size = 0
-    for buffer, (first, last, cells) in sorted(wanted.items(), key=lambda item: (item[1][0], item[0])):
+    for buffer, (first, last, cells) in sorted(uses.items(), key=lambda item: (item[1][0], item[0])):
         while live and live[0][0] < first:
             _release(free, *heappop(live)[1:])
         room = -(-cells // LINE) * LINE

@@ -90,16 +90,16 @@ class LogCurvature:
             return
         contraction, last = self._contraction, len(mean.order)
         if not mean.inner:
-            found = np.broadcast_to(
+            term = np.broadcast_to(
                 tangent.transpose(*mean.order, last).reshape(*mean.spread, -1),
                 (*contraction.shape(mean.target), tangent.shape[-1]),
             )
         else:
             rows = tangent.transpose(*mean.order, last).reshape(mean.batch, mean.inner, -1)
-            found = np.matmul(self._weights(mean), rows).reshape(*mean.made, -1)
-            found = found.transpose(*mean.placed, len(mean.made))
+            term = np.matmul(self._weights(mean), rows).reshape(*mean.made, -1)
+            term = term.transpose(*mean.placed, len(mean.made))
         before = into[mean.target]
-        into[mean.target] = found if before is None else before + found
+        into[mean.target] = term if before is None else before + term
 
     def _weights(self, mean: _Mean) -> FloatArray:
         """p(summed letters | target's letters): (batch, free, inner)."""
@@ -171,10 +171,10 @@ def _mean(
     contraction: Contraction, step: int, source: int, target: int, factors: tuple[int, ...], above: int | None
 ) -> _Mean:
     """above: the step's output when the tangents are those of adjoints, None on the way forward."""
-    given, out = contraction.nodes[source], contraction.nodes[target]
-    inner = tuple(letter for letter in given if letter not in out)
-    batch = tuple(letter for letter in out if letter in given)
-    free = tuple(letter for letter in out if letter not in given)
+    axes_in, out = contraction.nodes[source], contraction.nodes[target]
+    inner = tuple(letter for letter in axes_in if letter not in out)
+    batch = tuple(letter for letter in out if letter in axes_in)
+    free = tuple(letter for letter in out if letter not in axes_in)
     letters = (*batch, *free, *inner)
 
     def cells(some: Letters) -> int:
@@ -192,11 +192,11 @@ def _mean(
         target=target,
         adjoint=source == above,
         above=above,
-        order=tuple(given.index(letter) for letter in (*batch, *inner)),
+        order=tuple(axes_in.index(letter) for letter in (*batch, *inner)),
         batch=cells(batch),
         inner=cells(inner) if inner else 0,
         cells=cells(letters),
-        spread=tuple(contraction.sizes[letter] if letter in given else 1 for letter in out),
+        spread=tuple(contraction.sizes[letter] if letter in axes_in else 1 for letter in out),
         made=tuple(contraction.sizes[letter] for letter in made),
         placed=tuple(made.index(letter) for letter in out),
         factors=tuple(map(laid, factors)) if inner else (),

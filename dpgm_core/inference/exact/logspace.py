@@ -167,8 +167,8 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
             (np.moveaxis(values[node], contraction.nodes[node].index(letter), -1), node)
             for node in contraction.buckets[letter]
         ]
-        given = sorted({other for _, node in bucket for other in contraction.nodes[node]} - {letter})
-        shape = tuple(contraction.sizes[other] for other in given)
+        conditions = sorted({other for _, node in bucket for other in contraction.nodes[node]} - {letter})
+        shape = tuple(contraction.sizes[other] for other in conditions)
         column = np.empty(count, dtype=code_dtype(size))
         # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
         choose = None
@@ -176,9 +176,9 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
             weights = np.zeros((*shape, size))
             for table, node in bucket:
                 others = [other for other in contraction.nodes[node] if other != letter]
-                ordered = table.transpose([*(others.index(other) for other in given if other in others), -1])
+                ordered = table.transpose([*(others.index(other) for other in conditions if other in others), -1])
                 weights += ordered.reshape(
-                    [contraction.sizes[other] if other in others else 1 for other in given] + [size]
+                    [contraction.sizes[other] if other in others else 1 for other in conditions] + [size]
                 )
             choose = pick(weights.reshape(-1, size))
         for low in range(0, count, _RECORDS):
@@ -192,7 +192,7 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
                 column[part] = pick(rows)(np.arange(length))
             else:
                 row = np.zeros(length, dtype=np.int64)
-                for other in given:
+                for other in conditions:
                     row = row * contraction.sizes[other] + codes[other][part]
                 column[part] = choose(row)
         codes[letter] = column
@@ -303,8 +303,8 @@ def _largest(table: FloatArray, axis: int) -> FloatArray:
     """The maximum along an axis, kept; a few slices at a time beat numpy's reduction over short axes."""
     size = table.shape[axis]
     if size > _SHORT:
-        found: FloatArray = table.max(axis=axis, keepdims=True)
-        return found
+        largest: FloatArray = table.max(axis=axis, keepdims=True)
+        return largest
     return reduce(np.maximum, (table[(slice(None),) * axis + (slice(at, at + 1),)] for at in range(size)))
 
 

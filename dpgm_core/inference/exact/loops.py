@@ -67,11 +67,11 @@ def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[L
 
 
 def _strides(table: Letters, sizes: Sequence[int]) -> dict[int, int]:
-    stride, found = 1, {}
+    stride, strides = 1, {}
     for letter in reversed(table):
-        found[letter] = stride
+        strides[letter] = stride
         stride *= sizes[letter]
-    return found
+    return strides
 
 
 def arranged(loops: Sequence[Loop]) -> Arrangement:
@@ -107,19 +107,19 @@ def _innermost(loops: Sequence[Loop]) -> tuple[int, Loop]:
     """The kind of the innermost loop, and which it is: the longest of those along runs, if there is one."""
     kind, best = STRIDED, _NO_LOOP
     for loop in loops:
-        found = _KINDS.get(loop[1:], STRIDED)
-        if found != STRIDED and (kind == STRIDED or loop[0] > best[0]):
-            kind, best = found, loop
+        kind_of_loop = _KINDS.get(loop[1:], STRIDED)
+        if kind_of_loop != STRIDED and (kind == STRIDED or loop[0] > best[0]):
+            kind, best = kind_of_loop, loop
     if kind == STRIDED or (kind == DOTS and best[0] < _SHORT and len(loops) > 1):
         return STRIDED, min(loops, key=_strided)
     return kind, best
 
 
-def _taken(rest: list[Loop], wanted: Sequence[Loop]) -> Loop:
+def _taken(rest: list[Loop], candidates: Sequence[Loop]) -> Loop:
     """The longest of those wanted, which the rest then lacks."""
-    if not wanted:
+    if not candidates:
         return _NO_LOOP
-    longest = max(wanted, key=_length)
+    longest = max(candidates, key=_length)
     rest.remove(longest)
     return longest
 
@@ -132,22 +132,22 @@ def _reach(loop: Loop) -> int:
     return -max(loop[1:])
 
 
-def _nanoseconds(found: Arrangement) -> float:
+def _nanoseconds(order: Arrangement) -> float:
     """As measured, on long and short runs."""
-    (rows, *_), (terms, *_), (cells, *_) = found.inner
-    if found.kind == MATRIX:
+    (rows, *_), (terms, *_), (cells, *_) = order.inner
+    if order.kind == MATRIX:
         block = 500 + rows * terms * cells / _BLAS_PEAK
-    elif found.kind == STRIDED:
-        block = rows * terms * cells * _strided(found.inner[2])
-    elif found.kind == ELEMENTWISE or (found.kind == DOTS and cells < 8):
+    elif order.kind == STRIDED:
+        block = rows * terms * cells * _strided(order.inner[2])
+    elif order.kind == ELEMENTWISE or (order.kind == DOTS and cells < 8):
         block = rows * terms * (8 + cells / 4)
     else:
-        many, few = divmod(rows, 4) if found.inner[0][3] == 0 else (0, rows)
+        many, few = divmod(rows, 4) if order.inner[0][3] == 0 else (0, rows)
         full, part = divmod(terms, 4)
         block = many * (full * (40 + 16 * cells / PEAK) + part * (20 + cells / 2)) + few * (
             full * (18 + cells / 2.5) + part * (8 + cells / 5)
         )
-    return 20 + math.prod([loop[0] for loop in found.outer]) * (10 + block)
+    return 20 + math.prod([loop[0] for loop in order.outer]) * (10 + block)
 
 
 def _strided(loop: Loop) -> float:
@@ -175,18 +175,18 @@ def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int], more: 
 @lru_cache(maxsize=2**13)
 def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -> Arrangement:
     # Letters are numbered as they come, so those of r are the first.
-    found = arranged(loops_of(_NUMBERS[:r], p, q, sizes))
+    order = arranged(loops_of(_NUMBERS[:r], p, q, sizes))
     if not more:
-        found = _as_matrices(found) or found
-    return found._replace(nanoseconds=_nanoseconds(found))
+        order = _as_matrices(order) or order
+    return order._replace(nanoseconds=_nanoseconds(order))
 
 
-def _as_matrices(found: Arrangement) -> Arrangement | None:
+def _as_matrices(order: Arrangement) -> Arrangement | None:
     """The same as products of matrices for BLAS, where they lie so and are large."""
-    if found.kind == PRODUCTS:
-        row, term, column = found.inner
-    elif found.kind == DOTS:
-        row, column, term = found.inner
+    if order.kind == PRODUCTS:
+        row, term, column = order.inner
+    elif order.kind == DOTS:
+        row, column, term = order.inner
     else:
         return None
     rows, terms, columns = row[0], term[0], column[0]
@@ -195,9 +195,9 @@ def _as_matrices(found: Arrangement) -> Arrangement | None:
     by_rows = row[1] == columns and column[1] == 1
     p_lies = (row[2], term[2]) in ((terms, 1), (1, rows)) and column[2] == 0
     q_lies = (term[3], column[3]) in ((columns, 1), (1, terms)) and row[3] == 0
-    if not (by_rows and p_lies and q_lies) or any(loop[1] == 0 for loop in found.outer):
+    if not (by_rows and p_lies and q_lies) or any(loop[1] == 0 for loop in order.outer):
         return None
-    return found._replace(kind=MATRIX, inner=(row, term, column), clear=False)
+    return order._replace(kind=MATRIX, inner=(row, term, column), clear=False)
 
 
 def price(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> float:
@@ -212,13 +212,13 @@ def packings(r: Letters, p: Letters, q: Letters) -> list[tuple[Letters, Letters,
     ((0, 1), (2, 1), (2, 0))
     """
     inside = {*p} & {*q} & {*r}
-    found = []
+    orders = []
     for letters in ({*p} & {*r} - inside, {*q} & {*r} - inside, {*p} & {*q} - inside, inside):
         holders = [table for table in (r, p, q) if letters and letters <= {*table}]
         for order in dict.fromkeys(tuple([x for x in table if x in letters]) for table in holders):
             moved = [_last(table, order) if table in holders else table for table in (r, p, q)]
-            found.append((moved[0], moved[1], moved[2]))
-    return found
+            orders.append((moved[0], moved[1], moved[2]))
+    return orders
 
 
 def _last(table: Letters, order: Letters) -> Letters:

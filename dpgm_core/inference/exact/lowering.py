@@ -22,8 +22,8 @@ from dpgm_core.inference.exact.loops import Arrangement
 
 __all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Table", "View", "bind", "viewed"]
 
-#: The arrays that buffers lie in; "kept" outlives a call, the arena is used over and over in one.
-Space = Literal["potentials", "adjoints", "arena", "ones", "kept", "tangents", "turns"]
+#: The arrays that buffers lie in; "retained" outlives a call, the arena is used over and over in one.
+Space = Literal["potentials", "adjoints", "arena", "ones", "retained", "tangents", "turns"]
 Kind = Literal["multiply", "matmul", "copy", "add", "contract", "contract more", "mask", "finish", "finish again"]
 #: A function and its arguments; of numpy's the output is last.
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -216,8 +216,8 @@ class Lowering:
 
         def orders(one: Letters, two: Letters) -> list[Letters]:
             shared = ({*one} & {*two}) - inside
-            found = {tuple(letter for letter in table if letter in shared) for table in (one, two)}
-            return sorted(found)
+            distinct = {tuple(letter for letter in table if letter in shared) for table in (one, two)}
+            return sorted(distinct)
 
         # A letter that one operand lacks may also be a stack of products, with the other operand in each of them.
         choices = [(batch, *choice) for choice in product(orders(p[1], r[1]), orders(p[1], q[1]), orders(q[1], r[1]))]

@@ -43,8 +43,8 @@ class Cells(dict[int, int]):
         self.sizes = sizes
 
     def __missing__(self, scope: int) -> int:
-        found = self[scope] = math.prod([self.sizes[place] for place in places(scope)])
-        return found
+        cells = self[scope] = math.prod([self.sizes[place] for place in places(scope)])
+        return cells
 
 
 class Pairings:
@@ -61,12 +61,12 @@ class Pairings:
 
     def of(self, place: int, scopes: tuple[int, ...]) -> Pairing:
         """That of a bucket: the tables with these scopes are multiplied, and attribute `place` is summed out."""
-        found = self._known.get((place, scopes))
-        if found is None:
-            found = self._known[place, scopes] = self._found(1 << place, scopes)
-        return found
+        pairing = self._known.get((place, scopes))
+        if pairing is None:
+            pairing = self._known[place, scopes] = self._find_pairing(1 << place, scopes)
+        return pairing
 
-    def _found(self, bit: int, scopes: Sequence[int]) -> Pairing:
+    def _find_pairing(self, bit: int, scopes: Sequence[int]) -> Pairing:
         if len(scopes) == 1:
             return Pairing(0, self.model.sum_out(self.cells[scopes[0]]), 0)
         parts: list[_Part] = [(0.0, number, scope, 0) for number, scope in enumerate(scopes)]
@@ -113,12 +113,12 @@ class Pairings:
             out = best[half][2] | best[mask ^ half][2]
             if mask == full:
                 out &= ~bit
-            found: _Part | None = None
+            cheapest: _Part | None = None
             while half > mask ^ half:  # each split once
                 joined = self._joined(best[half], best[mask ^ half], out)
-                if found is None or joined[0] < found[0]:
-                    found = joined
+                if cheapest is None or joined[0] < cheapest[0]:
+                    cheapest = joined
                 half = (half - 1) & mask
-            assert found is not None
-            best[mask] = found
+            assert cheapest is not None
+            best[mask] = cheapest
         return best[full]

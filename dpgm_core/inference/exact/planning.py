@@ -116,10 +116,10 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
     >>> planned(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).needs.treewidth
     1
     """
-    found = search(structure, model, max_bytes)
+    best = search(structure, model, max_bytes)
     closest: Plan | None = None
-    for candidate in found.candidates:
-        plan = plan_along(found, candidate)
+    for candidate in best.candidates:
+        plan = plan_along(best, candidate)
         if plan.fits(max_bytes):
             return plan
         if closest is None or plan.needs.peak_bytes < closest.needs.peak_bytes:
@@ -130,19 +130,19 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
         played, needed = closest.candidate.played, closest.needs.peak_bytes
         what = f"{thousands(closest.needs.cells)} cells in intermediate tables"
     else:
-        played = found.thriftiest
+        played = best.thriftiest
         what, needed = f"a table of {thousands(played.message)} cells", 8 * max(played.message, 2 * structure.cells)
-    raise too_large(structure, found.graph, played, max_bytes, what, needed)
+    raise too_large(structure, best.graph, played, max_bytes, what, needed)
 
 
-def plan_along(found: Search, candidate: Candidate) -> Plan:
+def plan_along(search: Search, candidate: Candidate) -> Plan:
     """The plan along one of the candidates."""
-    names = found.structure.domain.names
+    names = search.structure.domain.names
     return Plan(
-        structure=found.structure,
-        contraction=found.contraction(candidate),
+        structure=search.structure,
+        contraction=search.contraction(candidate),
         candidate=candidate,
-        tried=found.tried,
-        model=found.pairings.model,
-        widest=tuple([names[place] for place in places(widest(found.graph, candidate.played))]),
+        tried=search.tried,
+        model=search.pairings.model,
+        widest=tuple([names[place] for place in places(widest(search.graph, candidate.played))]),
     )

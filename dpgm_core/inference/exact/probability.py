@@ -61,13 +61,13 @@ Scales = tuple[float, ...]
 class Calibration:
     """One inference with all that was made on the way.
 
-    potentials: probabilities, unnormalised (cells,). kept: values and adjoints of all steps, as the program lays them
-    out. roots: their values. masked: whether adjoints were set to 0 where values are. marginals: of one record
+    potentials: probabilities, unnormalised (cells,). retained: values and adjoints of all steps, laid out as in the
+    program. roots: their values. masked: whether adjoints were set to 0 where values are. marginals: of one record
     (cells,). log_partition: of one record, less what was shifted; where it is -inf the rest means nothing.
     """
 
     potentials: FloatArray
-    kept: FloatArray
+    retained: FloatArray
     roots: FloatArray
     scales: Scales
     masked: bool
@@ -112,32 +112,32 @@ class ProbabilityExecutor:
         looked for here.
         """
         with self._workspace() as work:
-            found = self._walk(work, fill, lows, highs, zeros=zeros)
-            return None if found is None else (found[0], found[1])
+            outcome = self._walk(work, fill, lows, highs, zeros=zeros)
+            return None if outcome is None else (outcome[0], outcome[1])
 
     def calibrate(
         self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
     ) -> Calibration | None:
         """As a call, and every value and adjoint on the way; of a program that keeps them."""
         with self._workspace() as work:
-            found = self._walk(work, fill, lows, highs, zeros=zeros)
-            if found is None:
+            outcome = self._walk(work, fill, lows, highs, zeros=zeros)
+            if outcome is None:
                 return None
-            marginals, log_partition, scales, masked = found
+            marginals, log_partition, scales, masked = outcome
             # The memory of an earlier one that nobody has any more: new pages would cost as much as the inference.
-            kept = self._spare.pop() if self._spare else np.empty_like(work.kept)
-            np.copyto(kept, work.kept)
+            steps = self._spare.pop() if self._spare else np.empty_like(work.retained)
+            np.copyto(steps, work.retained)
             calibration = Calibration(
                 potentials=work.potentials.copy(),
-                kept=kept,
+                retained=steps,
                 roots=np.array([float(value[0]) for value, _ in work.roots]),
                 scales=scales,
                 masked=masked,
                 marginals=marginals,
                 log_partition=log_partition,
             )
-            if len(kept) <= _POOLED_CELLS:
-                weakref.finalize(calibration, self._spare.append, kept).atexit = False
+            if len(steps) <= _POOLED_CELLS:
+                weakref.finalize(calibration, self._spare.append, steps).atexit = False
             return calibration
 
     def _walk(
@@ -247,7 +247,7 @@ class ProbabilityExecutor:
         if work is None:
             work = _Workspace(self._contraction, self._program, self._structure)
         yield work
-        if self._structure.cells + self._program.arena + self._program.kept <= _POOLED_CELLS:
+        if self._structure.cells + self._program.arena + self._program.retained <= _POOLED_CELLS:
             with self._lock:
                 self._pool.append(work)
 
@@ -262,13 +262,13 @@ class _Workspace:
         self.potentials = np.empty(structure.cells)
         # Tables without letters are never written by the program: each of their cliques has probability 1.
         self.adjoints = np.repeat(np.asarray(structure.multiplicities, dtype=np.float64), structure.sizes)
-        self.kept = np.empty(program.kept)
+        self.retained = np.empty(program.retained)
         spaces: dict[Space, FloatArray] = {
             "potentials": self.potentials,
             "adjoints": self.adjoints,
             "arena": np.empty(program.arena),
             "ones": np.ones(program.ones),
-            "kept": self.kept,
+            "retained": self.retained,
         }
 
         def array(view: View) -> FloatArray:

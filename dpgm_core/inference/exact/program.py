@@ -19,8 +19,8 @@ __all__ = ["InferenceLowering", "Program", "lower"]
 class Program:
     """The instructions of each step, forwards and backwards, and the memory they need.
 
-    values, adjoints: per node, its flat buffer (None where it has none). arena, ones, kept: doubles to allocate; what
-    is kept are the values and adjoints of all steps, if they were asked for.
+    values, adjoints: per node, its flat buffer (None where it has none). arena, ones, retained: doubles to
+    allocate. The values and adjoints of all steps are retained on request.
     """
 
     forward: tuple[tuple[Instruction, ...], ...]
@@ -29,7 +29,7 @@ class Program:
     adjoints: tuple[View | None, ...]
     arena: int
     ones: int
-    kept: int
+    retained: int
 
 
 def lower(contraction: Contraction, structure: Structure, *, keep: bool = False) -> Program:
@@ -45,7 +45,7 @@ class InferenceLowering(Lowering):
 
     def __init__(self, contraction: Contraction, structure: Structure, *, keep: bool) -> None:
         super().__init__(contraction.sizes)
-        self.contraction, self.keep, self.kept = contraction, keep, 0
+        self.contraction, self.keep, self.retained = contraction, keep, 0
         self.value: list[Table] = []
         self.adjoint: list[Table | None] = [None] * len(contraction.nodes)
         self.starts = [part.start for part in structure.slices]
@@ -61,7 +61,7 @@ class InferenceLowering(Lowering):
         cells = self.contraction.cells(node)
         where: tuple[Space, int] | None = None
         if self.keep:
-            where, self.kept = ("kept", self.kept), self.kept + cells
+            where, self.retained = ("retained", self.retained), self.retained + cells
         return self.buffer(cells, where), self.contraction.nodes[node]
 
     def program(self) -> Program:
@@ -131,5 +131,5 @@ class InferenceLowering(Lowering):
             adjoints=tuple(None if table is None else flat(table) for table in self.adjoint),
             arena=arena,
             ones=self.ones_cells,
-            kept=self.kept,
+            retained=self.retained,
         )

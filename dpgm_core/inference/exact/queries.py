@@ -53,21 +53,21 @@ class TreeQueries:
     def answer(self, names: Clique, parts: Iterable[Part]) -> FloatArray:
         """p(names), one axis per name in the order given, by the tree's plan for them."""
         sizes, letter_of = self._tree.sizes, self._tree.letter
-        tables, held = [], tuple[int, ...]()
+        tables, letters = [], tuple[int, ...]()
         for part in parts:
-            found = self._sum(part.top, part.sum, self._tables(part.messages))
-            tables.append(found.reshape([sizes[letter] for letter in part.letters]))
-            held += part.letters
+            joint = self._sum(part.top, part.sum, self._tables(part.messages))
+            tables.append(joint.reshape([sizes[letter] for letter in part.letters]))
+            letters += part.letters
         table = tables[0]
         for other in tables[1:]:
             table = np.multiply.outer(table, other)
-        return np.ascontiguousarray(table.transpose([held.index(letter_of[name]) for name in names]))
+        return np.ascontiguousarray(table.transpose([letters.index(letter_of[name]) for name in names]))
 
-    def _tables(self, wanted: Sequence[Message]) -> list[FloatArray]:
+    def _tables(self, messages: Sequence[Message]) -> list[FloatArray]:
         """Messages, and before them those that they rest on and that are not kept."""
         ready: dict[Message, FloatArray] = {}
         missing: list[Message] = []
-        stack = list(wanted)
+        stack = list(messages)
         while stack:
             message = stack.pop()
             table = self._kept.get(message)
@@ -84,7 +84,7 @@ class TreeQueries:
             mass = self._separator(message[0], plan.sum.shared)
             ready[message] = _conditional(joint.reshape(*plan.sum.shared, plan.cells), mass)
             self._keep(message, ready[message])
-        return [ready[message] for message in wanted]
+        return [ready[message] for message in messages]
 
     def _keep(self, key: Message | ClusterSum, table: FloatArray) -> None:
         self._kept[key] = table
@@ -104,7 +104,7 @@ class TreeQueries:
         return mass
 
     def _sum(self, cluster: int, summing: ClusterSum, inputs: Sequence[FloatArray]) -> FloatArray:
-        """The sum of a cluster's marginal times messages: an axis for each letter held, then one for all carried."""
+        """The sum of a cluster's marginal times messages: an axis for each letter left, then one for all carried."""
         table: FloatArray
         if not inputs:
             table = self._marginals[cluster].sum(axis=summing.summed)

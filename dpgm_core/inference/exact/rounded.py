@@ -46,20 +46,22 @@ def draw_rounded(
             )
             for node in contraction.buckets[letter]
         ]
-        given = sorted({other for _, others in bucket for other in others})
-        states = _states([codes[other] for other in given], [contraction.sizes[other] for other in given], count)
+        conditions = sorted({other for _, others in bucket for other in others})
+        states = _states(
+            [codes[other] for other in conditions], [contraction.sizes[other] for other in conditions], count
+        )
         size = contraction.sizes[letter]
 
         def weights(
             rows: IntArray, size: int = size, bucket: Sequence[tuple[FloatArray, Sequence[int]]] = bucket
         ) -> FloatArray:
-            found = np.zeros((len(rows), size))
+            log_weights = np.zeros((len(rows), size))
             for table, others in bucket:
-                found += table[tuple(codes[other][rows] for other in others)]
-            return found
+                log_weights += table[tuple(codes[other][rows] for other in others)]
+            return log_weights
 
-        found, order = divided(states, weights, size, order, generator)
-        codes[letter] = found.astype(code_dtype(size))
+        column, order = divided(states, weights, size, order, generator)
+        codes[letter] = column.astype(code_dtype(size))
     return dict(zip(contraction.order, codes, strict=True))
 
 
@@ -84,18 +86,18 @@ def divided(
     ordered = states[rows]
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), bool), ordered[1:] != ordered[:-1]]))
     counts = np.diff(starts, append=len(rows))
-    found = np.empty(len(rows), dtype=np.int64)
+    points = np.empty(len(rows), dtype=np.int64)
     step = max(1, _CHUNK // size)
     for low in range(0, len(starts), step):
         part = slice(low, low + step)
         phases = generator.random(len(starts[part]))
         last = starts[part][-1] + counts[part][-1]
-        found[starts[low] : last] = _systematic(weights(rows[starts[part]]), counts[part], phases)
+        points[starts[low] : last] = _systematic(weights(rows[starts[part]]), counts[part], phases)
     state = np.repeat(np.arange(len(starts)), counts)
-    found = found[starts[state] + _scattered(state, starts, counts, generator)]
-    codes = np.empty_like(found)
-    codes[rows] = found
-    return codes, rows[np.argsort(state * size + found, kind="stable")]
+    points = points[starts[state] + _scattered(state, starts, counts, generator)]
+    codes = np.empty_like(points)
+    codes[rows] = points
+    return codes, rows[np.argsort(state * size + points, kind="stable")]
 
 
 def _scattered(state: IntArray, starts: IntArray, counts: IntArray, generator: np.random.Generator) -> IntArray:
@@ -124,8 +126,8 @@ def _systematic(weights: FloatArray, counts: IntArray, phases: FloatArray) -> In
     points = np.arange(ends[-1]) + np.repeat(phases, counts)
     points = np.minimum(points, np.nextafter(np.arange(1.0, ends[-1] + 1), 0.0))
     place = np.searchsorted(line, points, side="right")
-    found: IntArray = place - size * np.repeat(np.arange(len(counts)), counts)
-    return found
+    codes: IntArray = place - size * np.repeat(np.arange(len(counts)), counts)
+    return codes
 
 
 def _states(codes: Sequence[Array], sizes: Sequence[int], count: int) -> IntArray:

@@ -213,7 +213,7 @@ class TangentExecutor:
         product = work.product(calibration, directions)
         for part in self._constant:
             product[:, part] = 0.0
-        if len(work.tangents) + len(work.kept) + self._program.arena <= _POOLED_CELLS:
+        if len(work.tangents) + len(work.retained) + self._program.arena <= _POOLED_CELLS:
             with self._lock:
                 self._pool.append(work)
         return product
@@ -235,7 +235,7 @@ class _Workspace:
         wide = program.columns * structure.cells
         sizes: dict[Space, int] = {
             "potentials": structure.cells,
-            "kept": keeping.kept,
+            "retained": keeping.retained,
             "tangents": wide,
             "adjoints": wide,
             "turns": len(program.turn),
@@ -245,7 +245,7 @@ class _Workspace:
         memory, starts = np.zeros(sum(sizes.values())), dict(zip(sizes, accumulate((0, *sizes.values())), strict=False))
         spaces = {space: memory[start : start + sizes[space]] for space, start in starts.items()}
         spaces["ones"][:] = 1.0
-        self.potentials, self.kept, self.turns = spaces["potentials"], spaces["kept"], spaces["turns"]
+        self.potentials, self.retained, self.turns = spaces["potentials"], spaces["retained"], spaces["turns"]
         # Adjoints of tables without letters are never written by the program.
         self.tangents, self.adjoints = spaces["tangents"], spaces["adjoints"]
         self.forward, self.turn, self.backward = (
@@ -269,7 +269,7 @@ class _Workspace:
     def product(self, calibration: Calibration, directions: FloatArray) -> FloatArray:
         if self.loaded() is not calibration:
             np.copyto(self.potentials, calibration.potentials)
-            np.copyto(self.kept, calibration.kept)
+            np.copyto(self.retained, calibration.retained)
             np.divide(-1.0, calibration.roots * calibration.roots, self.turns)
             self.loaded = weakref.ref(calibration)
         count = len(directions)

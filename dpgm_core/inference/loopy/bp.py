@@ -216,9 +216,9 @@ class LoopyEngine:
         span = -float(np.min(log_cells, where=log_cells > -np.inf, initial=0.0))
         log_floor = -(VANISHED + 4 * span)
         if span < SPAN and self.flat is not None:
-            found = self._compiled(self.flat, log_cells, math.exp(max(log_floor, -SPAN)))
-            if found is not None:
-                return found
+            result = self._compiled(self.flat, log_cells, math.exp(max(log_floor, -SPAN)))
+            if result is not None:
+                return result
         if span < SPAN:
             try:
                 with np.errstate(all="raise"):
@@ -319,4 +319,4 @@ def _most_changed(changes: list[FloatArray], fresh: Messages, old: Messages) -> 
     chosen = np.zeros(flat.size, dtype=bool)
     chosen[np.argpartition(flat, -count)[-count:]] = True
     ends = np.cumsum([change.size for change in changes])[:-1]
-    return [np.where(pick, new, kept) for pick, new, kept in zip(np.split(chosen, ends), fresh, old, strict=True)]
+    return [np.where(pick, new, before) for pick, new, before in zip(np.split(chosen, ends), fresh, old, strict=True)]

@@ -96,13 +96,13 @@ def compile_plan(structure: Structure) -> LoopyPlan:
     >>> plan.cells, len(plan.factors), plan.forest, plan.depth
     (12, 1, True, 3)
     """
-    kept, hosted = _absorb(structure)
+    maximal, hosted = _absorb(structure)
     offsets = {group: where.start for group, where in enumerate(structure.slices)}
     size_of = structure.domain.sizes
 
     # Factors of one shape, axes by descending size; names of the axes as they stand in the class.
     by_shape: dict[tuple[int, ...], list[tuple[int, Clique, Clique]]] = defaultdict(list)
-    for group, clique in kept:
+    for group, clique in maximal:
         ordered = tuple(sorted(clique, key=lambda name: -size_of[name]))
         by_shape[structure.domain.shape(ordered)].append((group, clique, ordered))
 
@@ -134,8 +134,8 @@ def compile_plan(structure: Structure) -> LoopyPlan:
         nested_source.append(np.broadcast_to(parameters, shape).reshape(-1))
         nested_cell.append(first + stride * np.arange(math.prod(shape)))
 
-    covered = {name for _, clique in kept for name in clique}
-    depth = _forest_depth([clique for _, clique in kept])
+    covered = {name for _, clique in maximal for name in clique}
+    depth = _forest_depth([clique for _, clique in maximal])
     return LoopyPlan(
         cells=cells,
         factors=tuple(factors),
@@ -159,7 +159,7 @@ def _absorb(structure: Structure) -> tuple[list[tuple[int, Clique]], list[tuple[
         for group, cliques in enumerate(structure.groups)
         for clique in cliques
     ]
-    kept: list[tuple[int, Clique]] = []
+    maximal: list[tuple[int, Clique]] = []
     hosted: list[tuple[int, Clique, Clique | None]] = []
     around: dict[str, list[Clique]] = defaultdict(list)
     for group, clique in sorted(members, key=lambda member: -len(member[1])):  # stable: structure order within a size
@@ -172,10 +172,10 @@ def _absorb(structure: Structure) -> tuple[list[tuple[int, Clique]], list[tuple[
         if host is not None:
             hosted.append((group, clique, host))
             continue
-        kept.append((group, clique))
+        maximal.append((group, clique))
         for name in clique:
             around[name].append(clique)
-    return kept, hosted
+    return maximal, hosted
 
 
 def _parameters(offset: int, size_of: dict[str, int], clique: Clique, axes: Clique) -> IntArray:

@@ -49,8 +49,8 @@ def load(tmp_path, monkeypatch):
             sys.modules.pop(module, None)
         importlib.invalidate_caches()
         caching._sources.cache_clear()
-        caching._not_kept.cache_clear()
-        caching._not_used.cache_clear()
+        caching._warn_uncached.cache_clear()
+        caching._warn_unused.cache_clear()
         return importlib.import_module(name).kernel
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # files change within a second

@@ -194,7 +194,7 @@ def test_the_folder_stays_small(cache, load, monkeypatch):
         old = cache / f"old{number}.kernel{'.part' * (number % 2)}"
         old.touch()
         os.utime(old, (number, number))
-    monkeypatch.setattr(caching, "_MANY", 3)
+    monkeypatch.setattr(caching, "_MAX_FILES", 3)
     load()
     assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == ["changed", "kernel", "old4.kernel"]
 

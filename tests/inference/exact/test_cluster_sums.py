@@ -37,9 +37,9 @@ def test_stages_equal_one_sum_over_everything(members, taken, keep, separator, s
     operands = [cluster, [*letters_of(members)]]
     for at, (one, message) in enumerate(zip(taken, messages, strict=True)):
         operands += [message, [*letters_of(one), LETTERS + at]]
-    out = [*found.held, *(LETTERS + at for at in range(len(taken)))]
+    out = [*found.letters, *(LETTERS + at for at in range(len(taken)))]
     wanted = np.einsum(*operands, out)
-    assert {*found.held} == {*letters_of(keep)}
+    assert {*found.letters} == {*letters_of(keep)}
     np.testing.assert_allclose(table.reshape(wanted.shape), wanted, rtol=1e-12)
 
     front = list(letters_of(separator))

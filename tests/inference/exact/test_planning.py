@@ -23,7 +23,7 @@ def test_the_memory_announced_is_what_is_allocated(awkward):
     """Potentials, marginals, the arena and ones of a workspace: every array of a call besides its result."""
     engine = JunctionTree(executor="numpy").compile(awkward)
     with engine._run._workspace() as work:
-        arrays = {id(one): one for one in (work.potentials, work.adjoints, work.kept)}
+        arrays = {id(one): one for one in (work.potentials, work.adjoints, work.retained)}
         for _, arguments in work.forward + work.backward:
             for argument in arguments:
                 while argument.base is not None:
