@@ -25,7 +25,7 @@ from attrs import frozen
 from dpgm_bayes_net.tables import Counts, clip
 from dpgm_core import Budget, Clique, Dag, FloatArray
 
-__all__ = ["Need", "divided", "least_share", "losses", "needs_of", "serving", "shares"]
+__all__ = ["Need", "divide_budget", "least_share", "losses_by_table", "needs_of", "assign_tables", "optimal_shares"]
 
 
 @frozen(kw_only=True)
@@ -46,21 +46,21 @@ class Need:
         return (self.structure if weights != "error" else 1.0) * (self.error if weights != "structure" else 1.0)
 
 
-def serving(dag: Dag, cliques: Sequence[Clique]) -> dict[str, int]:
+def assign_tables(dag: Dag, cliques: Sequence[Clique]) -> dict[str, int]:
     """Attribute -> the number of the smallest of the cliques that holds its family, by cells, then by names.
 
     >>> from dpgm_core import Domain
     >>> dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {"b": ["a"]})
-    >>> serving(dag, dag.families), serving(dag, dag.maximal)
+    >>> assign_tables(dag, dag.families), assign_tables(dag, dag.maximal)
     ({'a': 0, 'b': 1}, {'a': 0, 'b': 0})
     """
     sets = [frozenset(clique) for clique in cliques]
     cells = [math.prod(dag.domain.shape(clique)) for clique in cliques]
-    found = {}
+    numbers = {}
     for family in dag.families:
-        holders = [number for number, held in enumerate(sets) if held.issuperset(family)]
-        found[family[0]] = min(holders, key=lambda number: (cells[number], len(sets[number])))
-    return found
+        holders = [number for number, members in enumerate(sets) if members.issuperset(family)]
+        numbers[family[0]] = min(holders, key=lambda number: (cells[number], len(sets[number])))
+    return numbers
 
 
 def needs_of(dag: Dag, counts: Mapping[str, Counts], cliques: Sequence[Clique], noise: FloatArray) -> tuple[Need, ...]:
@@ -70,16 +70,16 @@ def needs_of(dag: Dag, counts: Mapping[str, Counts], cliques: Sequence[Clique], 
     drawn, (cliques,), records**2. A family read off a larger table has the noise of all cells that are summed: both G
     and the guard count it.
     """
-    table_of = serving(dag, cliques)
+    table_of = assign_tables(dag, cliques)
     influences = _influences(dag, counts)
     heights, out_degrees = dag.heights, dag.out_degrees
-    found = []
+    needs = []
     for family in dag.families:
         child, number = family[0], table_of[family[0]]
         table = counts[child].table
         summed = math.prod(dag.domain.shape(cliques[number])) / table.size
         influence = influences[child]
-        found.append(
+        needs.append(
             Need(
                 child=child,
                 table=number,
@@ -88,26 +88,28 @@ def needs_of(dag: Dag, counts: Mapping[str, Counts], cliques: Sequence[Clique], 
                 influence=influence,
             )
         )
-    return tuple(found)
+    return tuple(needs)
 
 
-def losses(needs: Sequence[Need], tables: int, weights: str) -> list[float]:
+def losses_by_table(needs: Sequence[Need], tables: int, weights: str) -> list[float]:
     """What a unit of noise costs in each measured table: the sum over the attributes it serves; 1 each for "even"."""
-    found = [0.0] * tables
+    by_table = [0.0] * tables
     for need in needs:
-        found[need.table] += need.loss(weights)
-    return [1.0] * tables if weights == "even" else found
+        by_table[need.table] += need.loss(weights)
+    return [1.0] * tables if weights == "even" else by_table
 
 
-def shares(losses: Sequence[float], kind: str) -> list[Fraction]:
+def optimal_shares(losses: Sequence[float], kind: str) -> list[Fraction]:
     """Positive decimals that sum to exactly 1: what makes sum loss / epsilon least, or sum loss / sqrt(rho).
 
     losses: at least 0 and finite, one a table; all 0 is an even split. kind: of the budget, "pure" or "zcdp". Rounded
     down to about four digits of an even share; every table has at least one unit of them, the largest takes what is
     left over. Source: Lagrange's conditions.
 
-    >>> [str(share) for share in shares([4.0, 1.0], "pure")], [float(share) for share in shares([8.0, 1.0], "zcdp")]
-    (['66667/100000', '33333/100000'], [0.8, 0.2])
+    >>> [str(share) for share in optimal_shares([4.0, 1.0], "pure")]
+    ['66667/100000', '33333/100000']
+    >>> [float(share) for share in optimal_shares([8.0, 1.0], "zcdp")]
+    [0.8, 0.2]
     """
     sizes = np.asarray(losses, dtype=np.float64)
     most = float(sizes.max())
@@ -119,11 +121,11 @@ def shares(losses: Sequence[float], kind: str) -> list[Fraction]:
 
 
 def least_share(tables: int) -> Fraction:
-    """The least that `shares` gives a table."""
+    """The least that `optimal_shares` gives a table."""
     return Fraction(1, 10 ** (4 + len(str(tables))))
 
 
-def divided(rest: Budget, parts: Sequence[Fraction], cliques: Sequence[Clique]) -> dict[Clique, Budget]:
+def divide_budget(rest: Budget, parts: Sequence[Fraction], cliques: Sequence[Clique]) -> dict[Clique, Budget]:
     """The budget of each table; they sum to exactly `rest`."""
     return {clique: rest * part for clique, part in zip(cliques, parts, strict=True)}
 
@@ -137,14 +139,14 @@ def _error(table: FloatArray, sd: float) -> float:
 
 def _influences(dag: Dag, counts: Mapping[str, Counts]) -> dict[str, float]:
     """S: how far knowing an attribute's state moves a probability of one of its children, at most; 0 for leaves."""
-    found = dict.fromkeys(dag.domain.names, 0.0)
+    influences = dict.fromkeys(dag.domain.names, 0.0)
     for child, *parents in dag.families:
         table = np.maximum(counts[child].table, 0.0)
         for place, parent in enumerate(parents, start=1):
             joint = table.sum(axis=tuple(axis for axis in range(1, table.ndim) if axis != place))
             there = joint.sum(axis=0) > 0  # of a state that was never seen nothing is known
             if there.any():
-                given = joint[:, there] / joint[:, there].sum(axis=0)
-                moved = float(np.abs(given - joint.sum(axis=1, keepdims=True) / joint.sum()).max())
-                found[parent] = max(found[parent], moved)
-    return found
+                conditional = joint[:, there] / joint[:, there].sum(axis=0)
+                moved = float(np.abs(conditional - joint.sum(axis=1, keepdims=True) / joint.sum()).max())
+                influences[parent] = max(influences[parent], moved)
+    return influences

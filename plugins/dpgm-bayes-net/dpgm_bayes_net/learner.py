@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from dpgm_bayes_net.engines import Engines
 from dpgm_bayes_net.local import Local
 from dpgm_bayes_net.measured import MeasuredCurator
-from dpgm_bayes_net.tables import counts_of, faint_rows, over
+from dpgm_bayes_net.tables import counts_of, faint_rows, reorder_families
 from dpgm_bayes_net.two_stage import BayesNetTwoStage
 from dpgm_core import (
     Clique,
@@ -103,8 +103,8 @@ class BayesNet:
         inner, structure = self._inner(), curator.structure
         measured, split = self.foreseen(structure)
         door = MeasuredCurator(curator, self._modelled(inner, structure), measured.cliques, split)
-        found = inner.learn(door, inference, randomness=randomness, progress=progress)
-        return self._read_off(inner, found, structure, inference, door.handed)
+        fit = inner.learn(door, inference, randomness=randomness, progress=progress)
+        return self._read_off(inner, fit, structure, inference, door.handed)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """Fits of the other learner, each from its last one where it can, and the networks nearest to them."""
@@ -116,7 +116,7 @@ class BayesNet:
             nonlocal last
             modelled = self._modelled(inner, structure)
             last = (
-                _afresh(inner, release, modelled, engines)
+                _learn_afresh(inner, release, modelled, engines)
                 if own is None
                 else own(release, modelled, before and (last or before))
             )
@@ -138,9 +138,11 @@ class BayesNet:
                 own = inner.refitter(Model(modelled, start, releases=model.releases, **facts), engines)
 
         def refit(release: NoisyTables) -> Tables:
-            found = _afresh(inner, release, modelled, engines).model.potentials if own is None else own(release)
-            nearest = project(Model(found.structure, found, inference=engines), dag)
-            return over(nearest, model.structure).potentials
+            potentials = (
+                _learn_afresh(inner, release, modelled, engines).model.potentials if own is None else own(release)
+            )
+            nearest = project(Model(potentials.structure, potentials, inference=engines), dag)
+            return reorder_families(nearest, model.structure).potentials
 
         return refit
 
@@ -168,14 +170,14 @@ class BayesNet:
         return inner
 
     def _read_off(
-        self, inner: Learner, found: Fit, structure: Structure, inference: Inference, release: NoisyTables
+        self, inner: Learner, fit: Fit, structure: Structure, inference: Inference, release: NoisyTables
     ) -> Fit:
         """The other learner's fit, its model replaced by the network over `structure` that is nearest to it."""
         if isinstance(inner, Local):
-            return found
-        dag, model = Dag.of(structure), found.model.using(inference)
-        network = over(project(model, dag), structure)
-        certificate, notes = dict(found.certificate), [*found.notes, *network.provenance.get("notes", ())]
+            return fit
+        dag, model = Dag.of(structure), fit.model.using(inference)
+        network = reorder_families(project(model, dag), structure)
+        certificate, notes = dict(fit.certificate), [*fit.notes, *network.provenance.get("notes", ())]
         joints = model.coarse.using(unmeasured="uniform").marginals_of(dag.families)
         if model.engine.exact:
             certificate |= _divergence(model.coarse, network, joints)
@@ -184,12 +186,12 @@ class BayesNet:
                 "inference is approximate: the conditional tables are read off approximate marginals, so that the "
                 "network is near the fit and not the nearest"
             )
-        notes += _drowned(release, dag, joints)
-        tuning = _tuning(inner, found.tuning)
-        return evolve(found, model=network, certificate=certificate, notes=notes, tuning=tuning)
+        notes += _note_faint_rows(release, dag, joints)
+        tuning = _tuning(inner, fit.tuning)
+        return evolve(fit, model=network, certificate=certificate, notes=notes, tuning=tuning)
 
 
-def _afresh(inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
+def _learn_afresh(inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
     # Neither loops nor refits hand on randomness, and both are to be repeatable; here it only starts post-processing.
     return inner.learn(ReplayCurator(release, modelled), inference, randomness=SeededRandomness(0), progress=silent)
 
@@ -205,14 +207,14 @@ def _tuning(inner: Learner, chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 def _divergence(model: Model, network: Model, joints: Mapping[Clique, FloatArray]) -> dict[str, float]:
     """KL(model || network), nats: -H(model) - sum over families of E[log P(child | parents)]; left out if infinite."""
-    found = -model.entropy()
+    divergence = -model.entropy()
     for family, joint in joints.items():
         there = joint > 0
-        found -= float(joint[there] @ network.potentials[family][there])
-    return {"projection_kl": max(0.0, found)} if math.isfinite(found) else {}
+        divergence -= float(joint[there] @ network.potentials[family][there])
+    return {"projection_kl": max(0.0, divergence)} if math.isfinite(divergence) else {}
 
 
-def _drowned(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]) -> list[str]:
+def _note_faint_rows(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]) -> list[str]:
     """What a user is told of rows that expect little but noise."""
     if max(release.structure.multiplicities) > 1:  # whose tables are of no family
         return []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from dpgm_bayes_net.tables import Counts, agreeing, conditionals, counts_of, faint_rows, over
+from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint_rows, make_tables_agree, reorder_families
 from dpgm_core import (
     Clique,
     Curator,
@@ -69,9 +69,9 @@ class Local:
 
     def _fit(self, release: NoisyTables, structure: Structure) -> Fit:
         dag = Dag.of(structure)
-        counts = counts_of(*agreeing(release), dag.families)
+        counts = counts_of(*make_tables_agree(release), dag.families)
         network = Model.from_cpds(dag, conditionals(counts, self.smoothing, dag))
-        return Fit(model=over(network, structure), notes=_notes(dag, counts))
+        return Fit(model=reorder_families(network, structure), notes=_notes(dag, counts))
 
 
 def _notes(dag: Dag, counts: dict[str, Counts]) -> list[str]:

@@ -66,7 +66,7 @@ class MeasuredCurator:
     ) -> NoisyTables:
         """The release. Raises OptionError, with nothing paid, for other cliques or budgets and for a second one."""
         if budget is not None or cliques is not None or split is not None or self._handed is not None:
-            raise _refused("asks for other releases than one of all tables and all the budget")
+            raise _refusal("asks for other releases than one of all tables and all the budget")
         self._handed = self._released(accept)
         return self._handed
 
@@ -74,7 +74,7 @@ class MeasuredCurator:
     def handed(self) -> NoisyTables:
         """What was handed out. Raises OptionError if nothing was."""
         if self._handed is None:
-            raise _refused("asked for none")
+            raise _refusal("asked for none")
         return self._handed
 
     def rounds(
@@ -87,13 +87,13 @@ class MeasuredCurator:
         clip: ClippedScore | None = None,
     ) -> AbstractContextManager[Rounds]:
         """Raises OptionError: there is one release."""
-        raise _refused("trains on rounds of subsampled records")
+        raise _refusal("trains on rounds of subsampled records")
 
     def session(
         self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
     ) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
-        raise _refused("opens a session")
+        raise _refusal("opens a session")
 
     def _released(self, accept: Callable[[Sequence[Noise]], None] | None) -> NoisyTables:
         if self._curator.replayed:
@@ -101,7 +101,7 @@ class MeasuredCurator:
         return self._curator.release(cliques=self._cliques, split=self._split, accept=accept)
 
 
-def _refused(asks: str) -> OptionError:
+def _refusal(asks: str) -> OptionError:
     return OptionError(
         f"bayes-net measures once and divides the budget itself, and its own learner {asks}; take one that learns from "
         "a single release, such as 'eb-map'"

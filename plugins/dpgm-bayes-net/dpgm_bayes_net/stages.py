@@ -10,7 +10,7 @@ from attrs import frozen
 from dpgm_bayes_net.tables import finite
 from dpgm_core import Clique, FloatArray, NoisyTables, Structure, Tables
 
-__all__ = ["Stage", "pooled"]
+__all__ = ["Stage", "pool_stages"]
 
 
 @frozen(kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Stage:
         return np.array([float(variances[one].mean()) for one in self.tables.structure.slices])
 
 
-def pooled(one: Stage, two: Stage) -> tuple[Tables, FloatArray]:
+def pool_stages(one: Stage, two: Stage) -> tuple[Tables, FloatArray]:
     """The mean of two stages by inverse variance, cell by cell, and the variance of each table, (groups,).
 
     What a subsample missed of a count is estimated by the other stage's count. Without sampling the weights are the
@@ -59,7 +59,7 @@ def pooled(one: Stage, two: Stage) -> tuple[Tables, FloatArray]:
     ...     Stage(tables=Tables(structure, np.array(counts)), noise=np.array([noise]), rate=1.0)
     ...     for counts, noise in (([4.0, 8.0], 1.0), ([8.0, 4.0], 3.0))
     ... )
-    >>> mean, variances = pooled(quiet, loud)
+    >>> mean, variances = pool_stages(quiet, loud)
     >>> mean["a"].tolist(), variances.tolist()
     ([5.0, 7.0], [0.75])
     """

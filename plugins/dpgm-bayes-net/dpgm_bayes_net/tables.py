@@ -17,7 +17,17 @@ from dpgm_core.learning import consistent
 
 BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint_rows", "finite", "matched", "over"]
+__all__ = [
+    "Counts",
+    "make_tables_agree",
+    "clip",
+    "conditionals",
+    "counts_of",
+    "faint_rows",
+    "finite",
+    "smooth_counts",
+    "reorder_families",
+]
 
 #: Of the loudest noise, the least that another table is taken to have: weights stay finite at any budget.
 _QUIETEST = 1e-12
@@ -42,7 +52,7 @@ class Counts:
         return math.sqrt(self.variance)
 
 
-def agreeing(release: NoisyTables) -> tuple[Tables, FloatArray]:
+def make_tables_agree(release: NoisyTables) -> tuple[Tables, FloatArray]:
     """The release's tables made to agree on all that they share, and the noise variance of each as it was drawn.
 
     Generalised least squares over all tables. Raises StructureError for tied tables, which are of no clique alone.
@@ -70,12 +80,12 @@ def counts_of(tables: Tables, variances: FloatArray, families: Iterable[Clique])
     ([5.0, 5.0], 4.0, [[3.0, 1.0], [2.0, 4.0]])
     """
     structure = tables.structure
-    held: dict[str, list[int]] = {}
+    numbers_of: dict[str, list[int]] = {}
     for number, group in enumerate(structure.groups):
         for name in group[0]:
-            held.setdefault(name, []).append(number)
+            numbers_of.setdefault(name, []).append(number)
     weights = finite(variances)
-    return {family[0]: _family(tables, weights, family, held.get(family[0], [])) for family in families}
+    return {family[0]: _family(tables, weights, family, numbers_of.get(family[0], [])) for family in families}
 
 
 def _family(tables: Tables, variances: FloatArray, family: Clique, numbers: Sequence[int]) -> Counts:
@@ -127,17 +137,19 @@ def clip(table: FloatArray, possible: BoolArray | None = None) -> FloatArray:
     most = counts.max(axis=0, keepdims=True)
     # Relative to the row's largest, so that no sum overflows.
     shares = np.divide(counts, most, out=room, where=np.broadcast_to(most > 0, counts.shape))
-    found: FloatArray = shares / shares.sum(axis=0, keepdims=True)
-    return found
+    conditional: FloatArray = shares / shares.sum(axis=0, keepdims=True)
+    return conditional
 
 
-def matched(table: FloatArray, sd: float, smoothing: float = 0.25, possible: BoolArray | None = None) -> FloatArray:
+def smooth_counts(
+    table: FloatArray, sd: float, smoothing: float = 0.25, possible: BoolArray | None = None
+) -> FloatArray:
     """P(child | parents) from noisy counts with a pseudo-count in each cell that matches the noise: smoothing * sd.
 
     sd: of the noise in a cell, in the unit of the table. smoothing 0 is `clip`. Else no probability is 0 but of what is
     not possible.
 
-    >>> matched(np.array([[3.0, -1.0], [1.0, 0.0]]), sd=4.0).tolist()
+    >>> smooth_counts(np.array([[3.0, -1.0], [1.0, 0.0]]), sd=4.0).tolist()
     [[0.6666666666666666, 0.5], [0.3333333333333333, 0.5]]
     """
     return clip(np.maximum(table, 0.0) + smoothing * sd, possible)
@@ -159,12 +171,12 @@ def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | No
 
 
 def conditionals(counts: Mapping[str, Counts], smoothing: float, dag: Dag | None = None) -> dict[str, FloatArray]:
-    """P(child | parents) of every family, `matched`. dag: of the families; what its domain rules out gets 0."""
+    """P(child | parents) of every family, `smooth_counts`. dag: of the families; what its domain rules out gets 0."""
     possible = {child: None if dag is None else dag.possible(child) for child in counts}
-    return {child: matched(one.table, one.sd, smoothing, possible[child]) for child, one in counts.items()}
+    return {child: smooth_counts(one.table, one.sd, smoothing, possible[child]) for child, one in counts.items()}
 
 
-def over(network: Model, structure: Structure) -> Model:
+def reorder_families(network: Model, structure: Structure) -> Model:
     """The same network over these families in this order, which `Dag.structure` has in the domain's."""
     return Model(
         structure,

@@ -17,9 +17,17 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_bayes_net.allocation import Need, divided, least_share, losses, needs_of, serving, shares
-from dpgm_bayes_net.stages import Stage, pooled
-from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint_rows, over
+from dpgm_bayes_net.allocation import (
+    Need,
+    assign_tables,
+    divide_budget,
+    least_share,
+    losses_by_table,
+    needs_of,
+    optimal_shares,
+)
+from dpgm_bayes_net.stages import Stage, pool_stages
+from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint_rows, reorder_families
 from dpgm_core import (
     Budget,
     BudgetError,
@@ -119,16 +127,16 @@ class BayesNetTwoStage:
             # Not what remains after stage I: its noise may cost a trifle less than was asked, and with the two sums
             # known exactly a replay finds both budgets again.
             rest = whole - first
-            _rehearse(curator, dict.fromkeys(cliques, rest * least_share(len(cliques))))
+            _dry_run_second_stage(curator, dict.fromkeys(cliques, rest * least_share(len(cliques))))
             progress(f"measuring: stage I, {first}", 0, 2)
             one = self._first(curator, first, cliques)
             needs = self._needs(dag, one, cliques)
-            parts = shares(losses(needs, len(cliques), self.weights), rest.kind)
+            parts = optimal_shares(losses_by_table(needs, len(cliques), self.weights), rest.kind)
             progress(f"measuring: stage II, {rest}", 1, 2)
-            two = curator.release(budget=divided(rest, parts, cliques), cliques=cliques)
+            two = curator.release(budget=divide_budget(rest, parts, cliques), cliques=cliques)
             progress("measuring", 2, 2)
         fit = self._fit(dag, cliques, needs, one, two)
-        return evolve(fit, model=over(fit.model, curator.structure))
+        return evolve(fit, model=reorder_families(fit.model, curator.structure))
 
     def _check_budget(self, budget: Budget, replayed: bool) -> None:
         if budget.kind == "approx" and replayed:
@@ -176,37 +184,37 @@ class BayesNetTwoStage:
         """Each family's counts: from all tables made to agree, or from the smallest that holds it."""
         if self.consistency:
             return counts_of(consistent(tables, variances), variances, dag.families)
-        structure, found = tables.structure, {}
-        table_of = serving(dag, structure.cliques)
+        structure, counts = tables.structure, {}
+        table_of = assign_tables(dag, structure.cliques)
         for family in dag.families:
             number = table_of[family[0]]
             own = Tables(structure.only(number), tables.values[structure.slices[number]])
-            found.update(counts_of(own, variances[[number]], [family]))
-        return found
+            counts.update(counts_of(own, variances[[number]], [family]))
+        return counts
 
     def _fit(
         self, dag: Dag, cliques: Sequence[Clique], needs: Sequence[Need], first: NoisyTables, second: NoisyTables
     ) -> Fit:
         one, two = Stage.of(first, cliques), Stage.of(second, cliques)
-        counts = self._counts(dag, *(pooled(one, two) if self.pool else (two.tables, two.noise)))
+        counts = self._counts(dag, *(pool_stages(one, two) if self.pool else (two.tables, two.noise)))
         # What was asked for each table, from the release: a replay shows what was done, to the last digit.
         calibrations, of_group = second.calibrations, second.measurement.of_group
-        asked = [calibrations[of_group[second.structure.find(clique)[0]]].budget for clique in cliques]
-        amounts = np.array([float(budget.epsilon + budget.rho) for budget in asked])
-        given = amounts / amounts.sum()
+        budgets = [calibrations[of_group[second.structure.find(clique)[0]]].budget for clique in cliques]
+        amounts = np.array([float(budget.epsilon + budget.rho) for budget in budgets])
+        parts = amounts / amounts.sum()
         notes = [
             f"stage I cost {first.cost} and stage II {second.cost}; the {len(cliques)} tables of stage II got "
-            f"{given.min():.1%} to {given.max():.1%} of it, weights = {self.weights!r}",
+            f"{parts.min():.1%} to {parts.max():.1%} of it, weights = {self.weights!r}",
             *faint_rows(counts),
         ]
         return Fit(
             model=Model.from_cpds(dag, conditionals(counts, self.smoothing, dag)),
-            trace=_trace(needs, given, one, two),
+            trace=_trace(needs, parts, one, two),
             notes=notes,
         )
 
 
-def _trace(needs: Sequence[Need], given: FloatArray, one: Stage, two: Stage) -> list[Mapping[str, float]]:
+def _trace(needs: Sequence[Need], parts: FloatArray, one: Stage, two: Stage) -> list[Mapping[str, float]]:
     """A row for each attribute, in the domain's order, with share and deviations of the table it is read off."""
     sds = [np.sqrt(stage.means(stage.variances(other.tables.values))) for stage, other in ((one, two), (two, one))]
     return [
@@ -216,7 +224,7 @@ def _trace(needs: Sequence[Need], given: FloatArray, one: Stage, two: Stage) -> 
             "W": need.structure,
             "G": need.error,
             "S": need.influence,
-            "share": float(given[need.table]),
+            "share": float(parts[need.table]),
             "sd_first": float(sds[0][need.table]),
             "sd_second": float(sds[1][need.table]),
         }
@@ -224,19 +232,19 @@ def _trace(needs: Sequence[Need], given: FloatArray, one: Stage, two: Stage) -> 
     ]
 
 
-class _Calibrated(Exception):
+class _NoiseCalibrated(Exception):
     """The noise could be made."""
 
 
-def _rehearse(curator: Curator, budgets: Mapping[Clique, Budget]) -> None:
+def _dry_run_second_stage(curator: Curator, budgets: Mapping[Clique, Budget]) -> None:
     """Raise now, with nothing read or charged, what the least budgets of stage II would have the mechanism raise."""
 
     def stop(noise: Sequence[Noise]) -> None:
-        raise _Calibrated
+        raise _NoiseCalibrated
 
     try:
         curator.release(budget=budgets, accept=stop)
-    except _Calibrated:
+    except _NoiseCalibrated:
         return
     except BudgetError as error:
         raise BudgetError(f"no table of stage II could be given as little as it may have to: {error}") from None

@@ -6,7 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_bayes_net.allocation import Need, divided, least_share, losses, needs_of, serving, shares
+from dpgm_bayes_net.allocation import (
+    Need,
+    assign_tables,
+    divide_budget,
+    least_share,
+    losses_by_table,
+    needs_of,
+    optimal_shares,
+)
 from dpgm_bayes_net.tables import Counts, clip
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +52,7 @@ def test_w_g_and_s_are_the_formulas_loop_by_loop():
     """Each of the three equals what the module's text says, written out with plain loops."""
     tables, noise = random_tables(DAG, 1), 900.0
     counts = {family[0]: table for family, table in zip(DAG.families, tables, strict=True)}
-    found = {need.child: need for need in needs(DAG, tables, noise)}
+    actual = {need.child: need for need in needs(DAG, tables, noise)}
     for family, table in zip(DAG.families, tables, strict=True):
         child, labels = family[0], len(table)
         error = 0.0
@@ -59,10 +67,10 @@ def test_w_g_and_s_are_the_formulas_loop_by_loop():
             for y, x in itertools.product(*map(range, joint.shape)):
                 moved = joint[y, x] / joint[:, x].sum() - joint[y].sum() / joint.sum()
                 influence = max(influence, abs(moved))
-        assert found[child].error == pytest.approx(error)
-        assert found[child].influence == pytest.approx(influence)
+        assert actual[child].error == pytest.approx(error)
+        assert actual[child].influence == pytest.approx(influence)
         height, out = {"a": (2, 2), "b": (1, 2), "c": (0, 0), "d": (0, 0), "e": (0, 0)}[child]
-        assert found[child].structure == pytest.approx((height + 1) * (out + 1) * (influence + 1))
+        assert actual[child].structure == pytest.approx((height + 1) * (out + 1) * (influence + 1))
 
 
 @pytest.mark.parametrize("outside", [1, 3], ids=["its own table", "a larger table"])
@@ -98,7 +106,7 @@ def test_rows_that_noise_drowns_do_not_grab_the_budget():
     guarded, plenty, naive = (needs(dag, tables, sd**2) for tables, sd in ((empty, 100), (rich, 100), (empty, 0.5)))
     assert needs(dag, rich, noise / 100)[0] == plenty[0]  # where there are records the guard does nothing
     assert guarded[0].error < 200 * plenty[0].error < naive[0].error
-    part = [float(shares(losses(one, 2, "error"), "pure")[0]) for one in (plenty, guarded, naive)]
+    part = [float(optimal_shares(losses_by_table(one, 2, "error"), "pure")[0]) for one in (plenty, guarded, naive)]
     assert part[0] < part[1] < part[2]
     theta = clip(empty[0])
     spread = np.sqrt((1 - theta) ** 2 + 3 * theta**2).sum(axis=0)
@@ -112,13 +120,13 @@ def test_rows_that_noise_drowns_do_not_grab_the_budget():
 def test_a_table_stands_for_all_families_that_are_read_off_it():
     """Of the maximal families each attribute has the smallest that holds its own, and a table's loss is their sum."""
     assert DAG.maximal == (("c", "b", "a"), ("d",), ("e", "b"))
-    assert serving(DAG, DAG.maximal) == {"a": 0, "b": 0, "c": 0, "d": 1, "e": 2}
-    found = needs(DAG, random_tables(DAG, 2), cliques=DAG.maximal)
-    whole = losses(found, 3, "paper")
-    assert whole[0] == pytest.approx(sum(one.structure * one.error for one in found if one.child in "abc"))
-    assert losses(found, 3, "structure")[2] == pytest.approx(found[-1].structure)
-    assert losses(found, 3, "error")[2] == pytest.approx(found[-1].error)
-    assert losses(found, 3, "even") == [1.0, 1.0, 1.0]
+    assert assign_tables(DAG, DAG.maximal) == {"a": 0, "b": 0, "c": 0, "d": 1, "e": 2}
+    actual = needs(DAG, random_tables(DAG, 2), cliques=DAG.maximal)
+    whole = losses_by_table(actual, 3, "paper")
+    assert whole[0] == pytest.approx(sum(one.structure * one.error for one in actual if one.child in "abc"))
+    assert losses_by_table(actual, 3, "structure")[2] == pytest.approx(actual[-1].structure)
+    assert losses_by_table(actual, 3, "error")[2] == pytest.approx(actual[-1].error)
+    assert losses_by_table(actual, 3, "even") == [1.0, 1.0, 1.0]
 
 
 @given(
@@ -134,10 +142,10 @@ def test_along_a_chain_of_equal_tables_shares_never_rise(length, joint, kind):
         dpgm.Domain.from_sizes(dict.fromkeys(names, 2)), {two: [one] for one, two in itertools.pairwise(names)}
     )
     table = np.array(joint, dtype=float).reshape(2, 2)
-    found = needs(dag, [table.sum(axis=0), *[table] * (length - 1)])
-    weights = losses(found, length, "structure")
+    actual = needs(dag, [table.sum(axis=0), *[table] * (length - 1)])
+    weights = losses_by_table(actual, length, "structure")
     assert all(one > two for one, two in itertools.pairwise(weights))
-    parts = shares(weights, kind)
+    parts = optimal_shares(weights, kind)
     assert all(one >= two for one, two in itertools.pairwise(parts))
     assert parts[0] > parts[-1]
 
@@ -150,7 +158,7 @@ def test_the_split_is_the_best_there_is(kind, power):
     """No other split, of 200 at random and of those next to it, has a smaller sum of losses times noise."""
     rng = np.random.default_rng(1)
     weights = np.array([5.0, 0.2, 1.0, 40.0])
-    best = np.array([float(one) for one in shares(list(weights), kind)])
+    best = np.array([float(one) for one in optimal_shares(list(weights), kind)])
     least = np.sum(weights / best**power)
     others = [*rng.dirichlet(np.ones(4), size=200), *(best + 0.01 * (np.eye(4) - 0.25))]
     assert all(least < np.sum(weights / other**power) for other in others)
@@ -175,10 +183,10 @@ def test_shares_are_positive_and_sum_exactly_whatever_was_seen(cells, noise, wei
         np.array([next(stream) for _ in range(math.prod(DOMAIN.shape(family)))]).reshape(DOMAIN.shape(family))
         for family in DAG.families
     ]
-    parts = shares(losses(needs(DAG, tables, noise, cliques), len(cliques), weights), rest.kind)
+    parts = optimal_shares(losses_by_table(needs(DAG, tables, noise, cliques), len(cliques), weights), rest.kind)
     assert min(parts) >= least_share(len(cliques))
     assert sum(parts) == 1
-    budgets = divided(rest, parts, cliques)
+    budgets = divide_budget(rest, parts, cliques)
     assert list(budgets) == list(cliques)
     assert dpgm.Budget.sum(budgets.values()) == rest
 
@@ -186,7 +194,7 @@ def test_shares_are_positive_and_sum_exactly_whatever_was_seen(cells, noise, wei
 @given(st.lists(st.floats(0, 1e300) | st.sampled_from([0.0, 5e-324]), min_size=1, max_size=60), st.booleans())
 def test_shares_of_any_losses_sum_exactly(given_losses, pure):
     """All zero, one table, ratios beyond doubles; larger losses never get less."""
-    parts = shares(given_losses, "pure" if pure else "zcdp")
+    parts = optimal_shares(given_losses, "pure" if pure else "zcdp")
     assert sum(parts) == 1
     assert min(parts) > 0
     ranked = sorted(zip(given_losses, parts, strict=True))

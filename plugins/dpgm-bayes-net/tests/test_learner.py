@@ -92,13 +92,15 @@ def test_it_asks_once_for_these_tables_with_this_split(options, cliques, split):
     """All the budget goes to one release; `foreseen` says the same before."""
     spied = Spied(live())
     fit = learned(spied, **options)
-    asked = {"cliques": cliques} | ({} if split is None else {"split": split})
-    assert spied.asked == [asked] and spied.inner.remaining.is_zero
+    arguments = {"cliques": cliques} | ({} if split is None else {"split": split})
+    assert spied.asked == [arguments] and spied.inner.remaining.is_zero
     assert fit.model.structure == DAG.structure()
-    foreseen, told = BayesNet(**options).foreseen(DAG.structure())
-    assert (foreseen.cliques, told) == (cliques, split) and spied.inner.released[0].structure == foreseen
+    tables_planned, split_planned = BayesNet(**options).foreseen(DAG.structure())
+    assert (tables_planned.cliques, split_planned) == (cliques, split) and spied.inner.released[
+        0
+    ].structure == tables_planned
     noises = len(set(spied.inner.released[0].variances))
-    assert noises == (len(set(foreseen.sizes)) if split == "optimal" else 1)
+    assert noises == (len(set(tables_planned.sizes)) if split == "optimal" else 1)
 
 
 def test_epsilon_and_delta_buy_unequal_gaussian_noise_for_exactly_the_budget():
@@ -181,11 +183,11 @@ def test_it_is_the_projection_of_the_other_learners_fit(inner):
 
 def test_without_noise_it_is_maximum_likelihood():
     """At a budget so large that noise is nothing the conditional tables are the records' own, as the fit is then."""
-    found = dpgm.cpds(fitted(budget=dpgm.Budget.pure(10**5)).model, DAG)
+    actual = dpgm.cpds(fitted(budget=dpgm.Budget.pure(10**5)).model, DAG)
     for family in DAG.families:
         counts = np.zeros(DOMAIN.shape(family))
         np.add.at(counts, tuple(CODES[:, DOMAIN.names.index(name)] for name in family), 1)
-        assert found[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=0.02)
+        assert actual[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=0.02)
 
 
 @pytest.mark.parametrize("inner", ["eb-map", "local"])
@@ -353,7 +355,7 @@ def test_refits_start_from_networks_with_zeros_too():
     assert np.isfinite(learner.refitter(model, ENGINE)(done.releases[0]).values).all()
 
 
-def test_a_base_that_the_other_learner_holds_is_kept():
+def test_the_base_of_the_other_learner_stays():
     """eb-map misses its base in a network's potentials, so each refit is a `learn`; the base stays the object that it
     is."""
     public = network(seed=2)
@@ -405,14 +407,14 @@ def test_a_learner_of_rounds_is_refused_by_every_verb(verb):
     """Nothing declares that it takes rounds: it is told where it asks for them, before anything is read."""
     learner, source = {"name": "bayes-net", "learner": "psgd"}, TrappedRecords(CODES)
     budget = dpgm.Budget.zcdp(1)
-    asked = {
+    arguments = {
         "plan": lambda: dpgm.plan(DAG.structure(), budget, "gaussian", learner=learner, terms=ADD),
         "fit": lambda: dpgm.fit(source, DAG.structure(), budget, "gaussian", learner, terms=ADD),
         "plan_selection": lambda: dpgm.plan_selection("privbayes", budget, DOMAIN, learner, terms=ADD),
         "select": lambda: dpgm.select(source, "privbayes", budget, DOMAIN, learner, terms=ADD),
     }
     with pytest.raises(dpgm.OptionError, match="its own learner trains on rounds of subsampled records; take one"):
-        asked[verb]()
+        arguments[verb]()
     assert source.reads == 0
 
 

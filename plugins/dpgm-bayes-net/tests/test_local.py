@@ -25,14 +25,14 @@ def learned(budget, codes=CODES, dag=DAG, structure=None, learner="local", **mor
 def by_counting(codes, dag):
     """P(child | parents) by plain loops; NaN where no record has the parents' state."""
     names = dag.domain.names
-    found = {}
+    actual = {}
     for family in dag.families:
         table = np.zeros(dag.domain.shape(family))
         for row in codes:
             table[tuple(row[names.index(name)] for name in family)] += 1
         with np.errstate(invalid="ignore"):
-            found[family[0]] = table / table.sum(axis=0)
-    return found
+            actual[family[0]] = table / table.sum(axis=0)
+    return actual
 
 
 @pytest.mark.parametrize("learner", ["local", {"name": "bayes-net", "learner": "local"}])
@@ -40,15 +40,15 @@ def test_without_noise_it_is_maximum_likelihood(learner):
     """At a budget so large that noise is nothing every row with data is the records' own; the joint, by enumeration, is
     the product of its rows."""
     model = learned(dpgm.Budget.pure(10**6), learner=learner).model
-    found = dpgm.cpds(model, DAG)
-    for child, wanted in by_counting(CODES, DAG).items():
-        seen = np.isfinite(wanted)
-        assert found[child][seen] == pytest.approx(wanted[seen], abs=1e-9)
-    assert np.isnan(by_counting(CODES, DAG)["c"][:, 2, 1]).all() and found["c"][:, 2, 1].sum() == pytest.approx(1)
+    actual = dpgm.cpds(model, DAG)
+    for child, expected in by_counting(CODES, DAG).items():
+        seen = np.isfinite(expected)
+        assert actual[child][seen] == pytest.approx(expected[seen], abs=1e-9)
+    assert np.isnan(by_counting(CODES, DAG)["c"][:, 2, 1]).all() and actual["c"][:, 2, 1].sum() == pytest.approx(1)
     joint = model.marginal(("a", "b", "c"))
     for a, b, c in np.ndindex(2, 3, 2):
-        wanted = found["a"][a] * found["b"][b, a] * found["c"][c, b, a]
-        assert joint[a, b, c] == pytest.approx(wanted, abs=1e-9)
+        expected = actual["a"][a] * actual["b"][b, a] * actual["c"][c, b, a]
+        assert joint[a, b, c] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.25, 100.0])
@@ -128,8 +128,8 @@ def test_it_reads_what_a_replay_has():
         CODES, dpgm.Structure(DOMAIN, [("a", "b"), ("b", "c")]), dpgm.Budget.pure(1000), neighbours="add-remove"
     )
     fit = dpgm.learn(release, learner="local", structure=DAG.structure())
-    found = dpgm.cpds(fit.model, DAG)
-    assert found["c"][:, :, 0] == pytest.approx(found["c"][:, :, 1])
+    actual = dpgm.cpds(fit.model, DAG)
+    assert actual["c"][:, :, 0] == pytest.approx(actual["c"][:, :, 1])
     assert any(note.startswith("1 of 3 families are in no table as a whole, c x b x a the first") for note in fit.notes)
 
 

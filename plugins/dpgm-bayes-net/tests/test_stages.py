@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_bayes_net.stages import Stage, pooled
+from dpgm_bayes_net.stages import Stage, pool_stages
 
 import dpgm_core as dpgm
 from dpgm_core.noise import discrete_laplace
@@ -36,16 +36,16 @@ def test_two_pooled_laplace_stages_keep_less_precision_than_one(share):
     is wide, so that the discrete Laplace law has the variance of the continuous one."""
     whole = dpgm.Budget.pure(Fraction(1, 100))
     one, two = (stage(ONE, [0, 0], variance_of("laplace", whole * part)) for part in (share, 1 - share))
-    _, variances = pooled(one, two)
-    kept = variance_of("laplace", whole) / variances[0]
-    assert kept == pytest.approx(float(share**2 + (1 - share) ** 2), rel=1e-4)
+    _, variances = pool_stages(one, two)
+    remaining = variance_of("laplace", whole) / variances[0]
+    assert remaining == pytest.approx(float(share**2 + (1 - share) ** 2), rel=1e-4)
 
 
 def test_two_pooled_gaussian_stages_keep_everything():
     """Precision is proportional to rho, so nothing is lost."""
     whole = dpgm.Budget.zcdp(Fraction(1, 100))
     one, two = (stage(ONE, [0, 0], variance_of("gaussian", whole * Fraction(part, 10))) for part in (1, 9))
-    assert pooled(one, two)[1][0] == pytest.approx(variance_of("gaussian", whole), rel=1e-3)
+    assert pool_stages(one, two)[1][0] == pytest.approx(variance_of("gaussian", whole), rel=1e-3)
 
 
 def test_the_pooled_variance_is_that_of_drawn_noise():
@@ -62,7 +62,7 @@ def test_the_pooled_variance_is_that_of_drawn_noise():
         )
         for part in (1, 9)
     )
-    mean, variances = pooled(one, two)
+    mean, variances = pool_stages(one, two)
     assert float(np.mean(mean.values**2)) == pytest.approx(float(variances[0]), rel=0.025)
     assert 2 * (20 / 10) ** 2 / float(np.mean(mean.values**2)) == pytest.approx(0.82, abs=0.03)
 
@@ -71,8 +71,8 @@ def test_a_subsample_is_scaled_up_with_its_noise_and_its_chance():
     """A count of a subsample over its rate is unbiased, with variance s^2 / q^2 + n (1 - q) / q: 100,000 binomial draws
     with discrete Laplace noise. The variance's standard error is below .8 %, so 4 % are five of them."""
     rate, scale, draws, count = 0.2, 5, 100_000, 400
-    kept = np.random.default_rng(3).binomial(count, rate, size=draws)
-    noisy = kept + discrete_laplace(Fraction(scale), draws, dpgm.SeededRandomness(3))
+    remaining = np.random.default_rng(3).binomial(count, rate, size=draws)
+    noisy = remaining + discrete_laplace(Fraction(scale), draws, dpgm.SeededRandomness(3))
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
     noise = variance_of("laplace", dpgm.Budget.pure(Fraction(1, scale)))
     one = stage(structure, [0, 0], noise / rate**2, rate)
@@ -98,7 +98,7 @@ def released():
     return curator.release(budget={("b", "a"): dpgm.Budget.pure("0.9"), ("a",): dpgm.Budget.pure("0.1")})
 
 
-def test_a_stage_has_the_cliques_in_the_order_wanted(released):
+def test_a_stage_has_the_cliques_in_the_requested_order(released):
     """With the noise of each, and turned where the names stand in another order."""
     one = Stage.of(released, [("a",), ("a", "b")])
     assert one.rate == 1
@@ -129,6 +129,6 @@ def test_noise_that_underflows_gives_finite_weights(released):
     )
     one = Stage.of(evolve(released, measurement=quiet), released.structure.cliques)
     assert one.noise.min() == 1e-12 * one.noise.max()
-    mean, variances = pooled(one, one)
+    mean, variances = pool_stages(one, one)
     assert np.allclose(mean.values, one.tables.values)
     assert np.all((variances > 0) & np.isfinite(1 / variances))

@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_bayes_net.tables import Counts, agreeing, clip, conditionals, counts_of, faint_rows, matched, over
+from dpgm_bayes_net.tables import (
+    Counts,
+    clip,
+    conditionals,
+    counts_of,
+    faint_rows,
+    make_tables_agree,
+    reorder_families,
+    smooth_counts,
+)
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -53,20 +62,20 @@ def test_agreeing_tables_are_the_dense_weighted_least_squares_solution(seed):
     generalised least squares; then all of them agree, and doing it again changes nothing."""
     structure = dpgm.Structure(DOMAIN, MEASURED)
     release = random_release(structure, seed)
-    tables, variances = agreeing(release)
+    tables, variances = make_tables_agree(release)
     assert len(set(variances)) > 1
     matrix, weights = design(structure), 1 / np.sqrt(release.tables.repeat(variances))
     joint = np.linalg.lstsq(matrix * weights[:, None], release.tables.values * weights, rcond=None)[0]
     assert tables.values == pytest.approx(matrix @ joint, abs=1e-8)
     assert tables["b", "a", "c"].sum(axis=(1, 2)) == pytest.approx(tables["b"], abs=1e-8)
     assert float(tables[()]) == pytest.approx(tables["d", "e"].sum(), abs=1e-8)
-    again, _ = agreeing(evolve(release, tables=tables))
+    again, _ = make_tables_agree(evolve(release, tables=tables))
     assert again.values == pytest.approx(tables.values, abs=1e-8)
 
 
 def test_counts_are_the_margins_of_all_tables_that_agree():
     """Each family's counts equal the margin of any table that contains it, axes in the family's order."""
-    tables, variances = agreeing(random_release(dpgm.Structure(DOMAIN, MEASURED), 7))
+    tables, variances = make_tables_agree(random_release(dpgm.Structure(DOMAIN, MEASURED), 7))
     counts = counts_of(tables, variances, DAG.families)
     assert counts["a"].table == pytest.approx(tables["b", "a", "c"].sum(axis=(0, 2)))
     assert counts["b"].table == pytest.approx(tables["b", "a", "c"].sum(axis=2))
@@ -100,9 +109,9 @@ def test_a_family_in_no_table_takes_the_largest_part_that_is_in_one():
     for a in range(2):
         assert counts["c"].table[:, a, :] == pytest.approx(tables["c", "b"] / 2)
     assert counts["e"].measured == () and not counts["e"].table.any() and counts["e"].table.shape == (4, 2)
-    found = conditionals(counts, 0.25)
-    assert found["e"] == pytest.approx(np.full((4, 2), 0.25))
-    assert found["c"][:, 0] == pytest.approx(found["c"][:, 1])
+    actual = conditionals(counts, 0.25)
+    assert actual["e"] == pytest.approx(np.full((4, 2), 0.25))
+    assert actual["c"][:, 0] == pytest.approx(actual["c"][:, 1])
 
 
 def test_tied_tables_are_refused():
@@ -110,7 +119,7 @@ def test_tied_tables_are_refused():
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [], tied=[[("a",), ("b",)]])
     release = dpgm.release(np.zeros((9, 2), int), structure, dpgm.Budget.pure(1), neighbours="add-remove")
     with pytest.raises(dpgm.StructureError, match="tied tables, which are of no family; learn with bayes-net"):
-        agreeing(release)
+        make_tables_agree(release)
 
 
 def test_noise_that_is_nothing_breaks_no_weight():
@@ -118,9 +127,9 @@ def test_noise_that_is_nothing_breaks_no_weight():
     structure = dpgm.Structure(DOMAIN, [("a",), ("a", "b")])
     tables = dpgm.Tables(structure, np.array([6.0, 4.0, 9.0, 9, 9, 1, 1, 1]))
     for variances in (np.zeros(2), np.array([0.0, 4.0])):
-        found = counts_of(tables, variances, [("a",)])["a"]
-        assert np.isfinite(found.table).all() and np.isfinite(found.variance)
-    assert found.table == pytest.approx([6, 4], abs=1e-6)
+        actual = counts_of(tables, variances, [("a",)])["a"]
+        assert np.isfinite(actual.table).all() and np.isfinite(actual.variance)
+    assert actual.table == pytest.approx([6, 4], abs=1e-6)
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
@@ -135,26 +144,26 @@ def test_noise_that_is_nothing_breaks_no_weight():
 @example(np.array([[1.7e308], [1.7e308]]), 1.0, 0.25)
 def test_rows_are_distributions_for_any_finite_table(table, sd, smoothing):
     """No NaN, nothing negative, sums of 1; with noise no zeros but where a count dwarfs it; without it `clip`."""
-    found = matched(table, sd, smoothing)
-    assert found.shape == table.shape and (found >= 0).all()
-    assert found.sum(axis=0) == pytest.approx(np.ones(table.shape[1:]), abs=1e-12)
+    actual = smooth_counts(table, sd, smoothing)
+    assert actual.shape == table.shape and (actual >= 0).all()
+    assert actual.sum(axis=0) == pytest.approx(np.ones(table.shape[1:]), abs=1e-12)
     if smoothing * sd > 1e-3 and table.max() < 1e15:
-        assert (found > 0).all()
+        assert (actual > 0).all()
     if smoothing * sd == 0:
-        assert np.array_equal(found, clip(table))
+        assert np.array_equal(actual, clip(table))
 
 
 @given(TABLES)
 def test_rows_without_counts_are_uniform_and_others_proportional(table):
     """By plain loops."""
-    found = clip(table)
+    actual = clip(table)
     for state in np.ndindex(table.shape[1:]):
         row = np.maximum(table[(slice(None), *state)], 0)
-        wanted = row / row.sum() if row.sum() > 1e-250 else None
+        expected = row / row.sum() if row.sum() > 1e-250 else None
         if not row.any():
-            wanted = np.full(len(row), 1 / len(row))
-        if wanted is not None:
-            assert found[(slice(None), *state)] == pytest.approx(wanted, abs=1e-12)
+            expected = np.full(len(row), 1 / len(row))
+        if expected is not None:
+            assert actual[(slice(None), *state)] == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_pseudo_count_is_a_quarter_of_the_noise():
@@ -177,6 +186,6 @@ def test_a_network_over_its_families_in_another_order_is_the_same():
     cpds = {family[0]: rng.random(DOMAIN.shape(family)) for family in DAG.families}
     network = dpgm.Model.from_cpds(DAG, {name: table / table.sum(axis=0) for name, table in cpds.items()})
     structure = dpgm.Structure(DOMAIN, DAG.families[::-1])
-    moved = over(network, structure)
+    moved = reorder_families(network, structure)
     assert moved.structure == structure and abs(moved.log_partition) < 1e-12 and network.kl(moved) < 1e-12
     assert all((moved.potentials[family] == network.potentials[family]).all() for family in DAG.families)

@@ -43,10 +43,10 @@ def curator(codes=CODES, budget=None, mechanism="laplace", dag=DAG, **more):
     )
 
 
-def learned(of, told=lambda task, done, total: None, **options):
+def learned(of, reported=lambda task, done, total: None, **options):
     """What the learner makes of a curator, without the pipeline."""
     made, engine = BayesNetTwoStage(**options), dpgm.make("inference", "junction-tree")
-    return made.learn(of, engine, randomness=dpgm.SeededRandomness(1), progress=told)
+    return made.learn(of, engine, randomness=dpgm.SeededRandomness(1), progress=reported)
 
 
 def fitted(codes=CODES, budget=None, mechanism="laplace", dag=DAG, options=None, **more):
@@ -91,9 +91,9 @@ class Spy:
         """Note it, unless it is refused before it is paid for."""
         if accept is not None:
             self.rehearsed.append(asked)
-        found = self.inner.release(accept=accept, **asked)
+        actual = self.inner.release(accept=accept, **asked)
         self.calls.append(asked)
-        return self.shown(found) if len(self.calls) == 1 else found
+        return self.shown(actual) if len(self.calls) == 1 else actual
 
 
 # --- what it asks --------------------------------------------------------------------------------------------------
@@ -118,15 +118,15 @@ def test_it_releases_twice_and_the_second_budgets_sum_exactly_to_the_rest(measur
 def test_the_split_knows_the_first_release_and_nothing_else():
     """Other records, as many or none at all, behind the same first release: the same budgets, to the last digit."""
     shown = curator().release(budget=dpgm.Budget.pure("0.1"), cliques=DAG.families)
-    asked = []
+    requests = []
     for codes in (CODES, np.zeros((5000, 4), dtype=int), np.zeros((0, 4), dtype=int)):
         spy = Spy(curator(codes), lambda release: shown)
         learned(spy)
-        asked.append(spy.calls[1])
-    assert asked[0] == asked[1] == asked[2]
+        requests.append(spy.calls[1])
+    assert requests[0] == requests[1] == requests[2]
     other = Spy(curator(np.zeros((5000, 4), dtype=int)))
     learned(other)
-    assert other.calls[1] != asked[0]  # what it saw does matter
+    assert other.calls[1] != requests[0]  # what it saw does matter
 
 
 def test_a_sampled_first_stage_has_the_noise_that_its_rate_allows():
@@ -184,13 +184,13 @@ def worst_loss(budgets_of):
         return noise.logpdf(points - 1) - noise.logpdf(points)
 
     first = ratios(make(two_tables, _FIRST))
-    found = {}
+    actual = {}
     for touched in itertools.product((-6, 1, 30), repeat=2):
         for others in itertools.product((0, 40), repeat=2):
             budgets = budgets_of(np.stack([touched, others], axis=1))
             second = sum(float(np.abs(ratios(make(one_table, one))).max()) for one in budgets)
-            found[touched, others] = abs(sum(first[40 + z] for z in touched)) + second
-    return max(found.values())
+            actual[touched, others] = abs(sum(first[40 + z] for z in touched)) + second
+    return max(actual.values())
 
 
 def test_a_split_that_looks_at_stage_one_costs_no_more_than_both_stages():
@@ -200,7 +200,7 @@ def test_a_split_that_looks_at_stage_one_costs_no_more_than_both_stages():
     assert 0.999 <= worst <= 1 + 1e-9
 
 
-def test_a_split_whose_sum_looks_at_stage_one_is_found_out():
+def test_a_split_whose_sum_looks_at_stage_one_is_detected():
     """The same enumeration of a wrong rule: each table's share is right on the average, but they do not sum to one."""
 
     def wrong(shown):
@@ -269,7 +269,7 @@ def test_a_structure_that_is_no_graph_is_refused_before_the_records():
         dpgm.fit(Trap(), dpgm.Structure.tree(DOMAIN), dpgm.Budget.pure(1), learner="bayes-net-two-stage", terms=ADD)
 
 
-def test_a_first_stage_that_was_paid_for_is_kept_when_the_second_fails():
+def test_a_first_stage_that_was_paid_for_survives_a_failure_of_the_second():
     """The records are gone when stage II asks for them: the error has the release of stage I, and says what to do."""
     with pytest.raises(dpgm.LearningFailed, match="paid for and kept") as failed:
         fitted(Trap(reads=1))
@@ -279,7 +279,7 @@ def test_a_first_stage_that_was_paid_for_is_kept_when_the_second_fails():
     assert again.model.cost == one.cost
 
 
-def test_both_stages_are_kept_when_the_learning_fails_after_them(monkeypatch):
+def test_both_stages_survive_a_failure_of_the_learning(monkeypatch):
     """And the two-stage learner learns from them again."""
     with monkeypatch.context() as broken:
         broken.setattr(two_stage, "conditionals", lambda counts, smoothing, dag: 1 / 0)
@@ -317,7 +317,7 @@ def test_other_releases_than_those_of_one_run_are_refused():
     """One release, either of them, three, the wrong order, another share: one line that says what it takes."""
     one, two = fitted().releases
     three = [one, two, fitted(randomness=dpgm.SeededRandomness(8)).releases[1]]
-    for given, learner in (
+    for releases_given, learner in (
         ([one], "bayes-net-two-stage"),
         ([two], "bayes-net-two-stage"),
         (three, "bayes-net-two-stage"),
@@ -326,7 +326,7 @@ def test_other_releases_than_those_of_one_run_are_refused():
         ([one, two], {"name": "bayes-net-two-stage", "measure": "maximal"}),
     ):
         with pytest.raises(dpgm.BudgetError, match="the two releases of one run of its own") as refused:
-            dpgm.learn(given, learner, structure=DAG.structure())
+            dpgm.learn(releases_given, learner, structure=DAG.structure())
         assert "\n" not in str(refused.value)
 
 
@@ -377,9 +377,9 @@ def test_the_model_states_the_sum_of_both_stages(tmp_path):
 
 def test_it_is_a_network_over_the_families_and_says_how_the_budget_went():
     """log Z is 0; a trace row for each attribute with what the split was made of, and what it was."""
-    told = []
-    done = learned(curator(), lambda task, at, of: told.append(task))
-    assert told == ["measuring: stage I, epsilon = 0.1", "measuring: stage II, epsilon = 0.9", "measuring"]
+    reported = []
+    done = learned(curator(), lambda task, at, of: reported.append(task))
+    assert reported == ["measuring: stage I, epsilon = 0.1", "measuring: stage II, epsilon = 0.9", "measuring"]
     assert done.model.structure == DAG.structure()
     assert abs(done.model.log_partition) < 1e-9
     assert [set(row) for row in done.trace] == [
@@ -400,7 +400,7 @@ def test_it_is_a_network_over_the_families_and_says_how_the_budget_went():
         ("even", lambda row: 1.0),
     ],
 )
-def test_the_budget_is_divided_by_the_weights_that_were_asked_for(weights, of, more):
+def test_the_budget_is_divided_by_the_requested_weights(weights, of, more):
     """Shares are as the square roots of the weights; those of a root, which is all noise or none here, follow from its
     own table of the first stage, scaled up from a subsample."""
     done = fitted(options={"weights": weights, "consistency": False, **more})
@@ -423,7 +423,7 @@ def test_rows_are_guarded_by_the_noise_of_the_scaled_up_tables():
     assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum()) / guard)
 
 
-def test_the_model_is_over_the_structure_as_it_was_given():
+def test_the_model_is_over_the_structure_of_the_caller():
     """Families in another order than the domain's: the same numbers over that structure."""
     turned = dpgm.Structure(DOMAIN, DAG.families[::-1])
     release = curator().release(budget=dpgm.Budget.pure("0.1"), cliques=DAG.families)
@@ -465,11 +465,11 @@ def test_with_a_budget_beyond_sense_it_is_the_maximum_likelihood_estimate(measur
     """Each row of the conditional tables is the shares of the records: a subsample of half the records weighs nothing
     beside tables without noise."""
     done = fitted(budget=dpgm.Budget.pure(10**7), options={"measure": measure, "smoothing": 0, **more})
-    found = dpgm.cpds(done.model, DAG)
+    actual = dpgm.cpds(done.model, DAG)
     for family in DAG.families:
         counts = np.zeros(DOMAIN.shape(family))
         np.add.at(counts, tuple(CODES[:, DOMAIN.names.index(name)] for name in family), 1)
-        assert found[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=1e-4)
+        assert actual[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=1e-4)
 
 
 @pytest.mark.parametrize("budget", [dpgm.Budget.pure("1e-3"), dpgm.Budget.zcdp("1e-7")], ids=str)

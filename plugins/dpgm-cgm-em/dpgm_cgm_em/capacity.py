@@ -19,7 +19,7 @@ PILOT = 1.3
 # Releases simulated for the bootstrap.
 _DRAWS = 6
 # Simulated paths go on until the mean has risen for so many steps.
-_RISEN = 3
+_MAX_RISES = 3
 
 
 def by_bootstrap(
@@ -46,18 +46,18 @@ def by_bootstrap(
     losses: list[float] = []
     for number in range(round(most / step)):
         progress("rehearsing", number, None)
-        losses.append(rehearsal.loss(_advanced(path, step) for path in paths))
-        if number - int(np.argmin(losses)) >= _RISEN:
+        losses.append(rehearsal.loss(_advance(path, step) for path in paths))
+        if number - int(np.argmin(losses)) >= _MAX_RISES:
             break
-    return step * (1 + _lowest(losses)), sum(path.calls + len(losses) for path in paths)
+    return step * (1 + _find_minimum(losses)), sum(path.calls + len(losses) for path in paths)
 
 
-def _advanced(path: Path, step: float) -> FloatArray:
+def _advance(path: Path, step: float) -> FloatArray:
     path.advance(step)
     return path.theta
 
 
-def _lowest(losses: list[float]) -> float:
+def _find_minimum(losses: list[float]) -> float:
     """The place of the least number, between its neighbours by a parabola."""
     place = int(np.argmin(losses))
     if place in (0, len(losses) - 1):

@@ -51,13 +51,13 @@ __all__ = ["CgmEm"]
 # One proximal step per this much of tau keeps the path's least KL within 2 % of unmerged EM's (benchmarks/cgm_em.py).
 _STEP = 0.1
 # How far a path goes at most when its end is left to a rule.
-_MOST = 10.0
+_MAX_TAU = 10.0
 # Over how much of tau the plateau rule looks back, and the fall below which noise is all that is left to fit.
-_WINDOW = 0.5
-_FLAT = 0.05
+_PLATEAU_WINDOW = 0.5
+_MIN_FALL = 0.05
 # No plateau is further from the noisy tables than noise reaches, so many standard deviations above its mean: there EM
 # is still setting out.
-_NEAR = 3.0
+_MAX_DEVIATIONS = 3.0
 
 
 def _capacity(instance: object, attribute: Any, value: object) -> None:
@@ -186,8 +186,8 @@ class CgmEm:
         if self.tau != "auto":
             return _Run(self, release, engine, progress).run(), 0, []
         if self.stop != "fixed":
-            return _Run(evolve(self, tau=_MOST), release, engine, progress).run(), 0, []
-        first = _Run(evolve(self, tau=_MOST, steps=None, stop="plateau"), release, engine, progress).run()
+            return _Run(evolve(self, tau=_MAX_TAU), release, engine, progress).run(), 0, []
+        first = _Run(evolve(self, tau=_MAX_TAU, steps=None, stop="plateau"), release, engine, progress).run()
         reason = None
         if "sample" not in engine.capabilities:
             reason = f"{engine_name(engine)} cannot sample, use junction-tree for better"
@@ -200,7 +200,7 @@ class CgmEm:
             path.advance(_STEP)
         begin = partial(self.begin, engine=engine, progress=progress)
         tau, calls = by_bootstrap(
-            begin, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
+            begin, release, engine, path.theta, _STEP, _MAX_TAU, randomness=randomness, progress=progress
         )
         # The plateau follows this release, the bootstrap what holds for all like it: their errors differ in sign.
         tau = math.sqrt(near * tau)
@@ -243,7 +243,7 @@ class _Run:
                 }
             )
             rules = {
-                "plateau": self.fall() <= self.settings.plateau and distance <= expected + _NEAR * scatter,
+                "plateau": self.fall() <= self.settings.plateau and distance <= expected + _MAX_DEVIATIONS * scatter,
                 "discrepancy": distance <= self.settings.discrepancy * expected,
                 "fixed": False,
             }
@@ -255,7 +255,7 @@ class _Run:
 
     def fall(self) -> float:
         """-d log |y - n|_1 / d tau over the last stretch of the path; infinite before there is one."""
-        back = math.ceil(_WINDOW * self.steps / self.tau - 1e-9)
+        back = math.ceil(_PLATEAU_WINDOW * self.steps / self.tau - 1e-9)
         if len(self.trace) <= back:
             return math.inf
         before, now = self.trace[-1 - back], self.trace[-1]
@@ -276,7 +276,7 @@ class _Run:
                 f"tau = {self.tau:g} was used up before the {self.settings.stop} rule was met (the model is "
                 f"at {share:.2f} of the expected noise); raise tau if the model looks too flat"
             )
-        if self.settings.stop != "plateau" and self.fall() < _FLAT:
+        if self.settings.stop != "plateau" and self.fall() < _MIN_FALL:
             notes.append(
                 f"EM is past the plateau: the last steps brought the model hardly nearer to the noisy tables (it is at "
                 f"{share:.2f} of the expected noise) but drove empty cells on towards zero; lower tau, or use "

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpgm_cgm_em.even import even, score_bound
-from dpgm_cgm_em.start import from_margins
+from dpgm_cgm_em.start import start_from_margins
+from dpgm_cgm_em.weighting import score_bound, weight_tables
 from dpgm_core import Collective, Engine, FloatArray, InferenceError, NoisyTables, Progress, Tables
 from dpgm_core.collective import CollectiveBeliefs
 from dpgm_core.learning import Likelihood
@@ -15,14 +15,14 @@ from dpgm_core.learning import Likelihood
 __all__ = ["Path"]
 
 # Nats; further out a double no longer tells one probability from another.
-_RUN_AWAY = 1e12
+_MAX_POTENTIAL = 1e12
 
 
 class Path:
     """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`).
 
-    e_step: compiled here for `evidence`, the release with its tables at one pace (see `even`). start, prior, tolerance:
-    the learner's options of these names.
+    e_step: compiled here for `evidence`, the release with its tables at one pace (see `weight_tables`). start, prior,
+    tolerance: the learner's options of these names.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Path:
     ) -> None:
         self.release, self.engine, self.progress = release, engine, progress
         self.prior, self.tolerance = prior, tolerance
-        self.evidence = even(release)
+        self.evidence = weight_tables(release)
         self.e_step = e_step.compile(engine, self.evidence)
         self.bound = score_bound(release)
         self.theta: FloatArray = (
-            from_margins(release).values if start == "margins" else np.zeros(release.structure.cells)
+            start_from_margins(release).values if start == "margins" else np.zeros(release.structure.cells)
         )
         self.multipliers: Tables | None = None
         self.tau = 0.0
@@ -64,7 +64,7 @@ class Path:
     def _maximise(self, beliefs: CollectiveBeliefs) -> None:
         """The M-step: theta + u in closed form when that reproduces n, else by gradients from there."""
         self.theta = self.theta + beliefs.multipliers.values
-        if not np.all(np.abs(self.theta) < _RUN_AWAY):
+        if not np.all(np.abs(self.theta) < _MAX_POTENTIAL):
             raise InferenceError("the E-step's multipliers are NaN or have run away; the release is out of range")
         if self.engine.exact and beliefs.residual <= self.tolerance and self.prior == 0:
             return

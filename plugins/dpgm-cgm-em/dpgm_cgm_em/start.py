@@ -7,10 +7,10 @@ import numpy as np
 from dpgm_core import NoisyTables, OptionError, Tables
 from dpgm_core.learning import consistent
 
-__all__ = ["from_margins"]
+__all__ = ["start_from_margins"]
 
 
-def from_margins(release: NoisyTables) -> Tables:
+def start_from_margins(release: NoisyTables) -> Tables:
     """Log-potentials of the independent model with the noisy one-way margins, nats.
 
     Each margin is taken from the tables after they were made to agree; shares below one record are raised to it.

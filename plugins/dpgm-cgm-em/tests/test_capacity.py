@@ -8,7 +8,7 @@ from functools import partial
 import attrs
 import numpy as np
 import pytest
-from dpgm_cgm_em.capacity import _lowest, by_bootstrap
+from dpgm_cgm_em.capacity import _find_minimum, by_bootstrap
 from dpgm_cgm_em.learner import CgmEm
 
 import dpgm_core as dpgm
@@ -63,9 +63,9 @@ def test_with_the_truth_as_pilot_the_bootstrap_alone_finds_the_best_point():
 def test_a_seeded_choice_repeats():
     """The same seed gives the same tau, another seed another one nearby."""
     _, release = drawn(chain(4, 3), 2000, "0.5", 6)
-    found = [learned(release, seed=seed).tuning["tau"] for seed in (1, 1, 2)]
-    assert found[0] == found[1] != found[2]
-    assert 0.7 < found[2] / found[0] < 1.4
+    actual = [learned(release, seed=seed).tuning["tau"] for seed in (1, 1, 2)]
+    assert actual[0] == actual[1] != actual[2]
+    assert 0.7 < actual[2] / actual[0] < 1.4
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_under_a_stopping_rule_tau_is_the_cap():
 
 def test_the_lowest_point():
     """Between three falling and rising numbers by a parabola, at the ends as they are."""
-    assert _lowest([4.0, 1.0, 0.0, 1.0]) == 2
-    assert _lowest([(place - 1.3) ** 2 for place in range(4)]) == pytest.approx(1.3)
-    assert _lowest([0.0, 1.0]) == 0
-    assert _lowest([1.0, 0.0]) == 1
-    assert _lowest([0.0, 0.0, 0.0]) == 0
+    assert _find_minimum([4.0, 1.0, 0.0, 1.0]) == 2
+    assert _find_minimum([(place - 1.3) ** 2 for place in range(4)]) == pytest.approx(1.3)
+    assert _find_minimum([0.0, 1.0]) == 0
+    assert _find_minimum([1.0, 0.0]) == 1
+    assert _find_minimum([0.0, 0.0, 0.0]) == 0
 
 
 def test_an_engine_without_samples_leaves_it_to_the_plateau():

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_cgm_em.even import even, slowness
-from dpgm_cgm_em.start import from_margins
+from dpgm_cgm_em.start import start_from_margins
+from dpgm_cgm_em.weighting import slowness, weight_tables
 from scipy.optimize import linprog
 
 import dpgm_core as dpgm
@@ -71,14 +71,14 @@ def least_misfit(noisy):
             matrix[structure.slices[number].start + cell, column] = 1
     cells, count = matrix.shape
     y = noisy.tables.values.astype(float)
-    found = linprog(
+    actual = linprog(
         np.concatenate([np.zeros(count), np.ones(cells)]),
         A_ub=np.block([[matrix, -np.eye(cells)], [-matrix, -np.eye(cells)]]),
         b_ub=np.concatenate([y, -y]),
         A_eq=np.concatenate([np.ones(count), np.zeros(cells)])[None],
         b_eq=[noisy.total],
     )
-    return found.fun
+    return actual.fun
 
 
 def misfit(fit):
@@ -240,17 +240,17 @@ def test_tables_with_more_noise_are_not_starved(mechanism, seed):
 def test_equal_noise_is_left_alone(mechanism):
     """No digit of a fit changes where no table is slower than another."""
     _, noisy = uneven(mechanism, 1, 1, count=100)
-    assert even(noisy) is noisy and slowness(noisy) == [1.0] * 4
+    assert weight_tables(noisy) is noisy and slowness(noisy) == [1.0] * 4
 
 
 def test_tempered_evidence_is_the_weighted_likelihood():
     """Its score is the slope of its log-density, its dual what the weighted density has; nothing else changes."""
     _, noisy = uneven("laplace", 10, 1, count=100)
-    told, plain = even(noisy).noise, noisy.noise
+    tempered, plain = weight_tables(noisy).noise, noisy.noise
     weights = slowness(noisy)
     assert weights == pytest.approx([1, 10, 1, 10], rel=1e-2)
     points = np.arange(-30, 30) + 0.5
-    for weight, after, before in zip(weights, told, plain, strict=True):
+    for weight, after, before in zip(weights, tempered, plain, strict=True):
         np.testing.assert_allclose(after.logpdf(points), weight * before.logpdf(points))
         np.testing.assert_allclose(after.score(points), weight * before.score(points))
         assert after.dual.bound == pytest.approx(plain[0].dual.bound)
@@ -270,7 +270,7 @@ def test_a_start_from_margins_believes_the_quieter_table():
         budget=dpgm.Budget.pure("1.01"), randomness=dpgm.SeededRandomness(4),
     )  # fmt: skip
     noisy = curator.release(budget={("a", "b"): dpgm.Budget.pure("0.01"), ("a",): dpgm.Budget.pure(1)})
-    margin = dpgm.Model(structure, from_margins(noisy)).marginal("a")
+    margin = dpgm.Model(structure, start_from_margins(noisy)).marginal("a")
     assert np.abs(margin - [0.6, 0.3, 0.1]).max() < 0.01
 
 

@@ -46,7 +46,7 @@ def test_it_converges_near_the_best_of_its_path(count, epsilon):
     assert kl < 1.1 * model.kl(dpgm.learn(noisy, "naive-mle", randomness=SeededRandomness(1)).model)
 
 
-def test_the_plateau_is_found_too():
+def test_the_plateau_rule_works_too():
     """Within 15 % of the best at N = 1e6, after fewer than 400 calls."""
     model, noisy = drawn(1_000_000, 0.5, 2)
     fit = learned(noisy, stop="plateau")

@@ -24,7 +24,7 @@ from dpgm_core import (
     load_model,
 )
 
-__all__ = ["Base", "engine_of", "opened"]
+__all__ = ["Base", "engine_of", "open_base"]
 
 _LEAST = 1e-300  # a probability, so that its logarithm is a number
 
@@ -50,11 +50,11 @@ class Base:
         more = [clique for clique in own.cliques if structure.covering(clique) is None]
         return Structure(structure.domain, [*structure.cliques, *more]) if more else structure
 
-    def compiled(self, inference: Inference, structure: Structure) -> Engine:
+    def compile(self, inference: Inference, structure: Structure) -> Engine:
         """An engine whose potentials, over `structure`, are deviations from the base."""
         wide = self.over(structure)
         engine = inference.compile(wide)
-        kind = _WithCurvature if isinstance(engine, SecondOrder) else _Deviations
+        kind = _WithCurvature if isinstance(engine, SecondOrder) else _DeviationEngine
         return kind(engine, structure, self.potentials.embed(wide))
 
     def like(self, release: NoisyTables) -> Base:
@@ -62,10 +62,10 @@ class Base:
         merges = {} if release.session is None else release.session.merges
         if not merges or self.potentials.structure.domain == release.structure.domain:
             return self
-        return evolve(self, potentials=_coarsened(self.potentials, merges))
+        return evolve(self, potentials=_merge_codes_of_model(self.potentials, merges))
 
 
-def opened(base: Model | str) -> Base:
+def open_base(base: Model | str) -> Base:
     """The base that an option names. Raises OptionError for a model that is not public or rules records out, and what
     `load_model` raises."""
     model = load_model(base) if isinstance(base, str) else base
@@ -85,10 +85,10 @@ def opened(base: Model | str) -> Base:
 
 def engine_of(inference: Inference, structure: Structure, base: Base | None) -> Engine:
     """For deviations from the base, if there is one."""
-    return inference.compile(structure) if base is None else base.compiled(inference, structure)
+    return inference.compile(structure) if base is None else base.compile(inference, structure)
 
 
-class _Deviations:
+class _DeviationEngine:
     """An engine for a wider structure as one for its first cliques, to whose potentials the base's are added."""
 
     def __init__(self, engine: Engine, structure: Structure, base: Tables) -> None:
@@ -128,7 +128,7 @@ class _Deviations:
         return np.ascontiguousarray(values[: self._structure.cells])
 
 
-class _WithCurvature(_Deviations):
+class _WithCurvature(_DeviationEngine):
     """With second derivatives too."""
 
     def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
@@ -144,24 +144,24 @@ class _WithCurvature(_Deviations):
         return own
 
 
-def _coarsened(potentials: Tables, merges: Mapping[str, Sequence[int]]) -> Tables:
-    """The model with codes merged: the law of each cluster of its junction tree is kept, and what they leave open is
-    as independent as they allow."""
+def _merge_codes_of_model(potentials: Tables, merges: Mapping[str, Sequence[int]]) -> Tables:
+    """Return the model with codes merged: it keeps the distribution of each cluster of its junction tree and is as
+    independent as these allow."""
     structure = potentials.structure
     clusters, edges = structure.constrained.junction_tree
-    laws = [
-        _merged(table, cluster, merges)
+    marginals = [
+        _merge_axes(table, cluster, merges)
         for cluster, table in zip(clusters, Model(structure, potentials).marginals_of(clusters).values(), strict=True)
     ]
-    theta = [np.log(np.maximum(law, _LEAST)) for law in laws]
+    theta = [np.log(np.maximum(marginal, _LEAST)) for marginal in marginals]
     for one, other in edges:
         outside = tuple(axis for axis, name in enumerate(clusters[other]) if name not in clusters[one])
-        theta[other] -= np.log(np.maximum(laws[other].sum(axis=outside, keepdims=True), _LEAST))
+        theta[other] -= np.log(np.maximum(marginals[other].sum(axis=outside, keepdims=True), _LEAST))
     coarse = Structure(structure.domain.coarsened(merges), clusters)
     return Tables(coarse, np.concatenate([table.reshape(-1) for table in theta]))
 
 
-def _merged(table: FloatArray, clique: Clique, merges: Mapping[str, Sequence[int]]) -> FloatArray:
+def _merge_axes(table: FloatArray, clique: Clique, merges: Mapping[str, Sequence[int]]) -> FloatArray:
     for axis, name in enumerate(clique):
         if name in merges:
             codes = np.asarray(merges[name])

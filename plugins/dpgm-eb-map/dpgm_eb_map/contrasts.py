@@ -44,19 +44,19 @@ WIDE = 256
 class Holder:
     """A table that tells about an effect.
 
-    group: whose table. share: of its word among all holders. order: the table's axes as the effect has them. beside:
-    the other axes. spread: the shape that broadcasts over them.
+    group: whose table. share: of its word among all holders. order: the table's axes as the effect has them.
+    summed_axes: the other axes. spread: the shape that broadcasts over them.
     """
 
     group: int
     share: float
     order: tuple[int, ...]
-    beside: tuple[int, ...]
+    summed_axes: tuple[int, ...]
     spread: tuple[int, ...]
 
     def margin(self, table: FloatArray) -> FloatArray:
         """Of a table with one more axis, summed over the other attributes, axes as the effect has them."""
-        summed = table.sum(axis=self.beside) if self.beside else table
+        summed = table.sum(axis=self.summed_axes) if self.summed_axes else table
         return summed.transpose(*_ranks(self.order), len(self.order))
 
     def spread_out(self, margin: FloatArray) -> FloatArray:
@@ -100,8 +100,8 @@ def contrast_rows(labels: IntArray, first: int, count: int) -> FloatArray:
 
 def _heights(columns: IntArray) -> FloatArray:
     """What each contrast gives the labels before its own."""
-    found: FloatArray = 1 / np.sqrt((columns + 1.0) * (columns + 2.0))
-    return found
+    heights: FloatArray = 1 / np.sqrt((columns + 1.0) * (columns + 2.0))
+    return heights
 
 
 @frozen(kw_only=True, eq=False)
@@ -146,10 +146,10 @@ class Basis:
     def matrix(self) -> FloatArray:
         """B, (cells, p), each column in one piece."""
         _, written, others = self._written
-        found: FloatArray = written.toarray().T
+        matrix: FloatArray = written.toarray().T
         if others:
-            found += self._spread(np.eye(self.size), others)
-        return found
+            matrix += self._spread(np.eye(self.size), others)
+        return matrix
 
     def _spread(self, phi: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
         count = math.prod(phi.shape[1:])
@@ -168,30 +168,30 @@ class Basis:
         if tables.ndim > 1 and tables.shape[1] > _FEW:
             return self._reduced(tables, self.effects)
         _, written, others = self._written
-        found: FloatArray = written @ tables
-        return found + self._reduced(tables, others) if others else found
+        statistics: FloatArray = written @ tables
+        return statistics + self._reduced(tables, others) if others else statistics
 
     def parameters(self, potentials: Tables) -> FloatArray:
         """The phi (p,) of a model, over other cliques of the domain perhaps; 0 for effects that it has not.
 
         The constant does not count: the model of these parameters is the same.
         """
-        found, told = np.zeros(self.size), _told(potentials.structure)
+        phi, effects = np.zeros(self.size), _effects_of(potentials.structure)
         for effect in self.effects:
             table = np.zeros((*effect.shape, 1))
-            for number, order in told.get(effect.cliques, ()):
+            for number, order in effects.get(effect.cliques, ()):
                 holder = _holder(potentials.structure, (number, order), 1.0)
                 margin = holder.margin(potentials.group(number)[..., None])
                 table = table + margin * (table.size / potentials.structure.sizes[number])
             for axis, size in enumerate(effect.shape):
                 table = _as_contrasts(size, table, axis)
-            found[effect.part] = table.reshape(-1)
-        return found
+            phi[effect.part] = table.reshape(-1)
+        return phi
 
     @cached_property
     def by_table(self) -> tuple[tuple[tuple[slice, ...], FloatArray], ...]:
         """Of each table the parts of what it tells about, and its rows of B in their columns (cells, q)."""
-        found = []
+        tables = []
         for group, where in enumerate(self.structure.slices):
             own: list[Effect] = []
             parts: list[slice] = []
@@ -203,8 +203,8 @@ class Basis:
                     own.append(evolve(effect, holders=holders, part=part))
             size = own[-1].part.stop if own else 0
             rows = evolve(self, effects=(), size=size)._spread(np.eye(size), tuple(own))
-            found.append((tuple(parts), rows[where].copy()))
-        return tuple(found)
+            tables.append((tuple(parts), rows[where].copy()))
+        return tuple(tables)
 
     @cached_property
     def _written(self) -> tuple[csr_array, csr_array, tuple[Effect, ...]]:
@@ -248,10 +248,10 @@ def basis_of(release: NoisyTables) -> Basis:
     columns: list[tuple[float, ...]] = []
     group_of, groups = _groups(structure)
     start = 0
-    for cliques, told in _told(structure).items():
+    for cliques, tables in _effects_of(structure).items():
         shape = structure.domain.shape(cliques[0])
         # A contrast is of all attributes of its table, and filled up with other tables' words.
-        places = [one for one in told if not release.contrasts or len(one[1]) == len(structure.shapes[one[0]])]
+        places = [one for one in tables if not release.contrasts or len(one[1]) == len(structure.shapes[one[0]])]
         if not places:
             continue
         size = math.prod(labels - 1 for labels in shape)
@@ -293,22 +293,22 @@ def effect_shapes(structure: Structure) -> list[tuple[int, ...]]:
     >>> effect_shapes(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
     [(2,), (3,), (2, 3)]
     """
-    return [structure.domain.shape(cliques[0]) for cliques in _told(structure)]
+    return [structure.domain.shape(cliques[0]) for cliques in _effects_of(structure)]
 
 
 def _groups(structure: Structure) -> tuple[dict[tuple[Clique, ...], int], int]:
     """Each effect's group, 0 for main effects, else that of the smallest table that tells about it; how many."""
     hosts: dict[int, int] = {}
-    found = {}
-    for cliques, places in _told(structure).items():
+    groups = {}
+    for cliques, places in _effects_of(structure).items():
         host = min(places, key=lambda place: structure.sizes[place[0]])[0]
-        found[cliques] = 0 if len(cliques[0]) == 1 else hosts.setdefault(host, len(hosts) + 1)
-    return found, len(hosts) + 1
+        groups[cliques] = 0 if len(cliques[0]) == 1 else hosts.setdefault(host, len(hosts) + 1)
+    return groups, len(hosts) + 1
 
 
-def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]]:
+def _effects_of(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]]:
     """Each effect, named by the cliques it is summed over, and the tables that tell about it with its axes there."""
-    told: dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]] = {}
+    effects: dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]] = {}
     for number, group in enumerate(structure.groups):
         live = [axis for axis, size in enumerate(structure.shapes[number]) if size > 1]
         for order in range(1, len(live) + 1):
@@ -319,8 +319,8 @@ def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tupl
                 cliques, axes = min(
                     (tuple(sorted(tuple(clique[axis] for axis in axes) for clique in group)), axes) for axes in orders
                 )
-                told.setdefault(cliques, []).append((number, axes))
-    return told
+                effects.setdefault(cliques, []).append((number, axes))
+    return effects
 
 
 def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: float) -> Holder:
@@ -330,7 +330,7 @@ def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: flo
         group=number,
         share=share,
         order=order,
-        beside=tuple(axis for axis in range(len(shape)) if axis not in order),
+        summed_axes=tuple(axis for axis in range(len(shape)) if axis not in order),
         spread=tuple(size if axis in order else 1 for axis, size in enumerate(shape)),
     )
 
@@ -341,10 +341,10 @@ def _as_labels(size: int, table: FloatArray, axis: int) -> FloatArray:
         return _along(contrasts(size), table, axis)
     moved = np.moveaxis(table, axis, 0)
     weighted = moved * _column(_heights(np.arange(size - 1)), moved)
-    found = np.zeros((size, *moved.shape[1:]))
-    found[:-1] = np.cumsum(weighted[::-1], axis=0)[::-1]
-    found[1:] -= _column(np.arange(1.0, size), moved) * weighted
-    return np.moveaxis(found, 0, axis)
+    labels = np.zeros((size, *moved.shape[1:]))
+    labels[:-1] = np.cumsum(weighted[::-1], axis=0)[::-1]
+    labels[1:] -= _column(np.arange(1.0, size), moved) * weighted
+    return np.moveaxis(labels, 0, axis)
 
 
 def _as_contrasts(size: int, table: FloatArray, axis: int) -> FloatArray:
@@ -364,6 +364,6 @@ def _column(values: FloatArray, like: FloatArray) -> FloatArray:
 def _along(matrix: FloatArray, table: FloatArray, axis: int) -> FloatArray:
     """The matrix applied along one axis."""
     before, size, after = table.shape[:axis], table.shape[axis], table.shape[axis + 1 :]
-    found = np.matmul(matrix, table.reshape(math.prod(before), size, math.prod(after)))
-    applied: FloatArray = found.reshape(*before, len(matrix), *after)
+    product = np.matmul(matrix, table.reshape(math.prod(before), size, math.prod(after)))
+    applied: FloatArray = product.reshape(*before, len(matrix), *after)
     return applied

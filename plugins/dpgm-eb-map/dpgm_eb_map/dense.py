@@ -14,7 +14,7 @@ from dpgm_core import FloatArray, InferenceError, IntArray
 __all__ = ["Dense"]
 
 # records**2: with noise beyond it N F - E + E W E leaves too few digits of N^2 F W F beside any prior's precision
-_LOUD = 1e7
+_MAX_VARIANCE = 1e7
 _AT_ONCE = 32  # columns, which the cache holds
 
 
@@ -37,12 +37,12 @@ class Dense:
         self._weight, info = lapack.dpotri(lower, lower=1, overwrite_c=1)
         if info:
             raise _singular()
-        if float(variances.max(initial=0.0)) > _LOUD:
+        if float(variances.max(initial=0.0)) > _MAX_VARIANCE:
             self._data = information @ blas.dsymm(1.0, self._weight, information, lower=1)
         else:
-            self._data = self._heard(information, variances, drift)
+            self._data = self._data_term(information, variances, drift)
 
-    def _heard(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
+    def _data_term(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
         """N^2 F W F without a product of matrices: with N F = W^-1 - E it is N F - E + E W E, E = V + drift drift'."""
         drawn = self.weighted(drift)
         data = np.zeros(information.shape, order="F")
@@ -55,14 +55,14 @@ class Dense:
         _diagonal(data)[...] -= variances
         # E W E has V W drift drift' and its transpose besides V W V, and drift'W drift times drift drift'.
         across = variances * drawn + 0.5 * (float(drift @ drawn) - 1.0) * drift
-        found: FloatArray = blas.dsyr2(1.0, across, drift, lower=1, a=data, overwrite_a=1)
-        return found
+        product: FloatArray = blas.dsyr2(1.0, across, drift, lower=1, a=data, overwrite_a=1)
+        return product
 
     def weighted(self, residual: FloatArray) -> FloatArray:
         """W r, of (p,) or of the columns (p, n)."""
         product = blas.dsymv if residual.ndim == 1 else blas.dsymm
-        found: FloatArray = product(1.0, self._weight, residual, lower=1)
-        return found
+        weighted: FloatArray = product(1.0, self._weight, residual, lower=1)
+        return weighted
 
     def set_prior(self, precision: FloatArray) -> None:
         """Factor H for a prior of this precision (p,)."""
@@ -79,20 +79,20 @@ class Dense:
             solved: FloatArray = blas.dtrsm(1.0, self._lower, halves, lower=1, trans_a=1, overwrite_b=1)
             return solved
         half = blas.dtrsv(self._lower, gradient, lower=1)
-        found: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
-        return found
+        direction: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
+        return direction
 
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
         step = self._step()
-        found: FloatArray = 1.0 - np.einsum("ij,ij->j", step, step) * self._precision
-        return found
+        shares: FloatArray = 1.0 - np.einsum("ij,ij->j", step, step) * self._precision
+        return shares
 
     def spread(self, part: IntArray) -> FloatArray:
         """The block (q, q) of H^-1 of the parameters at `part` (q,)."""
         columns = self._step()[part.min(initial=0) :, part]
-        found: FloatArray = columns.T @ columns
-        return found
+        block: FloatArray = columns.T @ columns
+        return block
 
     def _step(self) -> FloatArray:
         """The inverse of the factor of H, made when it is first asked for: Newton's steps do without."""
@@ -113,8 +113,8 @@ def _summed(information: FloatArray, variances: FloatArray, drift: FloatArray) -
 
 def _diagonal(matrix: FloatArray) -> FloatArray:
     """A view."""
-    found: FloatArray = np.einsum("ii->i", matrix)
-    return found
+    diagonal: FloatArray = np.einsum("ii->i", matrix)
+    return diagonal
 
 
 def _factor(matrix: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What one fit minimises, and how: L-BFGS on top of Newton's step with a frozen H.
+"""The objective of one fit and its minimisation: L-BFGS on top of Newton's step with a frozen H.
 
 Fits that share W and H descend side by side: a product with a matrix of many megabytes takes as long as the reading of
 it, for forty vectors as for one.
@@ -15,15 +15,15 @@ import numpy as np
 from dpgm_core import FloatArray, InferenceError, IntArray
 from dpgm_eb_map.posterior import Moments
 
-__all__ = ["Objective", "System", "together"]
+__all__ = ["Objective", "System", "minimise_together"]
 
 # What a descent asks for: statistics of the model at phi (p,), W r of a residual, or H^-1 g of a gradient. It gets the
 # vector, or None where the engine gives up; it ends with the minimiser and how far that is.
-_Asked: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
-_Vector: TypeAlias = Generator[_Asked, FloatArray | None, FloatArray]
+_Request: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
+_Vector: TypeAlias = Generator[_Request, FloatArray | None, FloatArray]
 # A step, how the gradient changed in it, and H^-1 of that change.
 _Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-_Descent: TypeAlias = Generator[_Asked, FloatArray | None, tuple[FloatArray, float]]
+_Descent: TypeAlias = Generator[_Request, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
 _SHORTEST = 1e-6  # of a step; shorter ones tell rounding, or the engine's accuracy
@@ -71,7 +71,7 @@ class Objective:
         Ends below `tolerance`, after so many steps, or where rounding is reached. Raises InferenceError where the
         objective is not a number at `phi`.
         """
-        return together([self], phi, tolerance, steps)[0]
+        return minimise_together([self], phi, tolerance, steps)[0]
 
     def descent(self, phi: FloatArray, tolerance: float, steps: int) -> _Descent:
         """`minimise` under way."""
@@ -80,7 +80,7 @@ class Objective:
             raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
         pairs: list[_Pair] = []
         gradient = yield from self._gradient(phi, weighted)
-        solved = _given((yield "newton", gradient))
+        solved = _require_vector((yield "newton", gradient))
         distance = math.inf
         for _ in range(steps):
             step = -_two_loops(gradient, solved, pairs)
@@ -99,18 +99,18 @@ class Objective:
             before, solved_before = gradient, solved
             phi, value = phi + length * step, after
             gradient = yield from self._gradient(phi, weighted)
-            solved = _given((yield "newton", gradient))
+            solved = _require_vector((yield "newton", gradient))
             if (gradient - before) @ step > 0:
                 pairs = [*pairs, (length * step, gradient - before, solved - solved_before)][-_MEMORY:]
         return phi, distance
 
-    def _value(self, phi: FloatArray) -> Generator[_Asked, FloatArray | None, tuple[float, FloatArray]]:
+    def _value(self, phi: FloatArray) -> Generator[_Request, FloatArray | None, tuple[float, FloatArray]]:
         """The objective and W r; infinite where the engine gives up."""
         mean = yield "mean", phi
         if mean is None:
             return math.inf, phi
         residual = self._noisy - self._total * mean
-        weighted = _given((yield "weighted", residual))
+        weighted = _require_vector((yield "weighted", residual))
         return 0.5 * float(residual @ weighted) + 0.5 * float(phi @ (self._precision * phi)), weighted
 
     def _gradient(self, phi: FloatArray, weighted: FloatArray) -> _Vector:
@@ -118,25 +118,25 @@ class Objective:
         move = self.moments.move(weighted)
         if move == 0.0:
             return self._precision * phi
-        up = _given((yield "mean", phi + move * weighted))
-        down = _given((yield "mean", phi - move * weighted))
+        up = _require_vector((yield "mean", phi + move * weighted))
+        down = _require_vector((yield "mean", phi - move * weighted))
         return self._precision * phi - self._total * (up - down) / (2 * move)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
-def together(
+def minimise_together(
     objectives: Sequence[Objective], phi: FloatArray, tolerance: float, steps: int
 ) -> list[tuple[FloatArray, float]]:
     """What `minimise` finds for each, from `phi`: they have one engine and one system."""
     moments, system = objectives[0].moments, objectives[0].system
     descents = [one.descent(phi, tolerance, steps) for one in objectives]
-    found: list[tuple[FloatArray, float]] = [(phi, math.inf)] * len(descents)
-    asked = {number: next(descent) for number, descent in enumerate(descents)}
-    while asked:
+    results: list[tuple[FloatArray, float]] = [(phi, math.inf)] * len(descents)
+    requests = {number: next(descent) for number, descent in enumerate(descents)}
+    while requests:
         answers: dict[int, FloatArray | None] = {}
-        for kind in {kind for kind, _ in asked.values()}:
-            numbers = [number for number in asked if asked[number][0] == kind]
-            vectors = [asked[number][1] for number in numbers]
+        for kind in {kind for kind, _ in requests.values()}:
+            numbers = [number for number in requests if requests[number][0] == kind]
+            vectors = [requests[number][1] for number in numbers]
             served = (
                 moments.means(vectors)
                 if kind == "mean"
@@ -145,11 +145,11 @@ def together(
             answers.update(zip(numbers, served, strict=True))
         for number, answer in answers.items():
             try:
-                asked[number] = descents[number].send(answer)
+                requests[number] = descents[number].send(answer)
             except StopIteration as ended:
-                found[number] = ended.value
-                del asked[number]
-    return found
+                results[number] = ended.value
+                del requests[number]
+    return results
 
 
 def _columns(product: Callable[[FloatArray], FloatArray], vectors: list[FloatArray]) -> list[FloatArray]:
@@ -159,7 +159,7 @@ def _columns(product: Callable[[FloatArray], FloatArray], vectors: list[FloatArr
     return list(np.ascontiguousarray(product(np.array(vectors).T).T))
 
 
-def _given(answer: FloatArray | None) -> FloatArray:
+def _require_vector(answer: FloatArray | None) -> FloatArray:
     if answer is None:
         raise InferenceError("eb-map: the engine gave no marginals beside parameters where it did")
     return answer
@@ -170,15 +170,15 @@ def _two_loops(gradient: FloatArray, solved: FloatArray, pairs: list[_Pair]) -> 
 
     solved: the system's. It is linear, so what it makes of g less changes of g is at hand.
     """
-    direction, found = gradient, solved
+    direction, estimate = gradient, solved
     weights = []
     for step, change, solved_change in reversed(pairs):
         weights.append(float(step @ direction) / float(change @ step))
         direction = direction - weights[-1] * change
-        found = found - weights[-1] * solved_change
+        estimate = estimate - weights[-1] * solved_change
     if pairs:  # so long as the last change says, where the initial H is not the objective's (their equation 7.20)
         step, change, solved_change = pairs[-1]
-        found = found * (float(step @ change) / float(change @ solved_change))
+        estimate = estimate * (float(step @ change) / float(change @ solved_change))
     for (step, change, _), weight in zip(pairs, reversed(weights), strict=True):
-        found = found + (weight - float(change @ found) / float(change @ step)) * step
-    return found
+        estimate = estimate + (weight - float(change @ estimate) / float(change @ step)) * step
+    return estimate

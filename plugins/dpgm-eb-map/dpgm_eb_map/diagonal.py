@@ -75,14 +75,14 @@ class Block:
             [_second_moments(table, one, other) for other in self.pieces[:row]] for row, one in enumerate(self.pieces)
         ]
         squares = [_second_moments(table, piece, piece) for piece in self.pieces]
-        found: FloatArray = np.block(
+        covariance: FloatArray = np.block(
             [
                 [*lower[row], squares[row], *(lower[later][row].T for later in range(row + 1, len(squares)))]
                 for row in range(len(squares))
             ]
         )
-        found -= np.outer(mean[self.places], mean[self.places]) / structure.multiplicities[self.group]
-        return found
+        covariance -= np.outer(mean[self.places], mean[self.places]) / structure.multiplicities[self.group]
+        return covariance
 
 
 def blocks_of(basis: Basis) -> tuple[Block, ...]:
@@ -92,8 +92,8 @@ def blocks_of(basis: Basis) -> tuple[Block, ...]:
     for effect in basis.effects:
         holder = max(effect.holders, key=lambda one: sizes[one.group])
         largest = largest_block(effect.shape)
-        found = _pieces(effect, holder, basis.structure.shapes[holder.group], largest)
-        hosted.setdefault((holder.group, largest), []).extend(found)
+        pieces_of_effect = _pieces(effect, holder, basis.structure.shapes[holder.group], largest)
+        hosted.setdefault((holder.group, largest), []).extend(pieces_of_effect)
     return tuple(
         Block(
             group=group,
@@ -152,21 +152,21 @@ class Diagonal:
         """The block (q, q) of H^-1 of the parameters at `part` (q,), ascending; of too many its diagonal (q,)."""
         of = self._block_of[part]
         whole = len(part) <= _LARGEST
-        found = np.zeros((len(part), len(part)) if whole else len(part))
+        spread = np.zeros((len(part), len(part)) if whole else len(part))
         for number in np.unique(of):
             here = np.flatnonzero(of == number)
             inside = self._systems[number].spread(np.searchsorted(self._blocks[number].places, part[here]))
             if whole:
-                found[np.ix_(here, here)] = inside
+                spread[np.ix_(here, here)] = inside
             else:
-                found[here] = np.diag(inside)
-        return found
+                spread[here] = np.diag(inside)
+        return spread
 
     def _joined(self, of: Callable[[Dense, IntArray], FloatArray], columns: tuple[int, ...] = ()) -> FloatArray:
-        found = np.empty((len(self._block_of), *columns))
+        joined = np.empty((len(self._block_of), *columns))
         for block, system in zip(self._blocks, self._systems, strict=True):
-            found[block.places] = of(system, block.places)
-        return found
+            joined[block.places] = of(system, block.places)
+        return joined
 
 
 def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int) -> Iterator[Piece]:
@@ -188,7 +188,7 @@ def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int
                 part=slice(start, start + size),
                 size=size,
                 factors=tuple(_factor(labels, *factors.get(axis, (0, 0))) for axis, labels in enumerate(shape)),
-                order=(*holder.order, *holder.beside),
+                order=(*holder.order, *holder.summed_axes),
             )
             start += size
 
@@ -212,13 +212,13 @@ def _packed(pieces: list[Piece], largest: int) -> Iterator[list[Piece]]:
 
 def _second_moments(table: FloatArray, one: Piece, other: Piece) -> FloatArray:
     """The sum over cells of p times each statistic of one piece times each of the other, (q, q')."""
-    found, factors = table, list[tuple[FloatArray, FloatArray]]()
+    summed, factors = table, list[tuple[FloatArray, FloatArray]]()
     for axis, (left, right) in enumerate(zip(one.factors, other.factors, strict=True)):
         if isinstance(left, Span) and isinstance(right, Span):
             # Labels that no contrast tells apart are one: of many labels as few are left as there are contrasts.
             starts = np.unique(np.concatenate([[0], left.starts, right.starts]))
             starts = starts[starts < table.shape[axis]]
-            found = np.add.reduceat(found, starts, axis=axis)
+            summed = np.add.reduceat(summed, starts, axis=axis)
             factors.append((left.at(starts), right.at(starts)))
         else:
             assert not isinstance(left, Span) and not isinstance(right, Span)
@@ -231,22 +231,22 @@ def _second_moments(table: FloatArray, one: Piece, other: Piece) -> FloatArray:
     for axis in axes:
         left, right = factors[axis]
         if axis == apart:  # the last: its pairs of columns would be too many to write out
-            found = _sandwiched(found.reshape(len(left), -1), left, right)
+            summed = _sandwiched(summed.reshape(len(left), -1), left, right)
         else:
             pairs = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-            found = np.tensordot(found, pairs, axes=(left_over.index(axis), 0))
+            summed = np.tensordot(summed, pairs, axes=(left_over.index(axis), 0))
         left_over.remove(axis)
     counts = [factor.shape[1] for axis in axes for factor in factors[axis]]
     rank = {axis: place for place, axis in enumerate(axes)}
     order = [2 * rank[axis] for axis in one.order] + [2 * rank[axis] + 1 for axis in other.order]
-    moments: FloatArray = found.reshape(counts).transpose(order).reshape(one.size, other.size)
+    moments: FloatArray = summed.reshape(counts).transpose(order).reshape(one.size, other.size)
     return moments
 
 
 def _sandwiched(columns: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
     """left' diag(c) right of each of the columns (rows, n), one after the other: (n, left's columns, right's)."""
     if left.shape[1] <= right.shape[1]:
-        found: FloatArray = np.matmul((columns.T[:, :, None] * left).transpose(0, 2, 1), right)
+        product: FloatArray = np.matmul((columns.T[:, :, None] * left).transpose(0, 2, 1), right)
     else:
-        found = np.matmul(left.T, columns.T[:, :, None] * right)
-    return found
+        product = np.matmul(left.T, columns.T[:, :, None] * right)
+    return product

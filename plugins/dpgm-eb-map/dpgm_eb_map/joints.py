@@ -1,4 +1,4 @@
-"""The covariance of the statistics of one record from the joint laws of two tables at a time.
+"""The covariance of the statistics of one record from the joint distributions of two tables at a time.
 
 Derivatives along each parameter walk through the whole tree once a parameter. Where tables are few and large, the joint
 laws of all pairs of them say the same in a fifth of the time, on numpy in a fifteenth: what runs between clusters
@@ -18,9 +18,9 @@ from dpgm_eb_map.contrasts import Basis
 
 __all__ = ["covariance_by_pairs"]
 
-_LARGEST = 2**10  # cells of a table: a joint law has the square of it
+_LARGEST = 2**10  # cells of a table: a joint distribution has the square of it
 _MOST_AXES = 16  # of a table: two have what an array may have
-_WORTH = 6  # parameters, derivatives along which take as long as a joint law
+_WORTH = 6  # parameters, derivatives along which take as long as a joint distribution
 
 
 def covariance_by_pairs(engine: Engine, basis: Basis, potentials: Tables) -> FloatArray | None:
@@ -34,20 +34,20 @@ def covariance_by_pairs(engine: Engine, basis: Basis, potentials: Tables) -> Flo
         return None
     pairs = list(combinations_with_replacement(range(len(cliques)), 2))
     try:
-        laws = engine.answers(potentials, [_union(cliques[one], cliques[other]) for one, other in pairs])
+        joints = engine.answers(potentials, [_union(cliques[one], cliques[other]) for one, other in pairs])
     except TooLarge:
         return None
-    means = {one: law.reshape(-1) for (one, other), law in zip(pairs, laws, strict=True) if one == other}
-    found = np.zeros((basis.size, basis.size))
-    for (one, other), law in zip(pairs, laws, strict=True):
-        covariance = _products(structure, one, other, law) - np.outer(means[one], means[other])
+    means = {one: joint.reshape(-1) for (one, other), joint in zip(pairs, joints, strict=True) if one == other}
+    result = np.zeros((basis.size, basis.size))
+    for (one, other), joint in zip(pairs, joints, strict=True):
+        covariance = _products(structure, one, other, joint) - np.outer(means[one], means[other])
         block = basis.by_table[one][1].T @ covariance @ basis.by_table[other][1]
         for row, here in _places(basis, one):
             for column, there in _places(basis, other):
-                found[row, column] += block[here, there]
+                result[row, column] += block[here, there]
                 if one != other:
-                    found[column, row] += block[here, there].T
-    return found
+                    result[column, row] += block[here, there].T
+    return result
 
 
 def _places(basis: Basis, table: int) -> list[tuple[slice, slice]]:
@@ -73,16 +73,16 @@ def _union(one: Clique, other: Clique) -> Clique:
     return tuple(dict.fromkeys((*one, *other)))
 
 
-def _products(structure: Structure, one: int, other: int, law: FloatArray) -> FloatArray:
-    """The joint law of the attributes of two tables as that of their cells (cells, cells): 0 where what they share is
-    not the same."""
+def _products(structure: Structure, one: int, other: int, joint: FloatArray) -> FloatArray:
+    """Return the joint distribution of two tables' attributes as that of their cells (cells, cells): 0 where the shared
+    attributes differ."""
     first, second = structure.cliques[one], structure.cliques[other]
     union = _union(first, second)
     shape = structure.sizes[one], structure.sizes[other]
     if len(union) == len(first) + len(second):
-        return law.reshape(shape)
+        return joint.reshape(shape)
     cells = np.zeros((*structure.shapes[one], *structure.shapes[other]))
     letter = dict(zip(union, ascii_letters, strict=False))
     axes = "".join([letter[name] for name in (*first, *second)])
-    np.einsum(f"{axes}->{''.join(letter.values())}", cells)[...] = law  # into the diagonals, of which this is a view
+    np.einsum(f"{axes}->{''.join(letter.values())}", cells)[...] = joint  # into the diagonals, of which this is a view
     return cells.reshape(shape)

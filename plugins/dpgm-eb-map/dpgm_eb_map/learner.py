@@ -3,7 +3,7 @@
 The noisy statistics z have mean N m(phi) and covariance N F + V: sampling and noise together. Under the Gaussian prior
 phi ~ N(0, s_g^2 / w) the estimate minimises .5 r'Wr + .5 phi' Lam phi with r = z - N m(phi), Lam = w / s_g^2, and
 W = (N F + V)^-1 frozen for one round. After each round the scales s_g are set to what the data support (`scales`), so
-that a clique without interaction is switched off and a strong one left alone, however many are silent beside it.
+that a clique without interaction is switched off and a strong one left alone, however many have none.
 Sources: MacKay (1992), Bayesian interpolation; Bernstein and Sheldon (2018) for the covariance of noisy statistics.
 """
 
@@ -34,12 +34,12 @@ from dpgm_core import (
 )
 from dpgm_core.inference import steady
 from dpgm_core.learning import Resources
-from dpgm_eb_map.base import Base, engine_of, opened
+from dpgm_eb_map.base import Base, engine_of, open_base
 from dpgm_eb_map.contrasts import group_count
-from dpgm_eb_map.loop import Loop, Refitting
 from dpgm_eb_map.report import certificate, notes
 from dpgm_eb_map.resources import resources
 from dpgm_eb_map.run import Run, Settings
+from dpgm_eb_map.warm_start import BatchRefitter, LoopFitter
 
 __all__ = ["EbMap"]
 
@@ -120,7 +120,7 @@ class EbMap:
         release = curator.release()
         run = self._run(release, inference, progress)
         run.learn()
-        return _finished(run, curator.structure)
+        return _to_fit(run, curator.structure)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """Fits to releases that grow, each started from the last one's parameters.
@@ -132,7 +132,7 @@ class EbMap:
             raise OptionError(
                 "eb-map: scales are those of one structure, and in a loop there are several; leave the option out"
             )
-        return Loop(self._settings(), inference, self._base(), _finished)
+        return LoopFitter(self._settings(), inference, self._base(), _to_fit)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """Fits to releases like the model's, W and H factored once at the model; its scales if none are given.
@@ -152,7 +152,7 @@ class EbMap:
                 raise OptionError(
                     f"eb-map: the base, {run.base.name}, is not the one that the model was learned with; give that one"
                 )
-        return Refitting(run=run, structure=model.structure)
+        return BatchRefitter(run=run, structure=model.structure)
 
     def _run(self, release: NoisyTables, inference: Inference, progress: Progress) -> Run:
         base = self._base()
@@ -162,7 +162,7 @@ class EbMap:
         return Run(self._settings(), release, engine, progress, base)
 
     def _base(self) -> Base | None:
-        return None if self.base is None else opened(self.base)
+        return None if self.base is None else open_base(self.base)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -184,13 +184,13 @@ class EbMap:
             )
 
 
-def _finished(run: Run, structure: Structure) -> Fit:
+def _to_fit(run: Run, structure: Structure) -> Fit:
     """What a run found, as a model over `structure`."""
     potentials = run.potentials(structure)
     return Fit(
         model=Model(potentials.structure, potentials),
         trace=run.trace,
-        converged=run.settled and run.distance <= run.tolerance,
+        converged=run.scales_converged and run.distance <= run.tolerance,
         certificate=certificate(run),
         notes=notes(run),
         tuning={"scales": run.scales.values.tolist()},

@@ -1,4 +1,4 @@
-"""What the noisy tables say about the parameters: expectations and covariances of the reduced statistics."""
+"""Expectations and covariances of the reduced statistics, and the pilot fit."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ class Moments:
     def covariances(self, phi: FloatArray) -> FloatArray:
         """F at phi, (p, p), symmetric."""
         potentials = self._potentials(phi)
-        found = covariance_by_pairs(self.engine, self.basis, potentials)
-        if found is not None:
+        covariances = covariance_by_pairs(self.engine, self.basis, potentials)
+        if covariances is not None:
             self.calls += 1
-            return found
+            return covariances
         if isinstance(self.engine, SecondOrder):
             self.products += self.basis.size
-            found = self.basis.statistics(self.engine.curvature(potentials)(self.basis.matrix()))
+            covariances = self.basis.statistics(self.engine.curvature(potentials)(self.basis.matrix()))
         else:
-            found = self.covariance(phi)(np.eye(self.basis.size))
-        found = found + found.T
-        found *= 0.5
-        return found
+            covariances = self.covariance(phi)(np.eye(self.basis.size))
+        covariances = covariances + covariances.T
+        covariances *= 0.5
+        return covariances
 
     def _exact(self, phi: FloatArray) -> Product:
         assert isinstance(self.engine, SecondOrder)
@@ -110,8 +110,8 @@ class Moments:
 
     def _differences(self, phi: FloatArray) -> Product:
         def product(directions: FloatArray) -> FloatArray:
-            found: FloatArray = np.apply_along_axis(lambda one: self.along(phi, one), 0, directions)
-            return found
+            products: FloatArray = np.apply_along_axis(lambda one: self.along(phi, one), 0, directions)
+            return products
 
         return product
 

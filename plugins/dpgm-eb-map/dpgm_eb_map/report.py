@@ -1,4 +1,4 @@
-"""What a finished fit says of itself."""
+"""Certificate and notes of a finished fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def certificate(run: Run) -> dict[str, float]:
 
 
 def notes(run: Run) -> list[str]:
-    """What the user should know."""
+    """Sentences for the user."""
     if not run.basis.size:
         return ["every clique has one cell: there is nothing to learn"]
     path = "dense" if run.dense else "diagonal"
@@ -31,12 +31,12 @@ def notes(run: Run) -> list[str]:
             f"the prior is centred on a public model, {run.base.name}: where the tables tell nothing, the model is as "
             "that one; that it is public is its owner's word"
         )
-    if run.scales.silent and run.settings.scales is None:
+    if run.scales.all_off and run.settings.scales is None:
         said.append(
             f"the tables hardly tell the records from {like}, so the model is {model}; more budget, or fewer and "
             "smaller tables, would tell more"
         )
-    if not run.settled:
+    if not run.scales_converged:
         said.append(f"the prior scales still moved after {run.settings.rounds} rounds; raise rounds")
     if run.distance > run.tolerance:
         said.append(

@@ -13,27 +13,27 @@ from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tabl
 from dpgm_eb_map.base import Base
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
-from dpgm_eb_map.descent import Objective, System, together
+from dpgm_eb_map.descent import Objective, System, minimise_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
-from dpgm_eb_map.nothing import nothing, unheard
+from dpgm_eb_map.empty_model import find_unfitted_tables, is_empty
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
 from dpgm_eb_map.scales import Scales
 
 __all__ = ["DENSE_AT_MOST", "Run", "Settings"]
 
 # Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). Blocks leave out how
-# records vary together between them: where that counts beside noise, 2 to 30 % of KL, and dense goes on for a while.
+# records vary together between them: where that counts beside noise, 2 to 30 % of KL, and dense goes on for longer.
 _DENSE_UP_TO, DENSE_AT_MOST = 1500, 2200
 # Of what a session measured, by merged codes and with noise of many widths, blocks had 1 to 2 % less error over triples
 # on Adult at epsilon = 0.1, and fits in its loop take seconds otherwise.
 _DENSE_CHOSEN = 300
-_QUIET = 0.05  # the records of an average cell over the variance of its noise
-_SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
+_MIN_SIGNAL = 0.05  # the records of an average cell over the variance of its noise
+_MAX_SCALE_CHANGE = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
 # By blocks rounds end when none moves further than this and the parameters determined change by at most that share: the
-# last silent cliques creep to the floor, which costs rounds and changes nothing.
-_CALM, _STEADY = 0.75, 0.1
+# last cliques without effect creep to the floor, which costs rounds and changes nothing.
+_MAX_BLOCK_SCALE_CHANGE, _MAX_DETERMINED_CHANGE = 0.75, 0.1
 # By blocks, nats: from 1 a KL was 1.1 of the dense path's where little is determined, and from 0.3 lone cells of a
-# large table stayed silent that were five standard errors loud.
+# large table stayed off that were five standard errors from the fit.
 _FIRST_SCALE = 0.6
 _STEPS = 50  # descent steps in one round
 _ROUND_STEPS = 30  # by blocks; the next round goes on from there
@@ -41,10 +41,10 @@ _LAST_STEPS = 200
 # Rounds from another fit's parameters. Scales that went on from that fit's too stayed near them, a path that erred by 1
 # to 3 % more where noise rules (20 to 29 rounds of AIM on Adult); from the first scales three rounds are as good as a
 # fit from nothing, and one where parameters are many, rounds dear, and the tables tell more.
-_RESUMED, _RESUMED_LARGE = 3, 1
-_NOTHING = 1e-9  # nats: rounding of a model that is its prior's centre
-_REOPENED = 4  # at most so often cliques are opened by force
-_REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
+_RESUMED_ROUNDS, _RESUMED_ROUNDS_LARGE = 3, 1
+_ROUNDING_NATS = 1e-9  # nats: rounding of a model that is its prior's centre
+_MAX_REOPENINGS = 4  # at most so often cliques are open_base by force
+_REFIT_TOLERANCE = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 
 @frozen(kw_only=True)
@@ -74,7 +74,7 @@ class Run:
         self.moments = Moments(engine, self.basis)
         self.total = release.total
         self.noisy = statistics_of(self.basis, release)
-        quiet = np.median(release.totals / np.asarray(release.structure.sizes) - _QUIET * release.variances) > 0
+        quiet = np.median(release.totals / np.asarray(release.structure.sizes) - _MIN_SIGNAL * release.variances) > 0
         most = _DENSE_CHOSEN if release.session else DENSE_AT_MOST if quiet else _DENSE_UP_TO
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
@@ -87,14 +87,14 @@ class Run:
             self.scales.values *= _FIRST_SCALE
         self.trace: list[dict[str, float]] = []
         self.distance = 0.0
-        self.settled = True
+        self.scales_converged = True
 
     def learn(self) -> None:
         """Pilot, rounds of fit and update, and the last fit under the widened prior."""
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        if self.settings.scales is None and nothing(self.moments, self.release, self.scales):
+        if self.settings.scales is None and is_empty(self.moments, self.release, self.scales):
             self._record(0.0)
             return
         self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
@@ -114,20 +114,20 @@ class Run:
         Whether there is anything to fit is judged only if that model found nothing.
         """
         self.phi = self._deviations(potentials)
-        if np.abs(self.phi).max(initial=0.0) < _NOTHING:
+        if np.abs(self.phi).max(initial=0.0) < _ROUNDING_NATS:
             self.learn()
             return
         small = self.dense or self.basis.size <= _DENSE_UP_TO
-        self._tune(min(self.settings.rounds, _RESUMED if small else _RESUMED_LARGE))
+        self._tune(min(self.settings.rounds, _RESUMED_ROUNDS if small else _RESUMED_ROUNDS_LARGE))
         # The scales go on in the next round of the loop; a fit is at its end when its parameters are, for selectors.
-        self.settled = True
+        self.scales_converged = True
 
     def start(self, potentials: Tables) -> None:
         """Take a fit as it is, and what refits need of it."""
         assert self.settings.scales is not None
         self.phi = self._deviations(potentials)
         self.scales.values = np.array(self.settings.scales)
-        if self.scales.silent:  # refits then tell what the noise may hide, and not that nothing is there
+        if self.scales.all_off:  # refits then tell what the noise may hide, and not that nothing is there
             self.scales.values = np.ones(self.basis.groups)
         if self.basis.size:
             self.linearise()
@@ -142,8 +142,10 @@ class Run:
             Objective(self.moments, self.system, statistics_of(self.basis, one), one.total, precision)
             for one in releases
         ]
-        tolerance = max(self.tolerance, _REFITTED * math.sqrt(self.basis.size))
-        return [self._potentials(phi, structure) for phi, _ in together(objectives, self.phi, tolerance, _STEPS)]
+        tolerance = max(self.tolerance, _REFIT_TOLERANCE * math.sqrt(self.basis.size))
+        return [
+            self._potentials(phi, structure) for phi, _ in minimise_together(objectives, self.phi, tolerance, _STEPS)
+        ]
 
     def potentials(self, structure: Structure) -> Tables:
         """The model's potentials: over `structure`, and the base's cliques."""
@@ -154,8 +156,8 @@ class Run:
         return np.allclose(self._potentials(self.phi, potentials.structure).values, potentials.values, atol=1e-6)
 
     def _potentials(self, phi: FloatArray, structure: Structure) -> Tables:
-        found = Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
-        return found if self.base is None else found + self.base.potentials.embed(structure)
+        potentials = Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
+        return potentials if self.base is None else potentials + self.base.potentials.embed(structure)
 
     def _deviations(self, potentials: Tables) -> FloatArray:
         phi = self.basis.parameters(potentials)
@@ -169,14 +171,16 @@ class Run:
             self.linearise()
             before = float(self.scales.determined.sum())
             moved = self._update()
-            self.settled = moved < _SETTLED or (not self.dense and moved < _CALM and self._steady(before))
+            self.scales_converged = moved < _MAX_SCALE_CHANGE or (
+                not self.dense and moved < _MAX_BLOCK_SCALE_CHANGE and self._steady(before)
+            )
             self._record(moved)
-            if self.settled:
+            if self.scales_converged:
                 break
         self.scales.widen(self.settings.widening)
         self._fit()
-        for _ in range(_REOPENED):
-            if not self.scales.open(unheard(self.moments, self.release, self.phi)):
+        for _ in range(_MAX_REOPENINGS):
+            if not self.scales.open(find_unfitted_tables(self.moments, self.release, self.phi)):
                 break
             self.linearise()
             self._fit()
@@ -196,7 +200,7 @@ class Run:
 
     def _steady(self, before: float) -> bool:
         """Whether so many parameters were determined before the last update, nearly."""
-        return abs(float(self.scales.determined.sum()) - before) <= _STEADY * before
+        return abs(float(self.scales.determined.sum()) - before) <= _MAX_DETERMINED_CHANGE * before
 
     def _fit(self, steps: int = _LAST_STEPS) -> None:
         """Minimise under the present scales."""

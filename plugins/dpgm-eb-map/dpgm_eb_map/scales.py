@@ -3,14 +3,14 @@
 A group's posterior with its prior taken out again, a *cavity*, is what the tables alone say of it: precision
 P = C^-1 - Lam and direction h = C^-1 phi. Where P is lam_i against the prior's weights, the evidence of u = log s^2 is
     log p(tables | u) = sum over i of (h_i^2 s^2 / (1 + s^2 lam_i) - log(1 + s^2 lam_i)) / 2,
-exact for a linear model, and known at every u at once: a clique that was silenced by mistake speaks up again.
+exact for a linear model, and known at every u at once: a clique that was switched off by mistake comes back.
 
 Cliques are on or off: off at the least scale, or with a u that is normal around a mean common to those that are on. How
 many are off, the mean and the variance are averaged over, weighted by what all cliques together say of them; so cliques
-that are alike lean on each other, and loud ones do not lean on silent ones. Main effects are one group more, judged
-alone by the same prior. The scale taken is the one that keeps as
-much of the group's parameters as the average over its u does. Sources: MacKay (1992), Bayesian interpolation, for the
-evidence; Mitchell and Beauchamp (1988) for spike and slab; Stephens (2017), False discovery rates, for scales averaged.
+that are alike lean on each other, and strong ones do not lean on those without effect. Main effects are one group more,
+judged alone by the same prior. The scale taken is the one that keeps as much of the group's parameters as the average
+over its u does. Sources: MacKay (1992), Bayesian interpolation, for the evidence; Mitchell and Beauchamp (1988) for
+spike and slab; Stephens (2017), False discovery rates, for scales averaged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpgm_core import FloatArray, IntArray
 from dpgm_eb_map.contrasts import Basis
 from dpgm_eb_map.descent import System
 
-__all__ = ["Scales", "together"]
+__all__ = ["Scales", "combine_chances"]
 
 _OFF = 0.003  # nats: the scale of a group that is off
 _RANGE = (0.03, 10.0)  # nats: bounds of the others
@@ -56,8 +56,8 @@ class Scales:
 
     def precision(self) -> FloatArray:
         """Lam = w / s^2 (p,)."""
-        found: FloatArray = self._basis.weights / self.values[self._basis.group] ** 2
-        return found
+        precision: FloatArray = self._basis.weights / self.values[self._basis.group] ** 2
+        return precision
 
     def measure(self, determined: FloatArray) -> None:
         """Take 1 - c Lam of each parameter (p,); estimates may be outside of 0 to 1."""
@@ -67,11 +67,11 @@ class Scales:
     def update(self, phi: FloatArray, system: System) -> float:
         """Move the scales to what the fit `phi` (p,) under them supports; the largest change of log s that matters."""
         self.measure(system.determined())
-        told = self._told(phi, system)
-        evidence = np.array([evidence_of(lam, squares) for lam, squares in told])
-        chances = np.concatenate([together(evidence[:1]), together(evidence[1:])])
+        cavities = self._cavities(phi, system)
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in cavities])
+        chances = np.concatenate([combine_chances(evidence[:1]), combine_chances(evidence[1:])])
         here = 2 * np.log(self.values)
-        there = [_keeping(*one, chance) for one, chance in zip(told, chances, strict=True)]
+        there = [_log_scale_that_keeps(*one, chance) for one, chance in zip(cavities, chances, strict=True)]
         step = np.clip(np.array(there) - here, -_FARTHEST, _FARTHEST)
         # Back and forth is no progress: such a group goes slower.
         self._pace = np.where(step * self._last < 0, self._pace / 2, self._pace)
@@ -91,27 +91,27 @@ class Scales:
 
     def open(self, tables: list[int]) -> bool:
         """Raise the scales of what these tables tell of, to 1/4 or to twice what they are; whether any rose."""
-        told = [part.part.start for part in self._basis.effects if any(one.group in tables for one in part.holders)]
-        groups = np.setdiff1d(self._basis.group[told], [0])
+        starts = [part.part.start for part in self._basis.effects if any(one.group in tables for one in part.holders)]
+        groups = np.setdiff1d(self._basis.group[starts], [0])
         before = self.values.copy()
         self.values[groups] = np.clip(2 * before[groups], 0.25, _RANGE[1])
         return bool((self.values > before).any())
 
-    def something(self, phi: FloatArray, system: System) -> float:
+    def log_odds_of_effects(self, phi: FloatArray, system: System) -> float:
         """How much likelier the tables are, in logs, if main effects may be on, or cliques, than if nothing is."""
-        evidence = np.array([evidence_of(lam, squares) for lam, squares in self._told(phi, system)])
-        return max(something(evidence[:1]), something(evidence[1:]))
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in self._cavities(phi, system)])
+        return max(log_odds_of_effects(evidence[:1]), log_odds_of_effects(evidence[1:]))
 
-    def silence(self) -> None:
+    def switch_off(self) -> None:
         """Switch every group off."""
         self.values = np.full(len(self.values), _OFF)
 
     @property
-    def silent(self) -> bool:
+    def all_off(self) -> bool:
         """Whether every group is off."""
         return bool((self.values <= _OFF).all())
 
-    def _told(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
+    def _cavities(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
         parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
         return [self._cavity(part, phi, system) for part in parts]
 
@@ -131,42 +131,43 @@ class Scales:
         return lam[seen], direction[seen] ** 2
 
 
-def together(evidence: FloatArray) -> FloatArray:
+def combine_chances(evidence: FloatArray) -> FloatArray:
     """Each clique's chances (cliques, grid) of its u, given what all of them tell: evidence (cliques, grid), in logs.
 
-    >>> loud, silent = np.linspace(0, 40, 49), np.linspace(0, -3, 49)
-    >>> found = together(np.array([loud, *[silent] * 9]))
-    >>> bool(found[0, 0] < 1e-6), bool(found[1, 0] > 0.5)
+    >>> strong, weak = np.linspace(0, 40, 49), np.linspace(0, -3, 49)
+    >>> chances = combine_chances(np.array([strong, *[weak] * 9]))
+    >>> bool(chances[0, 0] < 1e-6), bool(chances[1, 0] > 0.5)
     (True, True)
     """
     if not len(evidence):
         return evidence
-    likelihood, if_on, if_off, logs = _weighed(evidence)
+    likelihood, if_on, if_off, logs = _weigh_evidence(evidence)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    found = np.zeros_like(likelihood)
+    summed = np.zeros_like(likelihood)
     for off, weight in zip(_SHARES, weights, strict=True):
         each = weight / (off * if_off + (1 - off) * if_on)
-        found += likelihood * ((1 - off) * each @ _slabs())
-        found[:, 0] += (off * if_off * each).sum(axis=1)
-    chances: FloatArray = found / found.sum(axis=1, keepdims=True)
+        summed += likelihood * ((1 - off) * each @ _slabs())
+        summed[:, 0] += (off * if_off * each).sum(axis=1)
+    chances: FloatArray = summed / summed.sum(axis=1, keepdims=True)
     return chances
 
 
-def something(evidence: FloatArray) -> float:
+def log_odds_of_effects(evidence: FloatArray) -> float:
     """How much likelier the tables are, in logs, if some cliques may be on than if all are off.
 
-    >>> bool(something(np.zeros((3, 49))) < 0.1), bool(something(np.array([np.linspace(0, 40, 49)])) > 20)
+    >>> nothing, strong = np.zeros((3, 49)), np.array([np.linspace(0, 40, 49)])
+    >>> bool(log_odds_of_effects(nothing) < 0.1), bool(log_odds_of_effects(strong) > 20)
     (True, True)
     """
     if not len(evidence):
         return -np.inf
-    logs = _weighed(evidence)[-1]
+    logs = _weigh_evidence(evidence)[-1]
     none, some = (float(logsumexp(logs[part])) for part in (_SHARES == 1, _SHARES < 1))
     return some - none
 
 
-def _weighed(evidence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _weigh_evidence(evidence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Each clique's likelihood on the grid, if it is on (cliques, slabs) and off (cliques, 1), up to a factor of its
     own; and of all, times the prior, in logs (shares, slabs)."""
     prior = np.tile(np.log(_VARIANCES / (1 + _VARIANCES)), len(_MEANS))  # 1 / (1 + variance), on a logarithmic grid
@@ -182,20 +183,20 @@ def _slabs() -> FloatArray:
     """The priors of u if a clique is on, one a row: normal for each mean and variance, cut at the range."""
     slabs = np.exp(-0.5 * (_GRID - _MEANS[:, None, None]) ** 2 / _VARIANCES[:, None])
     slabs[..., 0] = 0.0
-    found: FloatArray = (slabs / slabs.sum(axis=2, keepdims=True)).reshape(-1, len(_GRID))
-    return found
+    priors: FloatArray = (slabs / slabs.sum(axis=2, keepdims=True)).reshape(-1, len(_GRID))
+    return priors
 
 
 def evidence_of(lam: FloatArray, squares: FloatArray) -> FloatArray:
     """log p(tables | u) on the grid, (49,), from a cavity's lam (q,) and h^2 (q,)."""
     scales = np.exp(_GRID)[:, None]
     grown = 1 + scales * lam
-    found: FloatArray = (scales * squares / grown - np.log(grown)).sum(axis=1) / 2
-    return found
+    evidence: FloatArray = (scales * squares / grown - np.log(grown)).sum(axis=1) / 2
+    return evidence
 
 
-def _keeping(lam: FloatArray, squares: FloatArray, chances: FloatArray) -> float:
+def _log_scale_that_keeps(lam: FloatArray, squares: FloatArray, chances: FloatArray) -> float:
     """The u that keeps as much of the parameters as the average over u does."""
     scales = np.exp(_GRID)[:, None]
-    kept = (scales * squares / (1 + scales * lam)).sum(axis=1)
-    return float(np.interp(chances @ kept, kept, _GRID)) if kept[-1] > kept[0] else float(_GRID[0])
+    sizes = (scales * squares / (1 + scales * lam)).sum(axis=1)
+    return float(np.interp(chances @ sizes, sizes, _GRID)) if sizes[-1] > sizes[0] else float(_GRID[0])

@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 import pytest
-from dpgm_eb_map.base import opened
+from dpgm_eb_map.base import open_base
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.posterior import Moments
 
@@ -71,16 +71,16 @@ def test_a_base_that_is_true_helps_and_a_wrong_one_hurts_little(curvature):
 @pytest.mark.parametrize("exact", [True, False])
 def test_deviations_have_the_moments_of_the_whole_model(exact):
     """Marginals, log Z and second derivatives at base and deviations are those of the sum of both."""
-    base = opened(model(1))
+    base = open_base(model(1))
     noisy = released(model(2), MEASURED, "0.01")
-    engine = base.compiled(ENGINE if exact else dpgm.make("inference", "loopy-bp"), MEASURED)
+    engine = base.compile(ENGINE if exact else dpgm.make("inference", "loopy-bp"), MEASURED)
     theta = Tables(MEASURED, np.random.default_rng(3).normal(size=MEASURED.cells))
     wide = base.over(MEASURED)
     whole = dpgm.Model(wide, theta.embed(wide) + base.potentials.embed(wide))
-    found = engine.infer(theta, total=7.0)
+    actual = engine.infer(theta, total=7.0)
     for clique in MEASURED.cliques:
-        np.testing.assert_allclose(found.marginals[clique], 7 * whole.marginal(clique), atol=1e-7)
-    assert found.log_partition == pytest.approx(whole.log_partition, abs=1e-7)
+        np.testing.assert_allclose(actual.marginals[clique], 7 * whole.marginal(clique), atol=1e-7)
+    assert actual.log_partition == pytest.approx(whole.log_partition, abs=1e-7)
     assert isinstance(engine, SecondOrder) == exact
     if exact:
         moments = Moments(engine, basis_of(noisy))
@@ -119,8 +119,8 @@ def test_codes_that_a_session_merged_are_merged_in_the_base():
         codes, S(coarse_domain, [("a", "b")]), dpgm.Budget.zcdp("0.01"), "gaussian", neighbours="add-remove",
         randomness=dpgm.SeededRandomness(1),
     )  # fmt: skip
-    found = opened(fine).like(attrs.evolve(noisy, session=session)).potentials
-    coarse = dpgm.Model(found.structure, found)
+    actual = open_base(fine).like(attrs.evolve(noisy, session=session)).potentials
+    coarse = dpgm.Model(actual.structure, actual)
     assert coarse.domain == coarse_domain
     sums = np.zeros((3, 4))[:, [0, 2, 3]]
     for old, new in enumerate(merges["a"]):

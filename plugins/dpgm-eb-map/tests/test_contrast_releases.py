@@ -43,7 +43,7 @@ def learn(noisy, structure, inference="junction-tree", **options):
 
 @pytest.mark.parametrize("structure", [PAIRS, TRIPLE])
 @pytest.mark.parametrize("total", ["estimated", 3000])
-def test_each_parameter_is_told_by_one_contrast(structure, total):
+def test_each_parameter_has_one_contrast(structure, total):
     """z is the contrast over sqrt(2^|S|), with the noise of it alone; B is the whole model."""
     noisy = release(structure, "0.01", total=total)
     basis = basis_of(noisy)

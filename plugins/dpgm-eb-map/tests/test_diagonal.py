@@ -143,7 +143,7 @@ def test_memory_grows_with_the_number_of_labels():
     assert peak < 20e6 < resources(structure, "auto").memory - 128 * 2**20
 
 
-def test_a_table_too_large_for_joint_laws_is_learned_by_the_dense_path(monkeypatch):
+def test_a_table_too_large_for_joint_distributions_is_learned_by_the_dense_path(monkeypatch):
     """Of 1,025 to 2,200 labels alone, in little noise, a matrix of whole numbers made it fail, after the charge."""
     monkeypatch.setattr(joints, "_LARGEST", 100)
     codes = np.random.default_rng(1).integers(0, 190, (1000, 1))
@@ -162,8 +162,8 @@ def test_a_fit_takes_no_more_memory_than_its_estimate():
         randomness=dpgm.SeededRandomness(1))  # fmt: skip
     learn(small(STRUCTURES["pairs"]), "dense", rounds=1)  # loads what it needs
     peak = traced(lambda: learn(noisy, "dense", rounds=1))
-    told = resources(structure, "dense").memory - 128 * 2**20
-    assert told / 5 < peak < told
+    noisy_statistics = resources(structure, "dense").memory - 128 * 2**20
+    assert noisy_statistics / 5 < peak < noisy_statistics
 
 
 def test_one_table_is_one_block_and_the_dense_algebra():
@@ -205,21 +205,21 @@ def test_it_ends_where_the_objective_is_least(name):
     _, marginals, mean = moments.mean(0 * phi)
     system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, drift)
     system.set_prior(basis.weights)
-    told = statistics_of(basis, noisy)
-    objective = Objective(moments, system, told, noisy.total, basis.weights)
+    noisy_statistics = statistics_of(basis, noisy)
+    objective = Objective(moments, system, noisy_statistics, noisy.total, basis.weights)
 
     def value(phi):
-        residual = told - noisy.total * moments.mean(phi)[2]
+        residual = noisy_statistics - noisy.total * moments.mean(phi)[2]
         return 0.5 * residual @ system.weighted(residual) + 0.5 * phi @ (basis.weights * phi)
 
-    found, distance = objective.minimise(0.1 * phi, 1e-5, 500)
+    actual, distance = objective.minimise(0.1 * phi, 1e-5, 500)
     again, _ = objective.minimise(0.1 * other, 1e-5, 500)
     assert distance < 1e-3
-    np.testing.assert_allclose(again, found, atol=1e-3)
+    np.testing.assert_allclose(again, actual, atol=1e-3)
     for place in range(basis.size):
         move = 1e-3 * np.eye(basis.size)[place]
-        up, down = (value(found + sign * move) for sign in (1, -1))
-        curved = up + down - 2 * value(found)
+        up, down = (value(actual + sign * move) for sign in (1, -1))
+        curved = up + down - 2 * value(actual)
         assert abs(up - down) < 0.01 * curved / 1e-3  # a step of Newton's would be shorter than .005
 
 
@@ -228,8 +228,8 @@ def test_what_the_tables_determine_is_fitted_alike(name):
     """A hundred thousand records under little noise: dense and by blocks the marginals differ by a tenth of the
     sampling error and less."""
     noisy = released(truth_over(STRUCTURES[name], 5), 100_000, dpgm.Budget.zcdp(1), 5)
-    found = [learn(noisy, one).model.marginals().values for one in ("dense", "diagonal")]
-    np.testing.assert_allclose(found[1], found[0], atol=1.5e-4)
+    actual = [learn(noisy, one).model.marginals().values for one in ("dense", "diagonal")]
+    np.testing.assert_allclose(actual[1], actual[0], atol=1.5e-4)
 
 
 def test_where_little_is_determined_it_is_nearly_as_good():

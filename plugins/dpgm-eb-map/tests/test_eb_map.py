@@ -180,13 +180,13 @@ def test_cliques_lean_on_each_other(monkeypatch, length, labels, bound):
         truth = population(chain(length, labels, 3), seed)
         releases.append((truth, release(truth, 10**4, 0.1, seed)))
     leaning = [dpgm.kl_divergence(truth, learn(noisy).model) for truth, noisy in releases]
-    monkeypatch.setattr(scales, "together", alone_each)
+    monkeypatch.setattr(scales, "combine_chances", alone_each)
     alone = [dpgm.kl_divergence(truth, learn(noisy).model) for truth, noisy in releases]
     assert math.exp(np.mean(np.log(leaning) - np.log(alone))) < bound
 
 
 def alone_each(evidence):
-    """What `together` gives if no clique knows of another."""
+    """What `combine_chances` gives if no clique knows of another."""
     chances = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     return chances / chances.sum(axis=1, keepdims=True)
 
@@ -196,12 +196,12 @@ def test_no_loud_clique_is_taken_for_a_silent_one():
     lie six errors from 0 have no chance to be off, and the others' mean square is a tenth of those that are on."""
     rng = np.random.default_rng(1)
     for loud in (8, 1, 40):
-        told = np.concatenate([rng.normal(size=loud), np.zeros(40 - loud)]) + rng.normal(scale=0.1, size=40)
-        found = scales.together(np.array([evidence_of(value, 0.1) for value in told]))
-        off = found[:, 0]
-        assert off[np.abs(told) > 0.6].max() < 1e-3
-        square = found @ np.exp(np.minimum(scales._GRID, 2.0))
-        assert loud == 40 or np.median(square[loud:]) < 0.1 * np.median(square[np.abs(told) > 0.6])
+        levels = np.concatenate([rng.normal(size=loud), np.zeros(40 - loud)]) + rng.normal(scale=0.1, size=40)
+        actual = scales.combine_chances(np.array([evidence_of(value, 0.1) for value in levels]))
+        off = actual[:, 0]
+        assert off[np.abs(levels) > 0.6].max() < 1e-3
+        square = actual @ np.exp(np.minimum(scales._GRID, 2.0))
+        assert loud == 40 or np.median(square[loud:]) < 0.1 * np.median(square[np.abs(levels) > 0.6])
 
 
 def evidence_of(value, error):
@@ -314,8 +314,8 @@ def test_refits_side_by_side_are_those_one_by_one(curvature):
     fit = learn(noisy, curvature=curvature)
     engine = dpgm.make("inference", "junction-tree")
     refit = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning).refitter(fit.model, engine)
-    for one, found in zip(others, refit.many(others), strict=True):
-        np.testing.assert_allclose(found.values, refit(one).values, atol=1e-5)
+    for one, actual in zip(others, refit.many(others), strict=True):
+        np.testing.assert_allclose(actual.values, refit(one).values, atol=1e-5)
 
 
 def test_refits_of_a_model_over_larger_cliques(small):
@@ -341,15 +341,15 @@ def test_bootstrap_intervals_cover(curvature):
         refit = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning).refitter(fit.model, engine)
         drawn = Simulator(noisy, engine.compile(noisy.structure), fit.model.potentials)
         refits = [dpgm.Model(noisy.structure, refit(drawn.draw(dpgm.SeededRandomness(one)))) for one in range(40)]
-        found = np.array([model.marginals().values for model in refits])
+        actual = np.array([model.marginals().values for model in refits])
         centre = dpgm.Model(noisy.structure, fit.model.potentials).marginals().values
-        half = 1.645 * np.hypot(found.std(axis=0, ddof=1), found.mean(axis=0) - centre)
+        half = 1.645 * np.hypot(actual.std(axis=0, ddof=1), actual.mean(axis=0) - centre)
         true = dpgm.Model(noisy.structure, truth.potentials).marginals().values
         covered.append(np.mean(np.abs(true - centre) <= half))
     assert 0.82 <= np.mean(covered) <= 0.96
 
 
-def test_given_scales_are_used_and_checked(small):
+def test_scales_of_the_user_are_used_and_checked(small):
     """With scales no round is made; a wrong number of them is refused before anything is spent."""
     fit = learn(small)
     assert len(fit.tuning["scales"]) == group_count(small.structure) == 4
@@ -367,7 +367,7 @@ def test_given_scales_are_used_and_checked(small):
 
 
 @pytest.mark.parametrize("contributions", [None, dpgm.Contributions(per="clique")], ids=["rows", "weighted rows"])
-def test_given_scales_are_those_of_the_released_tables(contributions):
+def test_scales_of_the_user_are_those_of_the_released_tables(contributions):
     """A release learned into a larger structure has the scales of its own cliques, whatever it counts: they fit it
     again, into that structure too."""
     truth = population(chain(4, 3), 1)

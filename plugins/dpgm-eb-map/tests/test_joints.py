@@ -38,13 +38,13 @@ def test_the_covariance_is_the_one_from_derivatives(monkeypatch, name):
     """Whatever tables share, in whatever order, and where shares of what they tell are not alike."""
     monkeypatch.setattr(joints, "_WORTH", 0)
     engine, basis, theta = drawn(name)
-    found = covariance_by_pairs(engine, basis, theta)
+    actual = covariance_by_pairs(engine, basis, theta)
     known = basis.statistics(engine.curvature(theta)(basis.matrix()))
-    np.testing.assert_allclose(found, known, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(actual, known, rtol=0, atol=1e-14)
     assert np.diag(known).min(initial=1.0) > 1e-3
 
 
-def test_derivatives_where_joint_laws_do_not_serve(monkeypatch):
+def test_derivatives_where_joint_distributions_do_not_serve(monkeypatch):
     """Ties, few parameters for the pairs, large tables, engines without exact queries, and too little memory."""
     assert covariance_by_pairs(*drawn("a loop")) is None
     monkeypatch.setattr(joints, "_WORTH", 0)

@@ -30,7 +30,7 @@ from dpgm_core.inference import engine_name, steady
 from dpgm_core.learning import Likelihood, Resources
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
-from dpgm_naive_mle.refits import Refitting
+from dpgm_naive_mle.refits import BatchRefitter
 
 __all__ = ["NaiveMLE"]
 
@@ -99,7 +99,7 @@ class NaiveMLE:
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """Fits to releases like the model's under the same penalty, each from the model's own potentials; see
-        `Refitting`.
+        `BatchRefitter`.
 
         Raises OptionError unless l2 is a number, and for a model without its release.
         """
@@ -108,7 +108,7 @@ class NaiveMLE:
             raise OptionError(f"naive-mle cannot refit with l2 = {l2!r}; pass the fit's tuning, l2 = Fit.tuning['l2']")
         if release is None:
             raise OptionError("naive-mle refits need the release that the model was learned from; this model has none")
-        return Refitting(
+        return BatchRefitter(
             model=model,
             release=release,
             engine=inference.compile(release.structure),

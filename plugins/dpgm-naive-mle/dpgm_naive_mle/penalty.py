@@ -16,13 +16,13 @@ __all__ = ["by_bootstrap", "by_discrepancy", "standard_error"]
 # Penalties tried, strongest first, until the fit is as close to the noisy tables as the noise allows.
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
 # A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
-_HARDLY = 0.93
+_MAX_DISTANCE_RATIO = 0.93
 # That holds where the distance may be all noise, within so many standard deviations: further off, the fit is still
 # setting out.
-_NEAR = 3.0
+_MAX_DEVIATIONS = 3.0
 # Nats: log-potentials further out, e^43 being more records than can be counted, follow tables that contradict each
 # other by more than noise, which no model can, and no weaker penalty is of use. Of honest releases 14 was the most.
-_FARTHEST_OUT = 100.0
+_MAX_POTENTIAL = 100.0
 
 # Releases simulated for the bootstrap.
 _DRAWS = 8
@@ -31,13 +31,13 @@ _DRAWS = 8
 _PILOT = 1 / 3
 # Penalties tried are this factor apart, at most so many from the first; the least mean is interpolated between them.
 _FACTOR = 2.0
-_FARTHEST = 12
+_MAX_WALK = 12
 # Fits along the path end below this share of the tables' standard error: what their distance is compared with.
-_FINE = 0.1
+_PATH_TOLERANCE = 0.1
 # Fits to simulated releases end where this share of what the first gained is left, by the model of the Hessian, which
 # leaves five times as much of the loss, or after so many steps.
-_ROUGH = 1e-4
-_ROUGH_STEPS = 60
+_SIMULATED_TOLERANCE = 1e-4
+_SIMULATED_STEPS = 60
 
 
 def standard_error(release: NoisyTables, marginals: FloatArray) -> float:
@@ -59,15 +59,15 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
     allowed, scatter = expected_distance(release)
     noisy = release.tables.values.astype(np.float64)
     before, nearest = np.zeros(release.structure.cells), np.inf
-    tolerance = max(tolerance, 1e-5, _FINE * standard_error(release, problem.target.values))
+    tolerance = max(tolerance, 1e-5, _PATH_TOLERANCE * standard_error(release, problem.target.values))
     for number, l2 in enumerate(_PATH):
         theta, _ = problem.minimise(before, l2, tolerance, steps)
         distance = float(np.abs(noisy - release.total * problem.marginals).sum())
         if distance <= allowed:
             return l2, theta
-        if np.abs(theta).max() > _FARTHEST_OUT:
+        if np.abs(theta).max() > _MAX_POTENTIAL:
             return _PATH[max(number - 1, 0)], before
-        if distance > _HARDLY * nearest and distance <= allowed + _NEAR * scatter:
+        if distance > _MAX_DISTANCE_RATIO * nearest and distance <= allowed + _MAX_DEVIATIONS * scatter:
             # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
             return _PATH[number - 1], before
         before, nearest = theta, distance
@@ -91,7 +91,7 @@ def by_bootstrap(
     when the engine cannot sample.
     """
     l2, theta = near
-    pilot, _ = problem.minimise(theta, _PILOT * l2, max(tolerance, 1e-5), _ROUGH_STEPS)
+    pilot, _ = problem.minimise(theta, _PILOT * l2, max(tolerance, 1e-5), _SIMULATED_STEPS)
     structure = release.structure
     rehearsal = Rehearsal(
         release, problem.engine, Tables(structure, pilot), draws=_DRAWS, randomness=randomness, progress=progress
@@ -99,7 +99,7 @@ def by_bootstrap(
     engine, drawn = problem.engine, rehearsal.releases
     problems = [Likelihood(engine, targets(one, project=project), progress, "rehearsing") for one in drawn]
     fits = _Fits(rehearsal, pilot, problems, tolerance)
-    place = _lowest(cache(lambda place: fits.loss(l2 * _FACTOR**place)))
+    place = _find_minimum(cache(lambda place: fits.loss(l2 * _FACTOR**place)))
     problem.calls += fits.calls
     return float(l2 * _FACTOR**place)
 
@@ -114,7 +114,7 @@ class _Fits:
     def loss(self, l2: float) -> float:
         """The mean of KL(pilot || fit) over the simulated releases, nats."""
         descents = [
-            problem.descent(theta, l2, self.tolerance, _ROUGH_STEPS, _ROUGH)
+            problem.descent(theta, l2, self.tolerance, _SIMULATED_STEPS, _SIMULATED_TOLERANCE)
             for problem, theta in zip(self.problems, self.thetas, strict=True)
         ]
         self.thetas = [theta for theta, _ in together(self.problems[0].engine, descents)]
@@ -125,11 +125,11 @@ class _Fits:
         return sum(problem.calls for problem in self.problems)
 
 
-def _lowest(score: Callable[[int], float]) -> float:
+def _find_minimum(score: Callable[[int], float]) -> float:
     """Where a function of the whole numbers is least, walked down to from 0, between them by a parabola."""
     place = 0
     way = 1 if score(1) < score(0) else -1
-    while abs(place) < _FARTHEST and score(place + way) < score(place):
+    while abs(place) < _MAX_WALK and score(place + way) < score(place):
         place += way
     left, here, right = score(place - 1), score(place), score(place + 1)
     # Nothing to choose where every penalty does equally well, as with one label; beyond the walk's end no parabola.

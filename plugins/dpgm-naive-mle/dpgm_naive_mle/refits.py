@@ -11,15 +11,15 @@ from dpgm_core import Engine, Model, NoisyTables, Tables, silent
 from dpgm_core.learning import Likelihood, together
 from dpgm_naive_mle.projection import targets
 
-__all__ = ["Refitting"]
+__all__ = ["BatchRefitter"]
 
 # Each ends where this share of what it gained is left, by the model of the Hessian, which leaves five times as much of
 # the divergence from the model: of a standard error about a hundredth, a tenth of what 40 replicates know it to.
-_LEFT = 1e-4
+_GAIN_TOLERANCE = 1e-4
 
 
 @frozen(kw_only=True, eq=False)
-class Refitting:
+class BatchRefitter:
     """Fits to releases like `release`, that of `model`, under one penalty; see `Refits`.
 
     engine: of the release's structure. The rest are the learner's options, a number as l2 among them.
@@ -43,7 +43,7 @@ class Refitting:
         # it gained is no measure.
         warm = self.l2 > 0 and self.model.structure == self.release.structure
         start = self.model.potentials.values if warm else np.zeros(self.release.structure.cells)
-        share = _LEFT if warm else 0.0
+        share = _GAIN_TOLERANCE if warm else 0.0
         problems = [Likelihood(self.engine, targets(one, project=self.project), silent) for one in releases]
         descents = [one.descent(start, self.l2, self.tolerance, self.steps, share) for one in problems]
         structure = self.release.structure

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from dpgm_naive_mle.learner import NaiveMLE
-from dpgm_naive_mle.penalty import _Fits, _lowest
+from dpgm_naive_mle.penalty import _find_minimum, _Fits
 from dpgm_naive_mle.projection import targets
 
 import dpgm_core as dpgm
@@ -43,8 +43,8 @@ def test_auto_is_near_the_oracle():
     for count, epsilon, seed in ((1000, "0.5", 1), (30_000, "0.3", 3), (100_000, 1, 5)):
         model, release = drawn(chain(5, 4, 2), count, epsilon, seed)
         best = min(model.kl(learned(release, NaiveMLE(l2=l2, tolerance=1e-4)).model) for l2 in grid)
-        for rule, found in ratios.items():
-            found.append(math.log(model.kl(learned(release, NaiveMLE(l2=rule)).model) / best))
+        for rule, actual in ratios.items():
+            actual.append(math.log(model.kl(learned(release, NaiveMLE(l2=rule)).model) / best))
     assert max(ratios["auto"]) < math.log(1.15)
     assert np.mean(ratios["auto"]) < math.log(1.05) < np.mean(ratios["discrepancy"])
 
@@ -52,9 +52,9 @@ def test_auto_is_near_the_oracle():
 def test_a_seeded_choice_repeats():
     """The same seed gives the same penalty, another seed another one nearby, within a factor of 2 here."""
     _, release = drawn(chain(5, 4, 2), 10_000, "0.5", 6)
-    found = [learned(release, NaiveMLE(), seed=seed).tuning["l2"] for seed in (1, 1, 2)]
-    assert found[0] == found[1] != found[2]
-    assert 0.5 < found[2] / found[0] < 2
+    actual = [learned(release, NaiveMLE(), seed=seed).tuning["l2"] for seed in (1, 1, 2)]
+    assert actual[0] == actual[1] != actual[2]
+    assert 0.5 < actual[2] / actual[0] < 2
 
 
 def test_the_tuning_repeats_the_fit():
@@ -95,13 +95,13 @@ def test_the_loss_is_the_divergence_from_the_pilot():
 @pytest.mark.parametrize("place", [-20.0, -3.3, -0.5, 0.0, 0.2, 4.6, 20.0])
 def test_the_walk_finds_the_bottom_of_a_parabola(place):
     """Exactly, and no further than 12 steps from where it starts, give or take one."""
-    found = _lowest(lambda at: (at - place) ** 2)
-    assert found == (pytest.approx(place) if abs(place) < 12 else pytest.approx(math.copysign(12, place), abs=1))
+    actual = _find_minimum(lambda at: (at - place) ** 2)
+    assert actual == (pytest.approx(place) if abs(place) < 12 else pytest.approx(math.copysign(12, place), abs=1))
 
 
 def test_the_walk_stays_where_all_is_equal():
     """One label everywhere: each penalty fits."""
-    assert _lowest(lambda at: 0.0) == 0
+    assert _find_minimum(lambda at: 0.0) == 0
 
 
 def test_an_engine_without_samples_leaves_it_to_the_discrepancy_rule():

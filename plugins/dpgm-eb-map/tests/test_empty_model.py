@@ -5,7 +5,7 @@ import itertools
 import attrs
 import numpy as np
 import pytest
-from dpgm_eb_map.nothing import _judged
+from dpgm_eb_map.empty_model import _residuals
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
@@ -80,7 +80,7 @@ def test_a_cell_is_as_unlikely_as_its_own_noise_has_it():
         noisy = released(truth, structure, 100, budget, 1)
         cells = np.array([50 + distance, 50 - distance])
         moved = attrs.evolve(noisy, tables=Tables(structure, cells))
-        np.testing.assert_allclose(_judged(moved, np.array([0.5, 0.5]))[1], nats, rtol=0.01)
+        np.testing.assert_allclose(_residuals(moved, np.array([0.5, 0.5]))[1], nats, rtol=0.01)
 
 
 def test_intervals_of_nothing_are_wide():
@@ -90,5 +90,5 @@ def test_intervals_of_nothing_are_wide():
     fit = dpgm.learn(noisy, "eb-map")
     assert not fit.model.potentials.values.any()
     model = dpgm.bootstrap(fit.model, 20, randomness=dpgm.SeededRandomness(1))
-    found = model.intervals("x0", level=0.9)
-    assert (found.high - found.low > 0.2).all()
+    actual = model.intervals("x0", level=0.9)
+    assert (actual.high - actual.low > 0.2).all()

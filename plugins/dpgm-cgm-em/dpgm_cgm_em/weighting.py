@@ -15,11 +15,11 @@ from attrs import evolve, frozen
 from dpgm_core import Array, Budget, DualTerm, FloatArray, Measurement, Noise, NoisyTables, PrivacyEvent, Randomness
 from dpgm_core.learning import consistent
 
-__all__ = ["Tempered", "even", "score_bound", "slowness"]
+__all__ = ["WeightedNoise", "weight_tables", "score_bound", "slowness"]
 
 
 @frozen(kw_only=True)
-class Tempered:
+class WeightedNoise:
     """A noise whose log-density counts `weight` times; for EM's path, never for a release."""
 
     noise: Noise
@@ -81,7 +81,7 @@ class Tempered:
         return self.weight * self.noise.score(residual)
 
 
-def even(release: NoisyTables) -> NoisyTables:
+def weight_tables(release: NoisyTables) -> NoisyTables:
     """The release with the evidence of each table weighted by its slowness; itself where all noise is equal.
 
     At one pace a loud table would pull as hard as a quiet one that contradicts it. So what they share is settled first,
@@ -91,7 +91,9 @@ def even(release: NoisyTables) -> NoisyTables:
     if all(weight == 1.0 for weight in weights):
         return release
     calibrations = tuple(
-        evolve(release.calibrations[number], noise=Tempered(noise=noise, weight=weight), component=None, options={})
+        evolve(
+            release.calibrations[number], noise=WeightedNoise(noise=noise, weight=weight), component=None, options={}
+        )
         for number, noise, weight in zip(release.measurement.of_group, release.noise, weights, strict=True)
     )
     measured = Measurement(

@@ -62,7 +62,7 @@ def test_a_warm_fit_is_the_fit_from_nothing_in_fewer_calls(curvature, rho, seed)
     assert warm < 0.9 * afresh
 
 
-def test_the_model_is_over_the_structure_asked_for():
+def test_the_model_is_over_the_requested_structure():
     """Cliques may be wider than the tables, this round and the last: the distribution is that over the tables' own."""
     fitting, own = (dpgm.make("learner", "eb-map").fitter(ENGINE) for _ in range(2))
     wide, narrow = None, None
@@ -84,9 +84,9 @@ def test_parameters_are_carried_over_other_cliques():
     wide = Structure(DOMAIN, [("c", "b", "a"), ("c", "d"), ("e", "d")])
     np.testing.assert_allclose(basis.parameters(model.potentials.embed(wide)), phi, atol=1e-12)
     fewer = Structure(DOMAIN, [("b", "a")])
-    found = basis.parameters(Tables(fewer, np.arange(48.0) ** 2))
+    actual = basis.parameters(Tables(fewer, np.arange(48.0) ** 2))
     for effect in basis.effects:
-        assert found[effect.part].any() == (set(effect.cliques[0]) <= {"a", "b"})
+        assert actual[effect.part].any() == (set(effect.cliques[0]) <= {"a", "b"})
 
 
 def test_an_engine_serves_until_the_tables_are_others():
@@ -108,7 +108,7 @@ def test_an_engine_serves_until_the_tables_are_others():
     assert counting.compiled == 2
 
 
-def test_where_the_last_fit_found_nothing_it_is_judged_anew():
+def test_after_an_empty_fit_emptiness_is_tested_again():
     """Noise far above the counts: uniform, twice; then tables that tell, from nothing."""
     fitting = dpgm.make("learner", "eb-map").fitter(ENGINE)
     faint = next(rounds(100, "0.0000001"))

@@ -1,4 +1,4 @@
-"""Fits that follow another: in a loop, each started from the last, as selectors call them; and refits, side by side."""
+"""Fits started from another fit: in a selector's loop, each from the last one, and refits of many releases together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, Tables, si
 from dpgm_eb_map.base import Base, engine_of
 from dpgm_eb_map.run import Run, Settings
 
-__all__ = ["Loop", "Refitting"]
+__all__ = ["LoopFitter", "BatchRefitter"]
 
 
 @define(eq=False)
-class Loop:
-    """From a release, the model's structure and the previous fit to a fit; see `Fitter`."""
+class LoopFitter:
+    """Fit a release from the previous fit; see `Fitter`."""
 
     settings: Settings
     inference: Inference
@@ -36,7 +36,7 @@ class Loop:
 
 
 @frozen(kw_only=True, eq=False)
-class Refitting:
+class BatchRefitter:
     """Fits to releases like a run's, over `structure`; see `Refits`."""
 
     run: Run
