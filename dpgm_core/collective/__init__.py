@@ -1,7 +1,4 @@
-"""Inference over hidden true tables, given noisy ones.
-
-The face is for those who write or call collective inference: what it compiles to and what it gives.
-"""
+"""Collective inference: posterior modes of the hidden true tables, from noisy ones."""
 
 from __future__ import annotations
 

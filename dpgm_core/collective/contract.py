@@ -1,4 +1,4 @@
-"""What inference over hidden true tables must offer, and what it gives back."""
+"""Protocols of collective inference and the value it returns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,22 @@ __all__ = ["Collective", "CollectiveBeliefs", "CollectiveEngine"]
 
 @frozen(kw_only=True)
 class CollectiveBeliefs:
-    """Inference over the hidden true tables.
+    """Result of inference over the hidden true tables.
 
-    marginals: the tables n, summing to the evidence's total. multipliers: the dual variables u, in nats per record.
-    objective: what is maximised, nats, at these tables or below; finite. gap: duality gap, nats (None if the engine has
-    no certificate). residual: change of the last step. calls: base inference calls spent.
+    Attributes
+    ----------
+    marginals : Tables
+        The tables n; they sum to the evidence's total.
+    multipliers : Tables
+        The dual variables u, nats per record.
+    objective : float
+        A lower bound of the maximised objective at these tables, nats; finite.
+    gap : float or None
+        Duality gap, nats; None if the engine has no certificate.
+    residual : float
+        Change of the last step.
+    calls : int
+        Calls of the base engine.
     """
 
     marginals: Tables
@@ -32,18 +43,18 @@ class CollectiveBeliefs:
 
 
 class CollectiveEngine(Protocol):
-    """Maximises theta.n + H(n) + weight * log p(y|n) for one fixed release."""
+    """Maximiser of theta.n + H(n) + weight * log p(y|n) for one fixed release."""
 
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
     ) -> CollectiveBeliefs:
-        """The maximiser for these potentials; start: multipliers of an earlier call, to begin from."""
+        """Return the maximiser for these potentials, from the multipliers `start` of an earlier call, if any."""
         ...
 
 
 class Collective(Protocol):
-    """Inference over hidden true tables (nlbp, collective-dual); wraps any plain engine."""
+    """Factory of inference over hidden true tables (nlbp, collective-dual) around any plain engine."""
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveEngine:
-        """All work that depends on the release once; each clique measured lies in one of the engine's."""
+        """Return an engine for the release; each measured clique must lie in one of the engine's cliques."""
         ...

@@ -245,9 +245,19 @@ def match(engine: Engine, evidence: NoisyTables) -> None:
 
 
 def require_log_concave(noises: Sequence[Noise]) -> None:
-    """Refuse, with OptionError, noise that inference over hidden tables cannot take: bounded, or not log-concave.
+    """Refuse noise that inference over hidden tables cannot take: bounded, or not log-concave.
 
-    noises: of each table. A learner gives it to `Curator.release(accept=...)`, so that nothing is paid for in vain.
+    A learner passes this function to `Curator.release(accept=...)`, so that nothing is paid for in vain.
+
+    Parameters
+    ----------
+    noises : sequence of Noise
+        The noise of each table.
+
+    Raises
+    ------
+    OptionError
+        For such noise.
     """
     for noise in noises:
         if not noise.log_concave or noise.support != (-math.inf, math.inf):

@@ -1,6 +1,6 @@
-"""Engines: marginals and log-partition of a structure with potentials, exact or approximate.
+"""Inference engines: marginals and log-partition of a structure with potentials, exact or approximate.
 
-The face is for those who write engines: what one may offer besides marginals; and of learners.
+The public names are for authors of engines and of learners.
 """
 
 from __future__ import annotations

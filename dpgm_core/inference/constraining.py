@@ -1,7 +1,8 @@
-"""Any engine over a constrained domain: impossible records are given potentials of -inf that nobody can move.
+"""Engines over constrained domains: impossible records get potentials of -inf that no caller can change.
 
-The engine within is compiled over the cliques asked for and one for each constraint that none of them holds. A column
-that a map tells, and that no clique asked for holds with others, gets no table: it is read off what tells it.
+The inner engine is compiled over the requested cliques and one for each constraint that none of them contains. A column
+that is a function of another one, and that no requested clique joins with others, gets no table: it is read off the
+other one.
 """
 
 from __future__ import annotations
@@ -47,10 +48,15 @@ _E = TypeVar("_E", bound=Engine)
 
 
 def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E | ConstrainedEngine:
-    """What `compiled` makes of a structure, made to honour the domain's constraints; just that where there are none.
+    """Return an engine that honours the domain's constraints; without constraints just `compiled(structure)`.
 
-    compiled: an engine of any structure, as `Inference.compile` would be without constraints.
+    Parameters
+    ----------
+    compiled : callable
+        Returns an engine of any structure, as `Inference.compile` would without constraints.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
@@ -67,8 +73,10 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
 
 
 def engine_name(engine: Engine) -> str:
-    """What messages call an engine: its class, or that of the engine within one that honours constraints.
+    """Return the name of an engine for messages: its class, or that of the engine inside a `ConstrainedEngine`.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> engine_name(LoopyBP().compile(Structure(Domain.from_sizes({"a": 2}), [("a",)])))
@@ -78,11 +86,10 @@ def engine_name(engine: Engine) -> str:
 
 
 def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
-    """Refuse, before a charge, what cannot be honoured: constraints that rule out every record, and an engine that
-    ignores them.
+    """Refuse, before a charge, constraints that rule out every record, and an engine that ignores constraints.
 
-    inference: None where nothing is learned. exact: the engine that tells whether a record is possible; where it does
-    not fit, nothing is said of that. Raises DomainError, and OptionError that names the engine.
+    inference: None where nothing is learned. exact: the engine that decides whether a record is possible; where it does
+    not fit, that is not checked. Raises DomainError, and OptionError that names the engine.
     """
     if not domain.scopes:
         return
@@ -107,10 +114,16 @@ def check_constraints(domain: Domain, inference: Inference | None, exact: Infere
 
 
 class ConstrainedEngine:
-    """An engine for some cliques of a constrained domain around one that has a clique for each constraint.
+    """Engine over a constrained domain, around an engine that has a clique for each constraint.
 
-    structure: the cliques asked for. inner: of `structure.narrowed`. It can do what the inner one can; marginals are
-    those of the cliques asked for.
+    It can do what the inner engine can; marginals are those of the requested cliques.
+
+    Parameters
+    ----------
+    structure : Structure
+        The requested cliques.
+    inner : Engine
+        Compiled for `structure.narrowed`.
     """
 
     def __init__(self, structure: Structure, inner: Engine) -> None:
@@ -124,36 +137,37 @@ class ConstrainedEngine:
 
     @property
     def structure(self) -> Structure:
-        """The cliques asked for."""
+        """The requested cliques."""
         return self._structure
 
     @property
     def exact(self) -> bool:
-        """As the engine within is."""
+        """Whether the inner engine is exact."""
         return self._inner.exact
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the engine within can do, and constraints."""
+        """Capabilities of the inner engine, and "constraints"."""
         return self._inner.capabilities | {"constraints"}
 
     @property
     def cost(self) -> str | None:
-        """Of the engine within."""
+        """Cost of the inner engine."""
         return self._inner.cost
 
     def explain(self) -> object:
-        """Of the engine within: it has a clique for each constraint that none of those asked for holds."""
+        """Return the inner engine's explanation, which includes the cliques of constraints."""
         if not isinstance(self._inner, Explainer):
             raise self._cannot("say what an inference will do")
         return self._inner.explain()
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        """Of the possible records; raises InferenceError where none is left, too."""
+        """Infer over the possible records; raise InferenceError, too, where none is left."""
         return self._narrowed(self._inner.infer(self._embedded(potentials), total=total))
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
-        """What `infer` gives for each row of log-potentials (n, cells), nats; together where the engine within can.
+        """Return what `infer` returns for each row of log-potentials (n, cells), nats; together where the inner engine
+        can.
 
         Raises what `infer` raises, and StructureError for rows of another length.
         """
@@ -166,7 +180,7 @@ class ConstrainedEngine:
         return [self._narrowed(one) for one in beliefs]
 
     def _narrowed(self, beliefs: Beliefs) -> Beliefs:
-        """Of the cliques asked for, what the engine within found for its own."""
+        """Return beliefs of the requested cliques from those of the inner engine."""
         if self._lift_back is None and not self._derived:
             return beliefs
         return evolve(
@@ -177,7 +191,7 @@ class ConstrainedEngine:
         )
 
     def bounds(self, potentials: Tables) -> LogPartitionBounds:
-        """Of log Z over the possible records."""
+        """Bound log Z over the possible records."""
         if not isinstance(self._inner, Bounder):
             raise self._cannot("bound log Z", "loopy-bp")
         bounds = self._inner.bounds(self._embedded(potentials))
@@ -186,7 +200,7 @@ class ConstrainedEngine:
         return evolve(bounds, low=bounds.low - self._log_free - slack, high=bounds.high - self._log_free + slack)
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
-        """A most probable record among the possible ones."""
+        """Return a most probable record among the possible ones."""
         if not isinstance(self._inner, Maximizer):
             raise self._cannot("maximise")
         record, best = self._inner.maximize(self._embedded(potentials))
@@ -195,7 +209,7 @@ class ConstrainedEngine:
         return record, best
 
     def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
-        """p(attributes) of each query."""
+        """Return p(attributes) of each query."""
         if not isinstance(self._inner, Querier):
             raise self._cannot("answer queries")
         sources = [self._sources_of(tuple(query)) for query in queries]
@@ -206,7 +220,7 @@ class ConstrainedEngine:
         ]
 
     def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
-        """What `answers` gives, with the errors of the engine within; of sums over derived columns at most theirs."""
+        """Return what `answers` returns, with the inner engine's errors; for sums over derived columns upper bounds."""
         if not isinstance(self._inner, Estimator):
             raise self._cannot("estimate")
         sources = [self._sources_of(tuple(query)) for query in queries]
@@ -219,17 +233,17 @@ class ConstrainedEngine:
         )
 
     def caveats(self, potentials: Tables) -> Sequence[str]:
-        """What the engine within has to say of its draws."""
+        """Return the inner engine's remarks on its draws."""
         return self._inner.caveats(self._embedded(potentials)) if isinstance(self._inner, Estimator) else ()
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """Records of the engine within, all of them possible."""
+        """Draw records by the inner engine, all of them possible."""
         if not isinstance(self._inner, Sampler):
             raise self._cannot("sample")
         return self._with_derived(self._inner.sample(self._embedded(potentials), count, generator))
 
     def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """Rounded records of the engine within, all of them possible."""
+        """Draw rounded records by the inner engine, all of them possible."""
         if not isinstance(self._inner, Rounder):
             raise self._cannot("round expected counts")
         return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
@@ -238,7 +252,7 @@ class ConstrainedEngine:
         return InferenceError(f"{engine_name(self)} cannot {what}; use {other}")
 
     def _embedded(self, potentials: Tables) -> Tables:
-        """Over the wide structure, with -inf where no record can be."""
+        """Return the potentials over the wide structure, with -inf where no record can be."""
         if potentials.structure is not self._structure and potentials.structure != self._structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
         with np.errstate(invalid="ignore"):  # +inf where -inf stands becomes NaN, which the engine refuses by name
@@ -254,7 +268,7 @@ class ConstrainedEngine:
         return {one.column: one.of for one in self._derived}
 
     def _sources_of(self, names: Clique) -> Clique:
-        """The attributes that tell those asked for: derived ones give way to what they are read off."""
+        """Return the attributes that determine `names`: in place of derived columns those that they are read off."""
         sources: list[str] = []
         for name in names:
             source = name
@@ -265,7 +279,9 @@ class ConstrainedEngine:
         return tuple(sources)
 
     def _rewrite_table(self, table: FloatArray, has: Clique, names: Clique) -> FloatArray:
-        """A table over what tells `names` as one over `names`: codes that a derived column joins are summed."""
+        """Rewrite a table over the sources of `names` as one over `names`; codes that a derived column joins are
+        summed.
+        """
         if has == names:
             return table
         cells = np.indices(table.shape).reshape(table.ndim, -1)
@@ -287,10 +303,10 @@ class ConstrainedEngine:
 
 
 class _SecondOrder(ConstrainedEngine):
-    """With second derivatives too: learners ask for the method."""
+    """Constrained engine with second derivatives: learners look for the method."""
 
     def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
-        """Those of the engine within, along the potentials of the cliques asked for."""
+        """Return the inner engine's curvature along the potentials of the requested cliques."""
         assert isinstance(self._inner, SecondOrder)
         product, lift, back = self._inner.curvature(self._embedded(potentials)), self._lift, self._lift_back
         if lift is None or back is None:

@@ -1,4 +1,4 @@
-"""What an engine must offer, and what an inference call gives back. Potentials and log-partitions are in nats."""
+"""Protocols of inference engines and the values they return. Potentials and log-partitions are in nats."""
 
 from __future__ import annotations
 
@@ -36,12 +36,20 @@ Capability: TypeAlias = Literal[
 
 @frozen(kw_only=True, slots=False)  # one is made on every call: without slots that takes a third of the time
 class Beliefs:
-    """The result of one inference call.
+    """Result of one inference call.
 
-    marginals: expected counts for `total` records (tied groups: summed over their cliques). log_partition: log Z of
-    one record, nats. converged: always True for exact engines. iterations: 1 for exact engines. errors: Monte Carlo
-    standard errors of the marginals, for `total` records too, and log_partition_error that of log Z, of engines that
-    draw (`Estimator`); None for all others, approximate or not.
+    Attributes
+    ----------
+    marginals : Tables
+        Expected counts for `total` records; of tied groups, summed over their cliques.
+    log_partition : float
+        log Z of one record, nats.
+    converged, iterations
+        True and 1 for exact engines.
+    errors : Tables or None
+        Monte Carlo standard errors of the marginals; None for engines that do not draw (see `Estimator`).
+    log_partition_error : float or None
+        Monte Carlo standard error of log Z, likewise.
     """
 
     marginals: Tables
@@ -54,10 +62,16 @@ class Beliefs:
 
 @frozen(kw_only=True, eq=False)
 class Estimates:
-    """Answers that chance has a part in, and how far to trust them.
+    """Answers that are averages over draws, with their errors.
 
-    tables, errors: p(attributes) of each query and its standard errors, of one shape. converged: whether the errors say
-    it all. notes: what to know besides, as sentences.
+    Attributes
+    ----------
+    tables, errors : tuple of arrays
+        p(attributes) of each query and its standard errors, of one shape.
+    converged : bool
+        Whether the errors are all that there is to know.
+    notes : tuple of str
+        Further remarks, as sentences.
     """
 
     tables: tuple[FloatArray, ...]
@@ -68,9 +82,14 @@ class Estimates:
 
 @frozen(kw_only=True)
 class LogPartitionBounds:
-    """An interval that certainly holds log Z of one record, nats, rounding included.
+    """Interval that contains log Z of one record for certain, rounding included.
 
-    low: -inf where nothing is known. notes: what to know besides, as sentences.
+    Attributes
+    ----------
+    low, high : float
+        Nats; low is -inf where nothing is known.
+    notes : tuple of str
+        Further remarks, as sentences.
     """
 
     low: float
@@ -79,15 +98,21 @@ class LogPartitionBounds:
 
 
 class Inference(Protocol):
-    """A plain engine factory: junction-tree, loopy-bp, or a third party's."""
+    """Factory of engines: junction-tree, loopy-bp, or a third party's."""
 
     @property
     def max_order(self) -> int | None:
-        """The most attributes with several labels that one clique may have; None if only size limits it."""
+        """Largest number of attributes with several labels in one clique; None if only size limits it."""
         ...
 
     def compile(self, structure: Structure) -> Engine:
-        """All structure work once; raises TooLarge, with sizes, for what cannot fit."""
+        """Return an engine for the structure; do all work that depends on the structure alone.
+
+        Raises
+        ------
+        TooLarge
+            With sizes, for what does not fit.
+        """
         ...
 
 
@@ -97,7 +122,7 @@ class Engine(Protocol):
 
     @property
     def structure(self) -> Structure:
-        """What it was compiled for."""
+        """Structure that the engine was compiled for."""
         ...
 
     @property
@@ -107,33 +132,44 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: `Bounder`, `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query":
-        `answers`.
+        """Abilities besides marginals, each with its protocol: `Bounder`, `Maximizer`, `Rounder`, `Sampler`,
+        `SecondOrder`.
 
-        "constraints": it gives records that a constraint of the domain rules out probability 0, in all it does. Only
-        then is it used over a domain that has some; `dpgm_core.inference.constrained` makes any engine do so.
+        "query" stands for `answers`. "constraints": records that a constraint of the domain rules out have probability
+        0 in all results; only such an engine is used over a domain with constraints, and
+        `dpgm_core.inference.constrained` makes any engine honour them.
         """
         ...
 
     @property
     def cost(self) -> str | None:
-        """What one inference takes, in the engine's words on sizes, for people who plan; None if it cannot say."""
+        """Sizes that one inference takes, in words for people who plan; None if unknown."""
         ...
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        """Marginals and log-partition of p(x) proportional to exp(sum of potentials). -inf potentials are legal.
+        """Return marginals and log-partition of p(x) proportional to exp(sum of potentials).
 
-        Raises InferenceError for NaN or +inf potentials, and when every record has probability 0.
+        Parameters
+        ----------
+        potentials : Tables
+            Log-potentials, nats; -inf is legal.
+        total : float
+            Records that the marginals sum to.
+
+        Raises
+        ------
+        InferenceError
+            For NaN or +inf potentials, and when every record has probability 0.
         """
         ...
 
 
 @runtime_checkable
 class Bounder(Protocol):
-    """An engine with capability "bounds": where its log Z is an approximation, what the true one lies between."""
+    """Engine with capability "bounds": an interval for log Z where its own log Z is an approximation."""
 
     def bounds(self, potentials: Tables) -> LogPartitionBounds:
-        """An interval that holds log Z, whatever the structure and whether messages converge or not.
+        """Return an interval that contains log Z, whatever the structure and whether messages converge or not.
 
         Raises InferenceError as `infer` does.
         """
@@ -142,70 +178,79 @@ class Bounder(Protocol):
 
 @runtime_checkable
 class Explainer(Protocol):
-    """Whoever can say what an inference will do."""
+    """Engine that can describe its plan."""
 
     def explain(self) -> object:
-        """A value with the figures, whose `str` is for people."""
+        """Return a value with the figures of an inference, whose `str` is for people."""
         ...
 
 
 @runtime_checkable
 class Maximizer(Protocol):
-    """An engine with capability "maximize"."""
+    """Engine with capability "maximize"."""
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
-        """A most probable record (attribute -> code) and its unnormalised log-probability, nats."""
+        """Return a most probable record (attribute -> code) and its unnormalised log-probability, nats."""
         ...
 
 
 @runtime_checkable
 class Querier(Protocol):
-    """An engine with capability "query": many tables from one inference, across cliques too."""
+    """Engine with capability "query": many tables from one inference, across cliques too."""
 
     def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
-        """p(attributes) of each query, also across cliques: one axis per attribute, in the order given.
+        """Return p(attributes) of each query, also across cliques: one axis per attribute, in the query's order.
 
-        queries: attributes of the domain, distinct within a query. Raises InferenceError as `infer` does, and TooLarge,
-        with sizes and before anything of that size is made.
+        Parameters
+        ----------
+        queries : sequence of cliques
+            Attributes of the domain, distinct within a query.
+
+        Raises
+        ------
+        InferenceError
+            As `infer` does.
+        TooLarge
+            With sizes, before anything of that size is made.
         """
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """An engine with capability "estimate": its numbers are averages over draws, and it states their errors.
+    """Engine with capability "estimate": its numbers are averages over draws, with standard errors.
 
-    Its `infer` gives `Beliefs.errors` and `log_partition_error`. The draws follow from its options: the same potentials
+    Its `infer` sets `Beliefs.errors` and `log_partition_error`. The draws follow from its options: the same potentials
     give the same numbers each time.
     """
 
     def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
-        """What `answers` gives, with standard errors; raises what that does."""
+        """Return what `answers` returns, with standard errors; raise what that raises."""
         ...
 
     def caveats(self, potentials: Tables) -> Sequence[str]:
-        """What to know of its draws at these potentials, as sentences, before any is made."""
+        """Return sentences about its draws at these potentials, before any is made."""
         ...
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """An engine with capability "sample"."""
+    """Engine with capability "sample"."""
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` exact, independent records: one code array per attribute of the domain, in its order.
+        """Return `count` exact, independent records: one code array per attribute of the domain, in its order.
 
-        Those of an `Estimator` are neither: as near as its draws come, which it says.
+        Those of an `Estimator` are neither: they are as near as its draws come, which its notes say.
         """
         ...
 
 
 @runtime_checkable
 class Rounder(Protocol):
-    """An engine with capability "rounded": records whose tables err by roundings, instead of independent ones."""
+    """Engine with capability "rounded": records whose tables err by roundings, instead of independent ones."""
 
     def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` records, each of the model's distribution: one code array per attribute of the domain, in its order.
+        """Return `count` records of the model's distribution: one code array per attribute, in the domain's order.
 
         Of n rows alike in all that an attribute depends on, n p(code), rounded down or up, get each code.
         """
@@ -214,10 +259,10 @@ class Rounder(Protocol):
 
 @runtime_checkable
 class SecondOrder(Protocol):
-    """An engine with capability "curvature": exact second derivatives of its log-partition."""
+    """Engine with capability "curvature": exact second derivatives of its log-partition."""
 
     def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
-        """V -> Cov(T) V at these potentials, for directions V of shape (cells,) or (cells, m).
+        """Return the map V -> Cov(T) V at these potentials, for V of shape (cells,) or (cells, m).
 
         Cov(T) V is the derivative of the marginals of one record along V, the Hessian of log Z times V; its m columns
         are computed together. Raises InferenceError as `infer` does, and for directions that are not finite.

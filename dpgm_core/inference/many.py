@@ -18,15 +18,15 @@ __all__ = ["Batched", "infer_all", "rows_of"]
 
 @runtime_checkable
 class Batched(Protocol):
-    """An engine that answers for many potentials in less than one call after another."""
+    """Engine that answers for many potentials in less than one call after another."""
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
-        """What `infer` gives for each row of log-potentials (n, cells), nats; raises what `infer` raises."""
+        """Return what `infer` returns for each row of log-potentials (n, cells), nats; raise what `infer` raises."""
         ...
 
 
 def rows_of(potentials: Array, structure: Structure) -> FloatArray:
-    """What `infer_many` is given, as (n, cells); raises StructureError for another shape and for what is no number.
+    """Return the potentials of `infer_many` as (n, cells); raise StructureError for another shape and for non-numbers.
 
     >>> from dpgm_core.domain import Domain
     >>> rows_of(np.zeros((3, 2), dtype=int), Structure(Domain.from_sizes({"a": 2}), [("a",)])).dtype
@@ -41,10 +41,15 @@ def rows_of(potentials: Array, structure: Structure) -> FloatArray:
 
 
 def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
-    """Marginals of one record and log Z at each of the log-potentials (cells,), nats, in their order.
+    """Return marginals of one record and log Z at each of the log-potentials, in their order.
 
-    Raises what `Engine.infer` raises.
+    Parameters
+    ----------
+    points : sequence of arrays (cells,)
+        Nats. Raises what `Engine.infer` raises.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.exact.junction_tree import JunctionTree
     >>> from dpgm_core.structure import Structure

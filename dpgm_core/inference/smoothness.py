@@ -1,4 +1,4 @@
-"""Engines that learners can climb on: the same potentials a little moved give marginals a little moved."""
+"""Refusal of engines whose marginals jump when potentials move a little."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ __all__ = ["steady"]
 
 
 def steady(engine: Engine, learner: str) -> Engine:
-    """The engine itself, for a learner that compares objectives or solves for zero gradients.
+    """Return the engine, for a learner that compares objectives or solves for zero gradients.
 
     Averages over draws jump by their Monte Carlo error where a parameter moves by any amount, so such a learner never
-    comes to an end, or to a wrong one. Raises OptionError for an engine with capability "estimate".
+    ends, or ends in the wrong place.
 
+    Raises
+    ------
+    OptionError
+        For an engine with capability "estimate".
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.exact.junction_tree import JunctionTree
     >>> from dpgm_core.structure import Structure

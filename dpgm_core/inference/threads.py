@@ -1,4 +1,4 @@
-"""Independent calls side by side, for kernels and matrix products, which release the interpreter's lock."""
+"""Independent calls in several threads, for kernels and matrix products, which release the interpreter's lock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What learners share: their contract, a run against a curator, likelihood, simulation, bootstrap.
+"""Learning: the contract of learners, a run against a curator, likelihood, simulation and bootstrap.
 
-The face is for those who write learners: likelihood, tables made to agree, expected distances, simulated releases.
+The public names are for authors of learners: likelihood, consistent tables, expected distances, simulated releases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a learner will ask for, before it has records: for plans, and for refusals before a charge."""
+"""Dry runs of learners without records: their requests, for plans and for refusals before a charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parametric bootstrap of a learned model: simulate its release again and again, and learn from each as it was learned.
+"""Parametric bootstrap of a learned model: simulate its release repeatedly and learn from each simulated release.
 
 Post-processing: records are drawn from the model, never read. Source: Efron and Tibshirani (1993), chapter 6.
 """
@@ -46,16 +46,26 @@ def bootstrap(
     randomness: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Model:
-    """The same model with `replicates` of itself: what would have been learned from other records and noise.
+    """Return the model with `replicates` of itself, learned from simulated releases, for error bars.
 
-    Each is learned from a simulated release, records drawn from the model and fresh noise of the released kind, with
-    the tuning fixed; of pooled releases each is drawn anew, about the same records. They give error bars to every
-    answer. learner, inference: None takes those the model was learned with; only needed when they are not registered.
-    randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
+    A simulated release has records drawn from the model and fresh noise of the released kind; of pooled releases each
+    is drawn anew, about the same records. The tuning is fixed. Free in privacy.
 
-    Raises OptionError, and says why, when the model or its learner cannot be bootstrapped. A refit that fails stops it
-    all: without the odd ones the error bars would be too short.
+    Parameters
+    ----------
+    learner, inference : name, table or object
+        None: those that the model was learned with; only needed when they are not registered.
+    randomness : Randomness
+        SeededRandomness repeats the draw; None takes the operating system's.
 
+    Raises
+    ------
+    OptionError
+        When the model or its learner cannot be bootstrapped. A refit that fails ends the bootstrap: without the failed
+        ones the error bars would be too short.
+
+    Examples
+    --------
     >>> from dpgm_core import Budget, Domain, Structure, fit
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
@@ -120,7 +130,7 @@ def _refitted(
 
 
 def _component(kind: str, component: object, provenance: Mapping[str, Any], tuning: Mapping[str, Any]) -> Any:
-    """The learner or inference that a model was made with, or the one given, with its tuning."""
+    """Return the learner or inference that a model was learned with, or the caller's, with its tuning."""
     record = provenance.get(kind, {})
     if component is not None:
         made = make(kind, component)
@@ -133,7 +143,7 @@ def _component(kind: str, component: object, provenance: Mapping[str, Any], tuni
 
 
 def _stream(randomness: Randomness | None) -> Randomness:
-    """A stream of its own: a seed that the release was drawn with must not give the release's noise again."""
+    """Return a random stream of its own: the release's seed must not give the release's noise again."""
     if randomness is None:
         return SystemRandomness()
     if randomness.private:

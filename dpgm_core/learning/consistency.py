@@ -1,4 +1,4 @@
-"""Make overlapping tables agree on what they share, by least squares; a projection in the space of tables."""
+"""Consistent tables: overlapping tables made to agree on what they share, by least squares."""
 
 from __future__ import annotations
 
@@ -19,17 +19,30 @@ _ROUNDING = 1e-9
 
 
 def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
-    """The nearest tables (least squares over all cells) whose shared margins agree.
+    """Return the nearest tables (least squares over all cells) whose shared margins agree.
 
-    tables: one table per clique, any units; tied groups are left alone. variances: of the noise in a cell of each
-    group, (groups,), in any common unit, by which the squares are divided; the same everywhere when None. The result
-    may be negative. Unweighted this is the orthogonal projection on the span of the model's statistics, so it changes
-    no maximum-likelihood fit, but takes out the directions along which the likelihood would fall forever; weighted it
-    lets quiet tables count for more where they contradict loud ones. With e_S^C the pure interaction of attributes S in
-    table C, K the cells of C outside S and v its variance, the agreed interaction is sum_C e_S^C / (K v) over
-    sum_C 1 / (K v). Where constraints of the domain allow no record the result is 0 as well: the nearest tables of both
-    kinds, by projecting on one and the other in turn (von Neumann 1950).
+    Parameters
+    ----------
+    tables : Tables
+        One table per clique, any units; tied groups are left alone.
+    variances : array (groups,), optional
+        Of the noise in a cell of each group, in any common unit; they divide the squares. None: all equal.
 
+    Returns
+    -------
+    Tables
+        May be negative; 0 where constraints of the domain allow no record (by alternating projections, von Neumann
+        1950).
+
+    Notes
+    -----
+    Unweighted this is the orthogonal projection on the span of the model's statistics, so it changes no
+    maximum-likelihood fit, but removes the directions along which the likelihood would fall forever; weighted it lets
+    tables of little noise count for more. With e_S^C the pure interaction of attributes S in table C, K the cells of C
+    outside S and v its variance, the agreed interaction is sum_C e_S^C / (K v) over sum_C 1 / (K v).
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("a", "b")])

@@ -1,4 +1,4 @@
-"""What a learner must offer, and what it returns."""
+"""Protocols of learners and the value they return."""
 
 from __future__ import annotations
 
@@ -23,13 +23,24 @@ __all__ = ["ContrastLearner", "Fit", "Fitter", "Foreseen", "Learner", "Refits", 
 
 @frozen(kw_only=True)
 class Fit:
-    """What a learner returns.
+    """Result of a learner.
 
-    model: the learned model. trace: one mapping of numbers per logged iteration. converged: whether the stopping rule
-    was met. certificate: proven bounds, e.g. a gradient norm or duality gap, by name. notes: sentences for the user,
-    e.g. that the maximum-likelihood estimate does not exist. tuning: options of the learner, by name, with which it
-    would make again the choices it made in this fit; plain values. Empty: it chose nothing. releases: the noisy tables
-    that were paid for; the pipeline fills them in from the curator, whatever a learner shows.
+    Attributes
+    ----------
+    model : Model
+        The learned model.
+    trace : sequence of mappings
+        One mapping of numbers per logged iteration.
+    converged : bool
+        Whether the stopping rule was met.
+    certificate : mapping
+        Proven bounds by name, such as a gradient norm or a duality gap.
+    notes : sequence of str
+        Sentences for the user, e.g. that the maximum-likelihood estimate does not exist.
+    tuning : mapping
+        Options of the learner with which it would repeat the choices it made in this fit; empty if it chose nothing.
+    releases : tuple of NoisyTables
+        The noisy tables that were paid for; the pipeline takes them from the curator.
     """
 
     model: Model
@@ -42,7 +53,7 @@ class Fit:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The release it was learned from: the only one, all in one where they were pooled, else the last."""
+        """The release it was learned from: the only one, the pooled one, or else the last."""
         learned = [one for one in self.releases if not one.check]
         return (self.model.release or learned[-1]) if learned else None
 
@@ -64,57 +75,75 @@ class Fit:
 
 
 class Learner(Protocol):
-    """Turns releases into a model; sees records only through the curator."""
+    """Component that turns releases into a model; it sees records only through the curator."""
 
     def check(self, structure: Structure, inference: Inference) -> None:
         """Refuse a model over `structure` that this learner could not learn, before anything is charged.
 
-        A learner that needs an engine over the model compiles it here, `inference.compile(structure)`, which raises
-        TooLarge for what does not fit; options that do not go with the structure are an OptionError. Nothing is kept.
+        A learner that needs an engine over the model compiles it here, `inference.compile(structure)`. Nothing is kept.
+
+        Raises
+        ------
+        TooLarge
+            For what does not fit.
+        OptionError
+            For options that do not go with the structure.
         """
         ...
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
-        """Spend what the curator has to spend, and learn from what it hands out.
+        """Spend the curator's budget and learn from what it returns.
 
-        randomness: for post-processing such as random starts; its `generator` only.
+        Parameters
+        ----------
+        randomness : Randomness
+            For post-processing such as random starts; its `generator` only.
         """
         ...
 
 
 @runtime_checkable
 class Refitter(Protocol):
-    """A learner that can learn from many similar releases for less than a `learn` each: shared work, a warm start."""
+    """Learner that can learn from many similar releases for less than a `learn` each: shared work, a warm start."""
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
-        """From a release like the model's to the potentials learned from it, over the model's structure.
+        """Return a function that learns potentials over the model's structure from a release like the model's.
 
-        model: the fit to start from; what does not depend on the release is done once, here. All tuning is what this
-        learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead. What
-        is returned may be `Refits`.
+        All tuning is in this learner's options (`Fit.tuning` among them). A learner without it is called through
+        `learn`.
+
+        Parameters
+        ----------
+        model : Model
+            The fit to start from; what does not depend on the release is done once, here.
+
+        Returns
+        -------
+        callable
+            It may be `Refits`.
         """
         ...
 
 
 @runtime_checkable
 class Refits(Protocol):
-    """What a refitter may return where many releases together take less than one after another."""
+    """Return value of `refitter` where many releases together take less than one after another."""
 
     def __call__(self, release: NoisyTables) -> Tables:
-        """Log-potentials learned from one release alone."""
+        """Return log-potentials learned from one release alone."""
         ...
 
     def many(self, releases: Sequence[NoisyTables]) -> Sequence[Tables]:
-        """What calling it with each of the releases gives, in their order."""
+        """Return what calling it with each of the releases returns, in their order."""
         ...
 
 
 @runtime_checkable
 class Fitter(Protocol):
-    """A learner that can be called in a loop, on releases and structures that grow; it starts from the last fit."""
+    """Learner that can be called in a loop, on releases and structures that grow; it starts from the last fit."""
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
-        """From a release, the model's structure and the previous fit, if there is one, to a converged fit.
+        """Return a function from a release, the model's structure and the previous fit, if any, to a converged fit.
 
         Each table of the release lies inside a clique of the structure. The previous fit may be to other cliques and
         other noise; its domain is the same. A learner without it is called through `learn` instead.
@@ -124,22 +153,25 @@ class Fitter(Protocol):
 
 @runtime_checkable
 class Foreseen(Protocol):
-    """A learner that measures other tables than the structure's, or divides a budget over them in its own way.
+    """Learner that measures other tables than the structure's, or splits the budget over them itself.
 
-    `dpgm plan` asks it; a learner without it is expected to release the structure's tables, split as the run says.
+    `dpgm plan` calls it; a learner without it is expected to release the structure's tables, with the run's split.
     """
 
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
-        """What its release will measure for a model over `structure`, and how the budget is split (a name, or None: as
-        the run says); None where its options make it ask for other than one release. Raises what `check` raises."""
+        """Return the tables that its release will measure for a model over `structure`, and the name of its split.
+
+        The split is None for the run's own. Returns None where its options make it ask for other than one release.
+        Raises what `check` raises.
+        """
         ...
 
 
 @runtime_checkable
 class ContrastLearner(Protocol):
-    """A learner that can learn from contrasts: sums of products of binary attributes in place of tables of cells.
+    """Learner that can learn from contrasts: sums of products of binary attributes in place of tables of cells.
 
-    Each group of such a release (`NoisyTables.contrasts`) tells the product of its clique alone, with noise of its own;
+    Each group of such a release (`NoisyTables.contrasts`) holds the product of its clique alone, with noise of its own;
     its table is filled up from the products of the smaller cliques. Other learners are refused it by name.
     """
 

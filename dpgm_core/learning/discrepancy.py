@@ -1,4 +1,4 @@
-"""How far the noisy tables are expected to be from the true ones: what a fit must not undercut."""
+"""Expected distance of noisy tables from the true ones, which a fit must not undercut."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ _GRID = 10_000
 
 
 def expected_absolute(noise: Noise) -> float:
-    """E |Z| of one cell's noise, records, from its log-density alone, so that it serves every mechanism.
+    """Return E |Z| of one cell's noise, records, from its log-density alone, so that it serves every mechanism.
 
-    Summed over the integers when the noise is narrow enough to see them, else over a fine grid; relative error below
-    1e-3 for log-concave noise.
+    It sums over the integers when the noise is narrow, else over a fine grid; the relative error is below 1e-3 for
+    log-concave noise.
 
+    Examples
+    --------
     >>> class Flat:
     ...     variance = 0.5
     ...     def logpdf(self, residual):
@@ -38,7 +40,7 @@ def expected_absolute(noise: Noise) -> float:
 
 
 def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
-    """Values of one cell's noise, records, and their masses up to a factor."""
+    """Return values of one cell's noise, records, and their masses up to a factor."""
     if isinstance(noise, ScaledNoise):  # its lattice is scaled too
         points, mass = _distribution(noise.noise)
         return noise.factor * points, mass
@@ -54,7 +56,7 @@ def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
 
 
 def _distribution_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
-    """By convolution on one grid, between whose points each value of a part is divided so that its mean stays."""
+    """Convolve on one grid; each value of a part is divided between grid points so that its mean stays."""
     places = np.arange(-_GRID, _GRID + 1)
     total: FloatArray = np.asarray(places == 0, dtype=np.float64)
     for part, weight in zip(noise.noises, noise.weights, strict=True):
@@ -84,12 +86,13 @@ def _possible(structure: Structure) -> tuple[int, ...]:
 
 
 def expected_distance(release: NoisyTables) -> tuple[float, float]:
-    """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records. Of
-    contrasts that of the noisy contrasts from the true ones.
+    """Return mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records.
 
-    Where constraints of the domain allow no record both are 0. The true tables are within the model's reach, so a fit
-    that is much further from the noisy ones has not ended.
+    For contrasts it is the distance of the contrasts; where constraints allow no record both are 0. The true tables are
+    within the model's reach, so a fit that is much further from the noisy ones has not ended.
 
+    Examples
+    --------
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
     >>> structure = Structure(Domain.from_sizes({"a": 100}), [("a",)])
     >>> codes = np.zeros((9, 1), int)

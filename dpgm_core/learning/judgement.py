@@ -1,4 +1,4 @@
-"""What a finished fit is told of itself: how far it is from its own tables, and from those of a structure check."""
+"""Goodness of fit of a finished model: its distance from its own tables, and from those of a structure check."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOTED_FROM = 3.0902
 
 
 def judged(fit: Fit, inference: Inference) -> Fit:
-    """The fit with its `verdicts` among its notes, in the model's provenance too.
+    """Return the fit with its `verdicts` among its notes, in the model's provenance too.
 
-    inference: what it was learned with, and is judged with: where that is approximate, an exact one may not fit.
+    inference: what it was learned with; where that is approximate, an exact one may not fit.
     """
     model = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
     sentences = [note for notes in verdicts(model) for note in notes]
@@ -33,12 +33,12 @@ def judged(fit: Fit, inference: Inference) -> Fit:
 
 
 def verdicts(model: Model) -> tuple[list[str], list[str]]:
-    """What is wrong with the fit, and what the structure misses: a few sentences.
+    """Return sentences on what is wrong with the fit, and on what the structure misses.
 
-    The first where columns are mostly missing (see `releases.missing`), and where the model is further from the tables
-    it was learned from than their noise explains, which is said of a right model in at most one of 1,000 fits; the
-    second where there was a structure check. Where exact inference does not fit, or the model answers nothing for
-    another reason, nothing is said: a verdict is not worth a paid release.
+    The first list reports columns that are mostly missing (see `releases.missing`), and a model further from the tables
+    it was learned from than their noise explains, which happens to a right model in at most one of 1,000 fits; the
+    second is empty without a structure check. Where exact inference does not fit, or the model fails otherwise, both
+    are empty: a paid release is worth more than a note.
     """
     try:
         with np.errstate(under="ignore"):

@@ -1,4 +1,4 @@
-"""The L2-penalised likelihood of a log-linear model given target marginals, and its maximiser."""
+"""L2-penalised likelihood of a log-linear model at target marginals, and its maximiser."""
 
 from __future__ import annotations
 
@@ -34,12 +34,25 @@ _SHORTENINGS, _STANDING = 10, 10
 
 
 class Likelihood:
-    """A(theta) - theta . target + l2 |theta|^2, per record, with its exact gradient mu(theta) - target + 2 l2 theta.
+    """Objective A(theta) - theta . target + l2 |theta|^2, per record, with gradient mu(theta) - target + 2 l2 theta.
 
-    engine: compiled for the target's structure. target: marginals, each group's table summing to its number of
-    cliques. task: what progress is told, without a known end. After `minimise` the attributes `marginals` and `slope`
-    (largest derivative) are those of its answer; `calls` counts inference calls and `trace` keeps one mapping of
-    numbers per step. `gained` is the most by which one minimisation lowered the objective, nats.
+    Parameters
+    ----------
+    engine : Engine
+        Compiled for the target's structure.
+    target : Tables
+        Marginals; each group's table sums to its number of cliques.
+    task : str
+        Name of the task for `progress`.
+
+    Attributes
+    ----------
+    marginals, slope
+        Of the last answer of `minimise`: marginals (cells,) and the largest derivative.
+    calls, trace
+        Inference calls, and one mapping of numbers per step.
+    gained : float
+        Largest decrease of the objective in one minimisation, nats.
     """
 
     def __init__(self, engine: Engine, target: Tables, progress: Progress, task: str = "learning") -> None:
@@ -52,21 +65,23 @@ class Likelihood:
         self._mass = np.repeat(np.asarray(target.structure.multiplicities, dtype=np.float64), target.structure.sizes)
 
     def value(self, theta: FloatArray, l2: float) -> tuple[float, FloatArray]:
-        """The objective, nats, and its gradient, (cells,)."""
+        """Return the objective, nats, and its gradient, (cells,)."""
         return self._evaluate(theta, l2, self.engine.infer(Tables(self.target.structure, theta)))
 
     def minimise(
         self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0
     ) -> tuple[FloatArray, bool]:
-        """L-BFGS from `theta` until no derivative exceeds `tolerance`, or what is left to gain, by the model of the
-        Hessian, is below `share` of `gained`; says whether one of them was reached.
+        """Minimise by L-BFGS from `theta`; return the minimiser and whether a tolerance was reached.
+
+        It ends when no derivative exceeds `tolerance`, or when the remaining decrease, by the model of the Hessian, is
+        below `share` of `gained`.
         """
         return together(self.engine, [self.descent(theta, l2, tolerance, steps, share)])[0]
 
     def descent(self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0) -> Descent:
-        """`minimise` under way, for `together`.
+        """Return `minimise` as a generator, for `together`.
 
-        The metric is what the Hessian Cov(T) + 2 l2 has on its diagonal.
+        The metric is the diagonal of the Hessian Cov(T) + 2 l2.
         """
         secants, reach, standing, done = Secants(_MEMORY), _REACH, 0, False
         value, gradient = self._evaluate(theta, l2, (yield theta))
@@ -100,7 +115,7 @@ class Likelihood:
     def _search(
         self, theta: FloatArray, l2: float, value: float, gradient: FloatArray, direction: FloatArray, reach: float
     ) -> Generator[FloatArray, Beliefs, tuple[FloatArray, float, FloatArray, float] | None]:
-        """A step along the direction, value and gradient after it, and the next step's reach; None where there is none.
+        """Search along the direction; return a step, value and gradient after it, and the next step's reach, or None.
 
         The objective is convex: a step that ends on a falling slope has not gone too far, and one that ends on too
         steep a rise, or lowers the objective too little, is shortened to where the slope, interpolated, is 0.
@@ -136,7 +151,7 @@ class Likelihood:
 
 
 def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArray, bool]]:
-    """Run them to their ends, all on one engine; what each returns, in their order.
+    """Run the descents to their ends on one engine; return what each returns, in their order.
 
     engine: compiled for the structure of each.
     """

@@ -1,4 +1,4 @@
-"""Tuning without the truth: fits to releases simulated from a pilot, and how far from it they end."""
+"""Tuning without the truth: fits to releases simulated from a pilot, and their distance from it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,32 @@ __all__ = ["Rehearsal"]
 
 
 class Rehearsal:
-    """Releases like `release`, simulated from a pilot fit that plays the truth; a parametric bootstrap of a tuning.
+    """Simulated releases like `release`, from a pilot fit that plays the truth, to choose a tuning by.
 
-    engine: of the release's structure, and able to sample. pilot: log-potentials over it, what a first fit learned.
-    draws: how many releases, the same for every tuning that is tried. One number is taken from `randomness`. Raises
-    InferenceError when the engine cannot sample. Source: Efron and Tibshirani (1993), section 6.5.
+    One number is taken from `randomness`.
 
-    releases: what to fit, tuning by tuning. marginals: the pilot's, (cells,).
+    Parameters
+    ----------
+    engine : Engine
+        Of the release's structure, and able to sample; else InferenceError.
+    pilot : Tables
+        Log-potentials of a first fit.
+    draws : int
+        Number of releases, the same for every tuning that is tried.
 
+    Attributes
+    ----------
+    releases : list of NoisyTables
+        To be fitted, tuning by tuning.
+    marginals : array (cells,)
+        The pilot's.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), section 6.5.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, Structure, make, release, silent
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -58,7 +76,7 @@ class Rehearsal:
         self._engine, self._pilot, self._log_partition = engine, pilot, beliefs.log_partition
 
     def loss(self, fits: Iterable[FloatArray]) -> float:
-        """The mean of KL(pilot || fit), nats, exact where inference is; one inference call each.
+        """Return the mean of KL(pilot || fit), nats, exact where inference is; one inference call per fit.
 
         fits: log-potentials, (cells,), one per release and in their order.
         """
@@ -70,7 +88,7 @@ class Rehearsal:
 
     @staticmethod
     def vertex(left: float, here: float, right: float) -> float:
-        """Where the parabola through the losses of three tunings, at -1, 0 and 1, is least; 0 if it has no least.
+        """Return the minimiser of the parabola through the losses of tunings at -1, 0 and 1; 0 if it has no minimum.
 
         >>> Rehearsal.vertex(4.0, 1.0, 2.0), Rehearsal.vertex(1.0, 1.0, 1.0)
         (0.25, 0.0)

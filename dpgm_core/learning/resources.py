@@ -1,4 +1,4 @@
-"""Memory and time that learning takes, known before anything is charged, and what this machine has."""
+"""Memory and time that learning takes, known before anything is charged, and the machine's memory."""
 
 from __future__ import annotations
 
@@ -33,10 +33,21 @@ def _amount(_: object, field: Attribute[Any], value: object) -> None:
 
 @frozen(kw_only=True)
 class Resources:
-    """What one fit takes, rather too much than too little.
+    """Estimate of what one fit takes, rather too much than too little.
 
-    memory: bytes, of the whole process. cpu_seconds: apart from inference. calls: of the engine's `infer`. Raises
-    IncompatiblePlugin for a number that is negative, not finite or a bool: it would pass every comparison with a limit.
+    Attributes
+    ----------
+    memory : int
+        Bytes of the whole process.
+    cpu_seconds : float
+        CPU seconds apart from inference.
+    calls : int
+        Calls of the engine's `infer`.
+
+    Raises
+    ------
+    IncompatiblePlugin
+        For a number that is negative, not finite or a bool: it would pass every comparison with a limit.
     """
 
     memory: int = field(validator=_amount)
@@ -45,8 +56,10 @@ class Resources:
 
     @classmethod
     def by_cells(cls, structure: Structure, *, each: int, cpu_seconds: float, calls: int) -> Resources:
-        """Of a learner whose memory, `each` bytes beyond the program's own, and seconds go by the number of cells.
+        """Estimate by cells: `each` bytes of memory a cell, beyond the program's own, and so many CPU seconds.
 
+        Examples
+        --------
         >>> from dpgm_core.domain import Domain
         >>> wide = Structure(Domain.from_sizes({"a": 10_000}), [("a",)])
         >>> Resources.by_cells(wide, each=2000, cpu_seconds=1e-4, calls=100).seconds(0.01)
@@ -56,22 +69,24 @@ class Resources:
         return cls(memory=memory, cpu_seconds=cpu_seconds * structure.cells, calls=calls)
 
     def seconds(self, per_call: float | None) -> float:
-        """Of a whole fit, with an engine that takes so many a call; None: as if it took none."""
+        """Return the seconds of a whole fit, with an engine that takes `per_call` a call; None: as if it took none."""
         return self.cpu_seconds + self.calls * (per_call or 0.0)
 
 
 @runtime_checkable
 class ResourceEstimator(Protocol):
-    """A learner that states what it takes; what the machine lacks is refused before the charge."""
+    """Learner that estimates what it takes; what the machine lacks is refused before the charge."""
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """What a fit over `structure` takes; allocates nothing large."""
+        """Return the estimate for a fit over `structure`; allocate nothing large."""
         ...
 
 
 def check_resources(learner: object, structure: Structure, inference: Inference) -> Resources | None:
-    """What the learner will take, or None if it does not say. Raises TooLarge for more memory than this machine has,
-    and IncompatiblePlugin for an answer that is none."""
+    """Return the learner's estimate, or None if it has none.
+
+    Raises TooLarge for more memory than this machine has, and IncompatiblePlugin for a value of another type.
+    """
     estimate, limit = estimated(learner, structure, inference), memory_limit()
     if estimate is not None and limit is not None and estimate.memory > limit:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
@@ -83,7 +98,7 @@ def check_resources(learner: object, structure: Structure, inference: Inference)
 
 
 def estimated(learner: object, structure: Structure, inference: Inference) -> Resources | None:
-    """What the learner says that it will take, or None. Raises IncompatiblePlugin for an answer that is none."""
+    """Return the learner's estimate, or None. Raises IncompatiblePlugin for a value of another type."""
     if not isinstance(learner, ResourceEstimator):
         return None
     estimate: object = learner.estimate_resources(structure, inference)
@@ -94,8 +109,7 @@ def estimated(learner: object, structure: Structure, inference: Inference) -> Re
 
 
 def memory_limit() -> int | None:
-    """Bytes that this process may take: what the machine has, or less where its container or its limits say so; None
-    where the system does not tell."""
+    """Return the bytes that this process may take, by the machine, its container and its limits; None if unknown."""
     limits = []
     for path in _LIMITS:
         try:

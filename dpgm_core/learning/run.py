@@ -1,4 +1,4 @@
-"""A learner against a curator: what it returns is checked, and stamped with who made it and how."""
+"""Runs of a learner against a curator: the fit is checked and gets the names and options of its makers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def run(
     randomness: Randomness | None = None,
     progress: Progress = silent,
 ) -> Fit:
-    """Let the learner learn from what the curator hands out; its fit, checked and stamped.
+    """Let the learner learn from the curator; return its fit, checked and with provenance.
 
-    randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
-    of learner and inference, the certificate, notes and tuning; the model carries all that was paid for, the release of
-    a structure check included. Raises OptionError, with nothing charged, where there will be contrasts and the learner
-    is no `ContrastLearner`; IncompatiblePlugin for what is no Fit, and LearningFailed, with the releases, in place of
-    any error after something was paid for. An interrupt stays one; the LearningFailed is its cause.
+    The model's provenance gets the names and options of learner and inference, the certificate, notes and tuning; the
+    model carries all that was paid for, the release of a structure check included. randomness: for post-processing, the
+    operating system's when None.
+
+    Raises OptionError, with nothing charged, for contrasts and a learner that is no `ContrastLearner`;
+    IncompatiblePlugin for what is no Fit; LearningFailed, with the releases, in place of any error after something was
+    paid for. An interrupt stays one; the LearningFailed is its cause.
     """
     check_contrast_learner(learner, curator.contrasts)
     source = given_or_system(randomness)
@@ -61,7 +63,7 @@ def run(
 
 
 def check_contrast_learner(learner: object, contrasts: bool) -> None:
-    """Refuse, with OptionError, a learner that cannot learn from contrasts, where that is what there will be."""
+    """Raise OptionError for contrasts with a learner that cannot learn from them."""
     if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
         raise OptionError(
             f"learner {_name(learner)} learns from tables of cells, and these are contrasts, sums of products of "
@@ -107,9 +109,9 @@ def _learned(
 def _stamped(
     learned: Fit, curator: Curator, learner: Learner, inference: Inference, releases: tuple[NoisyTables, ...]
 ) -> Fit:
-    """The same fit with what the curator handed out, and with the makers' names and settings in the provenance.
+    """Return the fit with the curator's releases, and with the makers' names and settings in the provenance.
 
-    What a model cost is the curator's word: a learner may show less than it was given.
+    The cost of a model comes from the curator: a learner may show fewer releases than it received.
     """
     registry = default_registry()
     notes = [*learned.notes, *_moved(curator.released), *contradictions(releases)]
@@ -135,7 +137,7 @@ def _stamped(
 
 
 def _moved(releases: Sequence[NoisyTables]) -> list[str]:
-    """Say where learners saw other tables than the release has."""
+    """Return a note where learners saw other tables than the release has."""
     views = [levelled(one) for one in releases]
     count, cells = sum(map(implausible, views)), sum(view.structure.cells for view in views)
     if not count:
@@ -147,7 +149,7 @@ def _moved(releases: Sequence[NoisyTables]) -> list[str]:
 
 
 def _check_served(learner: Learner, curator: Curator) -> None:
-    """Refuse a fit to nothing, and one to fewer saved releases than were given: they are believed to be in it."""
+    """Refuse a fit to nothing, and one to fewer saved releases than the user passed, who believes them to be in it."""
     name = _name(learner)
     if not curator.released:
         raise IncompatiblePlugin(f"learner {name} asked the curator for nothing, so its model is about no records")

@@ -1,6 +1,6 @@
-"""Simulated releases: what a release would have been, had a model been the truth. For parametric bootstraps.
+"""Simulated releases, as if a model were the truth. For parametric bootstraps.
 
-Post-processing: records are drawn from a model learned right of the noise, never read.
+Post-processing: records are drawn from a model learned after the noise, never read.
 """
 
 from __future__ import annotations
@@ -33,13 +33,22 @@ _CODES_PER_CELL = 1.0
 
 
 class Simulator:
-    """Draws releases like `release`, from records of the model with these `potentials`.
+    """Simulator of releases like `release`, from records of the model with these `potentials`.
 
-    engine: of the model; its structure contains the cliques released. Each draw samples records, counts them, adds
-    fresh noise of the released kind and estimates N again if it was estimated (Efron and Tibshirani 1993, section
-    6.5). The records are independent: rows of one person that resemble each other are not simulated. Raises
-    InferenceError when the engine cannot sample.
+    Each draw samples records, counts them, adds fresh noise of the released kind and estimates N again if it was
+    estimated. The records are independent: rows of one person that resemble each other are not simulated.
 
+    Parameters
+    ----------
+    engine : Engine
+        Of the model; its structure contains the released cliques. One that cannot sample raises InferenceError.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), section 6.5.
+
+    Examples
+    --------
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, make, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> codes = np.array([[0, 0], [1, 1]] * 500)
@@ -68,7 +77,7 @@ class Simulator:
             self._expected = engine.infer(potentials).marginals.values
 
     def draw(self, randomness: Randomness) -> NoisyTables:
-        """One simulated release, marked as not private: it was made from no records."""
+        """Return one simulated release, marked as not private: no records are in it."""
         release = self._release
         counts = Tables(release.structure, self._counts(randomness.generator()))
         tables = release.measurement.draw(counts, randomness, release.total)
@@ -81,7 +90,7 @@ class Simulator:
         return evolve(made, original=None, pooled=(), session=None, steps=())
 
     def _counts(self, generator: np.random.Generator) -> IntArray:
-        """True counts of as many records as the release has."""
+        """Return true counts of as many records as the release has."""
         if self._draws is not None:
             return self._draws.draw(self._records, generator)
         structure = self._release.structure

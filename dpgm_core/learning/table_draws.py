@@ -1,4 +1,4 @@
-"""The tables of N records drawn from a model, without the records: the cost does not grow with N.
+"""Tables of N records drawn from a model, without the records: the cost does not grow with N.
 
 On a junction tree the counts of N independent records are multinomial at the root and, given the counts of a separator,
 multinomial in each of its states (Sheldon and Dietterich 2011, collective graphical models). Exact.
@@ -21,7 +21,7 @@ __all__ = ["TableDraws", "cells_of_junction_tree"]
 
 
 def cells_of_junction_tree(structure: Structure) -> int:
-    """What one draw costs.
+    """Return the cells of the junction tree, which is the cost of one draw.
 
     >>> from dpgm_core.domain import Domain
     >>> cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
@@ -31,10 +31,10 @@ def cells_of_junction_tree(structure: Structure) -> int:
 
 
 class TableDraws:
-    """Draws the tables of `measured` from the model with these log-potentials.
+    """Sampler of the tables of `measured` from the model with these log-potentials.
 
-    potentials: over the model's structure, one of whose cliques contains each clique measured. Compiles the junction
-    tree once; its marginals are kept, so use it where `cells_of_junction_tree` is small.
+    potentials: over the model's structure, one of whose cliques contains each measured clique. The junction tree is
+    compiled once and its marginals are kept, so use it where `cells_of_junction_tree` is small.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
@@ -52,7 +52,7 @@ class TableDraws:
         self._tables = len(cliques)
 
     def draw(self, count: int, generator: np.random.Generator) -> IntArray:
-        """(measured.cells,): counts of `count` records."""
+        """Return the counts of `count` records, (measured.cells,)."""
         counts: list[IntArray] = [np.zeros(0, np.int64)] * self._tables
         for step in self._steps:
             parents = np.array([count]) if step.parent is None else step.above.of(counts[step.parent]).reshape(-1)
@@ -125,7 +125,7 @@ def _place(cliques: Sequence[Clique], clique: Clique) -> tuple[int, _Margin]:
 
 
 def _from_roots(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
-    """Every node of a forest after its parent."""
+    """Return every node of a forest with its parent, after its parent."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for one, two in edges:
         neighbours[one].append(two)

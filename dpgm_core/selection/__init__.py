@@ -1,8 +1,8 @@
-"""Choosing the structure privately: the contract of selectors, and how one is run against a session.
+"""Private structure selection: the contract of selectors, and runs of a selector against a session.
 
-The face is for those who write selectors: how large a model grows with each clique, parts of a budget and the noise
-that they buy, the gradients of regressions that a session can descend by, the voters of core with what votes come to
-and how much it takes to be heard, and the bins and labels that were found privately before.
+The public names are for authors of selectors: model sizes, parts of a budget and the noise that they buy, gradients of
+regressions that a session can descend by, voters and the distances that their votes need, and bins and labels that
+were found privately before.
 """
 
 from __future__ import annotations

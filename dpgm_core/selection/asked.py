@@ -1,4 +1,4 @@
-"""What a user asks of a selection, checked: the selector, the workload and how the budget is split."""
+"""Checks of a selection's arguments: the selector, the workload and the split of the budget."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["attributes_alone", "selector_of", "share_only", "workload_of"]
 
 
 def attributes_alone(workload: Workload) -> Structure:
-    """What is counted before a selector has chosen anything."""
+    """Return the tables that are counted before a selector has chosen anything."""
     return Structure(workload.domain, [(name,) for name in workload.attributes])
 
 
 def selector_of(selector: object) -> Selector:
-    """The selector named or given. Raises StructureError for what is neither a structure nor a selector."""
+    """Return the selector of this name, table or object. Raises StructureError for anything else."""
     if not isinstance(selector, (str, Mapping, Selector)):
         raise StructureError(
             "fit needs a Structure after the data, or a selector such as 'auto' that chooses one; got "
@@ -37,7 +37,7 @@ def selector_of(selector: object) -> Selector:
 
 
 def workload_of(workload: object) -> Workload:
-    """The workload; the default one of a domain.
+    """Return the workload, or the default one of a domain.
 
     >>> workload_of(Domain.from_sizes({"a": 2, "b": 3})).attributes
     ('a', 'b')
@@ -53,7 +53,7 @@ def workload_of(workload: object) -> Workload:
 
 
 def share_only(split: str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
-    """The share of a structure check. Raises OptionError for what goes with named cliques only."""
+    """Return the share of a structure check. Raises OptionError for options that go with named cliques only."""
     tables, share = read_split(split)
     if tables != "even":
         raise OptionError(f"split = {tables!r} divides a budget over named cliques, but a selector divides it itself")

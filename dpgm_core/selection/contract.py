@@ -1,4 +1,4 @@
-"""What a selector must offer: a session in, a structure out."""
+"""Protocols of selectors and the values they return."""
 
 from __future__ import annotations
 
@@ -28,13 +28,21 @@ Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
 
 @frozen(kw_only=True)
 class Selection:
-    """What a selector returns.
+    """Result of a selector.
 
-    structure: the model's, over the session's domain as it is at the end; every measured table lies inside one of its
-    cliques. measure: cliques and weights, for what is left of the session: the pipeline measures them with budgets in
-    these proportions, unless less than 1 % is left. Empty: nothing more. contrasts: they are measured by their
-    products. trace: one mapping of plain values per round. notes: sentences for the user, such as what was not
-    affordable.
+    Attributes
+    ----------
+    structure : Structure
+        The model's, over the session's domain at its end; every measured table lies inside one of its cliques.
+    measure : mapping of clique to weight
+        For what is left of the session: the pipeline measures them with budgets in these proportions, unless less than
+        1 % is left. Empty: nothing more.
+    contrasts : bool
+        Whether they are measured by their products.
+    trace : sequence of mappings
+        Plain values, one mapping per round.
+    notes : sequence of str
+        Sentences for the user, such as what was not affordable.
     """
 
     structure: Structure
@@ -55,19 +63,34 @@ class Selection:
 
 @frozen(kw_only=True)
 class SelectionPlan:
-    """What can be said of a selection before any record is read.
+    """Plan of a selection, before any record is read.
 
-    shares: what the budget is spent on, in words -> pure or zCDP amounts that sum to it; of a `VotingSelector` core
-    adds, before them, the (epsilon, delta) of the votes. deviation: of the noise in a cell of the one-way tables,
-    records. detectable: the distance from independence, |n - m|_1 in records, that a pair of attributes needs to be
-    chosen before unrelated ones with probability .9; None where there is nothing to choose. candidates: how many tables
-    there are to choose from. limits: names of size limits -> their values. notes: what was decided and why, and what to
-    reconsider. directed: whether its structure, and each that it shows the learner on the way, will be a directed graph
-    as `Dag.of` reads it, which learners of Bayesian networks need. contrasts: whether it measures products of binary
-    attributes instead of cells, which takes a `ContrastLearner`. order: the most attributes of a clique that may be
-    chosen; None: as many as candidates have. Before the charge the learner is checked with cliques of each order up to
-    it. learner_memory, learner_seconds: upper estimates for one fit, in bytes and CPU seconds beside inference, where
-    `limits` has max_model_cells and the learner states them; `plan_selection` adds them.
+    Attributes
+    ----------
+    shares : mapping of str to Budget
+        Purposes and the pure or zCDP amounts spent on them, which sum to the budget; for a `VotingSelector` core adds,
+        before them, the (epsilon, delta) of the votes.
+    deviation : float
+        Standard deviation of the noise in a cell of the one-way tables, records.
+    detectable : float or None
+        Distance from independence, |n - m|_1 in records, at which a pair of attributes is chosen before unrelated ones
+        with probability .9; None where there is nothing to choose.
+    candidates : int
+        Number of tables to choose from.
+    limits : mapping of str to int
+        Size limits.
+    notes : sequence of str
+        Decisions and their reasons, and what to reconsider.
+    directed : bool
+        Whether its structure, and each that it shows the learner on the way, is a directed graph as `Dag.of` reads it.
+    contrasts : bool
+        Whether it measures products of binary attributes instead of cells, which takes a `ContrastLearner`.
+    order : int or None
+        Most attributes of a clique that may be chosen; None: as many as candidates have. Before the charge the learner
+        is checked with cliques of each order up to it.
+    learner_memory, learner_seconds
+        Upper estimates for one fit, bytes and CPU seconds apart from inference, where `limits` has max_model_cells and
+        the learner states them; `plan_selection` adds them.
     """
 
     shares: Mapping[str, Budget]
@@ -94,7 +117,7 @@ class SelectionPlan:
         return card("SelectionPlan", facts, notes, first(["spent on", "amount"], shares, len(self.shares)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
+        """Return plain values for `--json`."""
         return {
             "shares": {what: share.to_dict() for what, share in self.shares.items()},
             "deviation": self.deviation,
@@ -112,14 +135,24 @@ class SelectionPlan:
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses what to measure, adaptively, and the structure to model; sees records only through the session."""
+    """Component that chooses tables adaptively and the structure; it sees records only through the session."""
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
-        """What a selection would spend and see; touches no data, and refuses with BudgetError, StructureError or
-        TooLarge what `select` would refuse: the pipeline calls it before anything is charged.
+        """Return the plan of a selection; touch no data.
 
-        workload: private bins are as many as there will be at most; `session.workload` has those that were found.
-        budget: of the session's steps, pure or zCDP. records: their number, if it is public or guessed.
+        Parameters
+        ----------
+        workload : Workload
+            Private bins are as many as there will be at most; `session.workload` has those that were found.
+        budget : Budget
+            Of the session's steps, pure or zCDP.
+        records : float, optional
+            Their number, if it is public or guessed.
+
+        Raises
+        ------
+        BudgetError, StructureError, TooLarge
+            For what `select` would refuse: the pipeline calls `plan` before anything is charged.
         """
         ...
 
@@ -134,31 +167,45 @@ class Selector(Protocol):
     ) -> Selection:
         """Spend the session, all of it or all but what `Selection.measure` is for.
 
-        fitting: the run's learner, to be called with `session.pooled()`, a structure that covers it, and the fit it
-        returned last. randomness: for post-processing; its `generator` only. Everything depends on the session's steps,
-        the options and the generator alone, so the same seed gives the same selection.
+        The result depends on the session's steps, the options and the generator alone, so a seed repeats a selection.
+
+        Parameters
+        ----------
+        fitting : Fitting
+            The run's learner; takes `session.pooled()`, a structure that covers it, and the last fit it returned.
+        randomness : Randomness
+            For post-processing; its `generator` only.
         """
         ...
 
 
 @runtime_checkable
 class VotingSelector(Protocol):
-    """A selector that has blocks of records vote: a part of an (epsilon, delta) is for that, fixed beforehand.
+    """Selector that lets blocks of records vote, for a part of an (epsilon, delta) that is fixed beforehand.
 
-    Its `plan` is given the rho of the rest, as its session has it besides `Session.votes`.
+    Its `plan` takes the rho of the rest, as its session has it besides `Session.votes`.
     """
 
     def votes(self, budget: Budget) -> Budget:
-        """How much of the session's budget, as the user gave it, votes may cost; the rest becomes rho.
+        """Return how much of the session's budget votes may cost; the rest becomes rho.
 
         Raises BudgetError for any budget but an (epsilon, delta): delta is what votes spend.
         """
         ...
 
     def foretell(self, workload: Workload, votes: Budget, terms: Terms, records: float | None = None) -> Sequence[str]:
-        """What a plan says of the votes, in sentences: how many blocks there will be, and of how many records.
+        """Return sentences on the votes for a plan: how many blocks there will be and how large; read no data.
 
-        votes: as `votes` answered. records: N, where it is known. Reads no data. Raises, before anything is charged,
-        StructureError, BudgetError and OptionError for votes that cannot be cast.
+        Parameters
+        ----------
+        votes : Budget
+            As `votes` returned it.
+        records : float, optional
+            N, where it is known.
+
+        Raises
+        ------
+        StructureError, BudgetError, OptionError
+            For votes that cannot be cast, before anything is charged.
         """
         ...

@@ -1,4 +1,4 @@
-"""Which learners go with a session: one release of whatever is chosen is all that they will get."""
+"""Checks of learners for sessions, which leave them one release of the chosen tables."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["check_learner", "fitter_of", "largest_estimate", "name_of"]
 def check_learner(
     learner: Learner, inference: Inference, workload: Workload, plan: SelectionPlan, terms: Terms, budget: Budget
 ) -> None:
-    """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
-    session leaves one release and no records; one that needs a directed graph, where the selector chooses none; and one
-    that learns from tables alone, where the selector measures contrasts.
+    """Refuse, before anything is charged, a learner that does not go with a session of this plan.
 
-    Nothing declares any of it, so the learner is asked to learn from a `Probe`: over the attributes alone, and with the
-    smallest candidate table of each order that the selector may choose besides, since what a learner takes and asks for
-    may depend on the structure. A learner that would take what comes to be chosen, but not all that may be, is refused:
-    afterwards the session is paid for. plan: the selector's. budget: of the session.
+    A session leaves one release and no records, so learners that train on rounds or spend a part of the budget first
+    are refused; so is one that needs a directed graph where the selector chooses none, and one that learns from tables
+    alone where the selector measures contrasts. Nothing declares any of it, so the learner makes dry runs: over the
+    attributes alone, and with the smallest candidate table of each order that the selector may choose, since what a
+    learner takes and asks for may depend on the structure. A learner that would take the chosen tables but not all that
+    may be chosen is refused too: afterwards the session is paid for. budget: of the session.
     """
     # A directed graph has a node for each attribute, whether the workload wants it or not.
     alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
@@ -63,8 +63,10 @@ def check_learner(
 def largest_estimate(
     learner: Learner, inference: Inference, workload: Workload, plan: SelectionPlan
 ) -> Resources | None:
-    """What the learner takes over the largest candidates that `max_model_cells` of the selector's limits allows
-    together, an upper estimate of one fit; None where the selector or the learner states no bound."""
+    """Return an upper estimate of one fit, over the largest candidates that max_model_cells allows together.
+
+    None where the selector or the learner states no bound.
+    """
     most = plan.limits.get("max_model_cells")
     if most is None or not isinstance(learner, ResourceEstimator):
         return None
@@ -86,12 +88,12 @@ def largest_estimate(
 
 
 def _choosable(workload: Workload, plan: SelectionPlan) -> list[Clique]:
-    """The candidates of two attributes and more, up to the order that the selector may choose."""
+    """Return the candidates of two attributes and more, up to the order that the selector may choose."""
     return [one for one in workload.candidates if 1 < len(one) <= (plan.order or len(one))]
 
 
 def _smallest(workload: Workload, plan: SelectionPlan) -> list[Clique]:
-    """The candidate with the fewest cells of each order from 2 on that may be chosen, pairs first."""
+    """Return the candidate with the fewest cells of each order from 2 on that may be chosen, pairs first."""
     sizes, smallest = workload.domain.sizes, dict[int, tuple[int, Clique]]()
     for clique in _choosable(workload, plan):
         cells = math.prod(sizes[name] for name in clique)
@@ -101,7 +103,7 @@ def _smallest(workload: Workload, plan: SelectionPlan) -> list[Clique]:
 
 
 def _with_table(alone: Structure, table: Clique, *, directed: bool) -> list[Structure]:
-    """Structures that a selector might choose: one table, beside all attributes alone or those outside of it."""
+    """Return structures that a selector might choose: a table and all attributes alone, or those outside of it."""
     if not table:
         return [alone]
     if directed:
@@ -111,11 +113,11 @@ def _with_table(alone: Structure, table: Clique, *, directed: bool) -> list[Stru
 
 
 class _NotOneRelease(OptionError):
-    """The learner asks for more than one release."""
+    """Refusal of a learner that asks for more than one release."""
 
 
 def _check_one_release(learner: Learner, request: str | None) -> None:
-    """request: what it asks for first."""
+    """Refuse a learner by its first request."""
     left = "and a structure that is chosen leaves one release"
     why = {
         "rounds": f"trains on many releases of subsampled records, {left}",
@@ -138,7 +140,7 @@ def _refusal(
     *,
     directed: bool,
 ) -> OptionError | StructureError:
-    """Its refusal of a structure with this table, and what to do instead. An error of `_check_one_release` says so."""
+    """Return the learner's refusal of a structure with this table, with advice; `_NotOneRelease` errors have theirs."""
     if isinstance(error, _NotOneRelease):
         return error
     said = f"learner {name_of(learner)} does not take what the selector may choose: {error}"
@@ -166,7 +168,7 @@ def _refusal(
 
 
 def fitter_of(learner: Fitter, inference: Inference) -> Fitting:
-    """The learner's own function for loops. Raises IncompatiblePlugin."""
+    """Return the learner's own function for loops. Raises IncompatiblePlugin."""
     fitter: object = learner.fitter(inference)
     if not callable(fitter):
         raise IncompatiblePlugin(
@@ -176,5 +178,5 @@ def fitter_of(learner: Fitter, inference: Inference) -> Fitting:
 
 
 def name_of(learner: Learner | Fitter) -> str:
-    """As it is registered, or its class."""
+    """Return the registered name of a learner, or its class."""
     return default_registry().name_of("learner", learner) or type(learner).__name__

@@ -1,4 +1,4 @@
-"""Named cliques over private bins: a session finds the bins, and measures the cliques with all that is left."""
+"""Named cliques over private bins: a session finds the bins, and measures the cliques with the rest of the budget."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ __all__ = ["NamedCliques", "check_named", "left_for_tables"]
 
 @frozen(kw_only=True)
 class NamedCliques:
-    """A selector that chooses nothing: the cliques were named by the owner, over a domain whose bins are to be found.
+    """Selector that chooses nothing: the owner named the cliques, over a domain whose bins are private.
 
-    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a structure check.
-    It is no component, and a guarantee says that the structure was named.
+    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a structure check. It
+    is no component, and a guarantee says that the structure was named.
 
     >>> from dpgm_core.domain import Domain
     >>> named = NamedCliques(structure=Structure(Domain.from_sizes({"a": 2, "b": 3}), [("b", "a")]))
@@ -54,7 +54,7 @@ class NamedCliques:
 
     @property
     def workload(self) -> Workload:
-        """Whose candidates are the cliques, what lies inside them, and the pairs of a structure check."""
+        """Workload whose candidates are the cliques, their subsets, and the pairs of a structure check."""
         structure = self.structure
         pairs = unmeasured_pairs(structure) if self.checked else []
         cliques = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
@@ -62,7 +62,7 @@ class NamedCliques:
         return Workload.of(structure.domain, list(cliques.values()), max_cells=most)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
-        """All of it goes to the tables."""
+        """Plan to spend all on the tables."""
         own, directed = self.structure.over(workload.domain), False
         with suppress(StructureError):
             directed = bool(Dag.of(own))
@@ -78,7 +78,7 @@ class NamedCliques:
     def select(
         self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
-        """The cliques as they were named, by the bins that were found."""
+        """Return the named cliques, over the bins that were found."""
         structure = self.structure.over(session.domain)
         return Selection(structure=structure, measure=dict.fromkeys(structure.cliques, 1.0))
 
@@ -92,7 +92,7 @@ def check_named(
     inference: Inference,
     terms: Terms,
 ) -> Fraction:
-    """The share of a structure check; refuses, before anything is charged, what does not go with private bins.
+    """Return the share of a structure check; refuse, before anything is charged, what does not go with private bins.
 
     Raises OptionError, StructureError and BudgetError.
     """
@@ -140,7 +140,7 @@ def check_named(
 
 
 def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple[Budget, Budget]:
-    """What the private bins of a structure's attributes will cost, and what is left of the session for tables."""
+    """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables."""
     whole = session_budget(budget)
     cost = bins_cost(
         asked_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms), whole

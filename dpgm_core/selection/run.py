@@ -1,4 +1,4 @@
-"""A selector against a session: planned before the charge, checked after it, and what it left measured."""
+"""Runs of a selector against a session: planned before the charge, checked after it, and the last tables measured."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ROUNDING = Fraction(1, 10**6)
 
 
 def divided_for(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
-    """What of a session's budget is for votes, None without, and what its other steps may cost together."""
+    """Return the part of a session's budget for votes, None without votes, and the part for its other steps."""
     if not isinstance(selector, VotingSelector):
         return None, session_budget(budget)
     votes: object = selector.votes(budget)
@@ -65,7 +65,7 @@ def foretold(
     share: Fraction,
     records: float | None = None,
 ) -> SelectionPlan:
-    """What the selector plans for a session of this budget; raises what it refuses, before anything is charged.
+    """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
     share: of a structure check, which is set aside of what votes leave.
     """
@@ -101,14 +101,14 @@ def foretold(
 
 
 def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
-    """What the selector plans for a curator's whole budget; see `foretold`."""
+    """Return the selector's plan for a curator's whole budget; see `foretold`."""
     return foretold(selector, workload, curator.remaining, curator.terms, share)
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
-    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
+    """Return the learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
 
-    What fails in it is said to be the learner's, as it comes up inside a selector.
+    An error inside it names the learner, as it comes up inside a selector.
     """
     if isinstance(learner, Fitter):
         own = fitter_of(learner, inference)
@@ -147,12 +147,12 @@ def select_structure(
     randomness: Randomness | None = None,
     progress: Progress = silent,
 ) -> tuple[NoisyTables, Selection]:
-    """Open a session, let the selector spend it, and measure what it left for the end.
+    """Open a session, let the selector spend it, and measure the tables that it left for the end.
 
-    share: of the budget, for a structure check: tables of random pairs that are candidates and were not measured, which
-    nobody learns from. Returns the session's release and the selection, with what was decided here among its notes.
-    Raises what can be refused before the charge, and LearningFailed for any error after it: the release so far is saved
-    and in the error.
+    share: of the budget, for a structure check: tables of random candidate pairs that were not measured, which nobody
+    learns from. Returns the session's release and the selection, whose notes include what was decided here. Raises what
+    can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
+    error.
     """
     plan = planned(selector, workload, curator, share)
     votes, left = divided_for(selector, curator.remaining)
@@ -197,7 +197,7 @@ def select_structure(
 def _opened(
     selector: Selector, curator: LiveCurator, workload: Workload, votes: Budget | None
 ) -> AbstractContextManager[Session]:
-    """The session; what fails once it is paid for, as private bins are found, is LearningFailed."""
+    """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
     before = curator.remaining
     try:
         return curator.session(workload=workload, votes=votes)
@@ -217,7 +217,7 @@ def chosen_fit(
     randomness: Randomness | None = None,
     progress: Progress = silent,
 ) -> Fit:
-    """The model that a learner makes of a session's release over the structure chosen, stamped with the selector.
+    """Return the learner's fit to a session's release over the chosen structure, with the selector in its provenance.
 
     Raises LearningFailed, with the release, for any error.
     """
@@ -280,7 +280,7 @@ def _checked(outcome: object, session: LiveSession, selector: Selector, plan: Se
 
 
 def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
-    """Spend what is left on the tables that the selector named; what was decided, in words."""
+    """Spend the rest on the tables that the selector named; return what was decided, in words."""
     left = session.remaining
     if not selection.measure or left.is_zero:
         return []
@@ -303,14 +303,14 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
 
 
 def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
-    """Whether a candidate pair is left unmeasured once all that the selection names is measured."""
+    """Return whether a candidate pair stays unmeasured once all that the selection names is measured."""
     measured = session.pooled().structure.cliques if session.has_tables else ()
     named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
     return bool(candidate_pairs(Structure(session.domain, list(named.values())), session.workload.candidates))
 
 
 def _with_share(session: LiveSession, selection: Selection) -> Selection:
-    """Give the check's share back to the steps; where the selector has measured all it wanted, to its tables again."""
+    """Return the check's share to the steps; if the selector left no tables, to those that it has measured."""
     session.give_back()
     if selection.measure:
         return selection

@@ -1,4 +1,4 @@
-"""Parts of a budget, and the noise to expect of tables that are measured for one."""
+"""Parts of a budget, and the expected noise of tables that are measured for one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ __all__ = ["deviation", "share_of"]
 
 
 def share_of(whole: Budget, share: float) -> Budget:
-    """A part of a budget, by a decimal of 9 digits rounded down; at least the smallest.
+    """Return a part of a budget, by a decimal of 9 digits rounded down; at least the smallest.
 
+    Examples
+    --------
     >>> print(share_of(Budget.pure(2), 0.05))
     epsilon = 0.1
     """
@@ -22,11 +24,18 @@ def share_of(whole: Budget, share: float) -> Budget:
 
 
 def deviation(budget: Budget, structure: Structure, terms: Terms, *, contrasts: bool = False) -> float:
-    """The standard deviation of the noise in a cell of these tables, measured together for this budget; records.
+    """Return the standard deviation of the noise in a cell of these tables, measured together for this budget; records.
 
-    budget: pure or zCDP. contrasts: along the product of a table's codes, when products are measured, and N too where
-    it is estimated: each of 2^k cells has 2^-k of its variance, k attributes in each clique.
+    Parameters
+    ----------
+    budget : Budget
+        Pure or zCDP.
+    contrasts : bool
+        Products are measured, and N too where it is estimated: the noise is along the product of a table's codes, and
+        each of 2^k cells has 2^-k of its variance, k attributes in each clique.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> terms = Terms(neighbours="add-remove", total=100)

@@ -1,7 +1,7 @@
-"""How large a model grows with each clique: cells of a triangulation, by greedy elimination of the smallest cluster.
+"""Model size by clique: cells of a triangulation, by greedy elimination of the smallest cluster.
 
-Attributes are bits, so that hundreds of candidates are priced between two rounds of a selection. Over many attributes
-a candidate is looked at in the junction tree at hand first: each attribute it lacks in some cluster is carried there
+Attributes are bits, so that hundreds of candidates are priced between two rounds of a selection. Over many attributes a
+candidate is first looked up in the present junction tree: each attribute it lacks in some cluster is carried there
 along the tree. That is a triangulation too, if another one than the elimination would find.
 """
 
@@ -23,17 +23,19 @@ _MAX_EXACT_ATTRIBUTES = 24
 
 @frozen(kw_only=True)
 class Limits:
-    """What a model may grow to. model: cells of its triangulation. clique: cells of its largest cluster."""
+    """Size limits of a model: cells of its triangulation (`model`) and of its largest cluster (`clique`)."""
 
     model: int
     clique: int
 
 
 class ModelSize:
-    """Cliques over a domain, those of its constraints among them, and what a junction tree of them takes.
+    """Cliques over a domain, those of its constraints among them, and the size of a junction tree of them.
 
-    A column that a map alone tells needs a clique with what tells it only once it is in one with others.
+    A column that is a function of another one needs a clique with it only once it is in a clique with others.
 
+    Examples
+    --------
     >>> size = ModelSize(Domain.from_sizes({"a": 2, "b": 3, "c": 5}), [("a", "b")])
     >>> size.cells(), [size.fits(("b", "c"), Limits(model=most, clique=15)) for most in (20, 21)]
     (11, [False, True])
@@ -52,22 +54,22 @@ class ModelSize:
             self.add(clique)
 
     def add(self, clique: Clique) -> None:
-        """Let the model hold this clique."""
+        """Add a clique to the model."""
         grown = self._joined(clique)
         if grown != self._around:
             self._around, self._priced, self._tree = grown, {}, None
 
     def cells(self) -> int:
-        """Summed cells of the maximal clusters."""
+        """Return the summed cells of the maximal clusters."""
         return self._price(self._around)[0]
 
     def fits(self, clique: Clique, limits: Limits) -> bool:
-        """Whether the model with this clique stays within the limits."""
+        """Return whether the model with this clique stays within the limits."""
         total, largest = self._price(self._joined(clique))
         return total <= limits.model and largest <= limits.clique
 
     def may_fit(self, clique: Clique, limits: Limits) -> bool:
-        """The same, but over many attributes as the junction tree at hand tells: sooner, and sometimes wrong."""
+        """Return what `fits` does, but over many attributes by the present junction tree: sooner, sometimes wrong."""
         if len(self._names) <= _MAX_EXACT_ATTRIBUTES:
             return self.fits(clique, limits)
         needed = [name for pair in self._pairs(clique) for name in pair]
@@ -75,7 +77,7 @@ class ModelSize:
         return total <= limits.model and largest <= limits.clique
 
     def clusters(self) -> tuple[Clique, ...]:
-        """The maximal clusters of the triangulation, attributes in the domain's order."""
+        """Return the maximal clusters of the triangulation, attributes in the domain's order."""
         return tuple(
             tuple(name for name in self._names if mask & self._bit[name])
             for mask in _maximal(self._masks(self._around))
