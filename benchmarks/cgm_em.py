@@ -13,7 +13,7 @@ from argparse import Namespace
 from functools import partial
 
 import numpy as np
-from dpgm_cgm_em.even import score_bound
+from dpgm_cgm_em.weighting import score_bound
 
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import cpu_seconds

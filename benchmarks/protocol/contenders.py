@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from attrs import evolve, field, frozen
-from dpgm_cgm_em.even import score_bound
+from dpgm_cgm_em.weighting import score_bound
 from dpgm_naive_mle.projection import targets
 
 from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from dpgm_cgm_em.even import score_bound
+from dpgm_cgm_em.weighting import score_bound
 
 from benchmarks.protocol.populations import Population
 from dpgm_core import Collective, NoisyTables, Tables, learn, make
