@@ -20,7 +20,7 @@ def dpgm_components() -> Iterable[Component]:
         Component(
             kind="selector",
             name="mrf-fw",
-            target="dpgm_mrf.fw_selector:FrankWolfeSelector",
+            target="dpgm_mrf.frank_wolfe.components:FrankWolfeSelector",
             summary="private Frank-Wolfe regressions of every attribute on the others, for comparison",
         ),
         Component(
@@ -32,7 +32,7 @@ def dpgm_components() -> Iterable[Component]:
         Component(
             kind="learner",
             name="mrf-fw",
-            target="dpgm_mrf.fw_learner:FrankWolfeLearner",
+            target="dpgm_mrf.frank_wolfe.components:FrankWolfeLearner",
             summary="the parameters of private Frank-Wolfe regressions as a model",
         ),
         Component(
@@ -44,7 +44,7 @@ def dpgm_components() -> Iterable[Component]:
         Component(
             kind="inference",
             name="gibbs",
-            target="dpgm_mrf.gibbs:Gibbs",
+            target="dpgm_mrf.gibbs.engine:Gibbs",
             summary="Gibbs sampling, for models too dense for a junction tree; approximate, and says how much",
         ),
     )

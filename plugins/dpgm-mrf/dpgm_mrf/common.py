@@ -31,13 +31,13 @@ def pairs_of(workload: Workload, selector: str) -> list[Clique]:
     >>> pairs_of(Workload.all(Domain.from_sizes({"a": 2, "b": 2})), "mrf-select")
     [('a', 'b')]
     """
-    found: list[Clique] = [clique for clique in workload.candidates if len(clique) == 2]
-    if not found:
+    pairs: list[Clique] = [clique for clique in workload.candidates if len(clique) == 2]
+    if not pairs:
         raise StructureError(
             f"selector {selector!r} chooses between pairs of attributes, but the workload has none that may be "
             "measured; ask for larger sets, by order = 2, targets or weights, raise max_cells, or take from `never`"
         )
-    return found
+    return pairs
 
 
 def limits_of(domain: Domain, names: Iterable[str], model: int, clique: int) -> Limits:

@@ -33,16 +33,16 @@ def edges(model: Model, least: float | None = None) -> tuple[Clique, ...]:
     >>> edges(Model(pairs, Tables(pairs, np.concatenate([strong, weak]))), least=0.4)
     (('a', 'b'),)
     """
-    found = interactions(model)
+    by_pair = interactions(model)
     if least is not None:
         number = isinstance(least, (int, float)) and not isinstance(least, bool)
         if not number or not 0 < least < 1e300:  # a whole number may be beyond all floats
             raise OptionError(f"least must be a finite number above 0, nats, got {least!r}; or leave it out")
-        return tuple(pair for pair, table in found.items() if np.abs(table).max() > least / 2)
+        return tuple(pair for pair, table in by_pair.items() if np.abs(table).max() > least / 2)
     release = model.coarse.release
     if release is None:
         raise OptionError("the model has no release that tells how sure its interactions are; state least, in nats")
-    return tuple(pair for pair, table in found.items() if _is_sure(pair, table, model.coarse, release))
+    return tuple(pair for pair, table in by_pair.items() if _is_sure(pair, table, model.coarse, release))
 
 
 def interactions(model: Model) -> Mapping[Clique, FloatArray]:
@@ -59,7 +59,7 @@ def interactions(model: Model) -> Mapping[Clique, FloatArray]:
     structure = coarse.structure.untied()
     potentials = coarse.potentials.embed(structure)
     place = {name: number for number, name in enumerate(structure.domain.names)}
-    found: dict[Clique, FloatArray] = {}
+    by_pair: dict[Clique, FloatArray] = {}
     for clique, table in potentials.items():
         for one, other in itertools.combinations(range(len(clique)), 2):
             rest = tuple(axis for axis in range(len(clique)) if axis not in (one, other))
@@ -70,8 +70,8 @@ def interactions(model: Model) -> Mapping[Clique, FloatArray]:
             with np.errstate(invalid="ignore"):
                 part = part - part.mean(axis=0) - part.mean(axis=1, keepdims=True) + part.mean()
             pair = (clique[one], clique[other])
-            found[pair] = found.get(pair, 0.0) + np.where(np.isfinite(part), part, math.inf)
-    return dict(sorted(found.items(), key=lambda item: [place[name] for name in item[0]]))
+            by_pair[pair] = by_pair.get(pair, 0.0) + np.where(np.isfinite(part), part, math.inf)
+    return dict(sorted(by_pair.items(), key=lambda item: [place[name] for name in item[0]]))
 
 
 def _is_sure(pair: Clique, table: FloatArray, model: Model, release: NoisyTables) -> bool:

@@ -17,9 +17,9 @@ from dpgm_mrf.polynomials import transform
 __all__ = ["Solution", "maximum_entropy"]
 
 #: What is added to the Hessian's diagonal at first, and beyond which no step helps any more; means have variances to 1.
-_DAMPING, _MOST_DAMPING = 1e-4, 1e8
+_DAMPING, _MAX_DAMPING = 1e-4, 1e8
 #: Monomials up to which the Hessian is written out and solved; of more, steps are found by products with it.
-_MOST_SOLVED = 1024
+_MAX_SOLVED = 1024
 
 
 @frozen(kw_only=True, eq=False)
@@ -56,21 +56,21 @@ class _Point:
         spread[self._monomials] = direction
         at_states = transform(spread)
         moved = self.probabilities * (at_states - self.probabilities @ at_states)
-        found: FloatArray = transform(moved)[self._monomials] + self._variances * direction
-        return found
+        product: FloatArray = transform(moved)[self._monomials] + self._variances * direction
+        return product
 
     def newton(self, damping: float) -> FloatArray:
         """Minus the inverse of the damped Hessian times the gradient."""
-        if len(self.x) > _MOST_SOLVED:
+        if len(self.x) > _MAX_SOLVED:
             return self._conjugate(damping)
         own = self._monomials
         hessian = self.means[own[:, None] ^ own] - np.outer(self.means[own], self.means[own])
         hessian[np.diag_indices(len(own))] += self._variances + damping
         try:
-            found: FloatArray = np.linalg.solve(hessian, -self.gradient)
+            step: FloatArray = np.linalg.solve(hessian, -self.gradient)
         except np.linalg.LinAlgError:  # rounding; more damping follows a step that leads nowhere
             return np.zeros_like(self.x)
-        return found
+        return step
 
     def _conjugate(self, damping: float) -> FloatArray:
         """The same, as near as pays: by preconditioned conjugate gradients."""
@@ -118,7 +118,7 @@ def maximum_entropy(
     at = _Point(size, monomials, means, variances, x)
     slopes = [_slope(at)]
     damping = _DAMPING
-    while slopes[-1] > tolerance and len(slopes) <= most_steps and damping < _MOST_DAMPING:
+    while slopes[-1] > tolerance and len(slopes) <= most_steps and damping < _MAX_DAMPING:
         step = at.newton(damping)
         again = _Point(size, monomials, means, variances, at.x + step)
         # Near the end the objective falls by less than its own rounding.

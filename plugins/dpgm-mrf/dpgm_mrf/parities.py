@@ -25,7 +25,7 @@ class Parities:
     variances: FloatArray
 
 
-def parities_of(release: NoisyTables, attributes: Sequence[str], wanted: IntArray) -> Parities:
+def parities_of(release: NoisyTables, attributes: Sequence[str], monomials: IntArray) -> Parities:
     """The means of those of the monomials wanted that the release tells, each over all its tables by their noise.
 
     A table of contrasts tells the product of its own clique. A table of cells tells all monomials inside it, each with
@@ -42,12 +42,12 @@ def parities_of(release: NoisyTables, attributes: Sequence[str], wanted: IntArra
         if not 0 < variance < np.inf:
             continue  # noise so wide tells nothing
         means = transform(release.tables.group(number).reshape(-1).astype(np.float64)) / total
-        told = slice(size - 1, size) if contrasts else slice(0, size)
-        precision[own[told]] += 1 / variance
-        weighted[own[told]] += means[told] / variance
-    found = wanted[precision[wanted] > 0]
+        inside = slice(size - 1, size) if contrasts else slice(0, size)
+        precision[own[inside]] += 1 / variance
+        weighted[own[inside]] += means[inside] / variance
+    measured = monomials[precision[monomials] > 0]
     return Parities(
-        monomials=found,
-        values=np.clip(weighted[found] / precision[found], -1.0, 1.0),
-        variances=1 / precision[found],
+        monomials=measured,
+        values=np.clip(weighted[measured] / precision[measured], -1.0, 1.0),
+        variances=1 / precision[measured],
     )

@@ -25,15 +25,15 @@ def transform(values: Array) -> Array:
     >>> transform(np.array([1, 2, 0, 0])).tolist()
     [3, -1, 3, -1]
     """
-    found = np.array(values)
+    result = np.array(values)
     width = 1
-    while width < len(found):
-        pairs = found.reshape(-1, 2, width)
+    while width < len(result):
+        pairs = result.reshape(-1, 2, width)
         one, other = pairs[:, 0].copy(), pairs[:, 1].copy()
         np.add(one, other, out=pairs[:, 0])
         np.subtract(one, other, out=pairs[:, 1])
         width *= 2
-    return found
+    return result
 
 
 def degrees(count: int) -> IntArray:
@@ -42,10 +42,10 @@ def degrees(count: int) -> IntArray:
     >>> degrees(4).tolist()
     [0, 1, 1, 2]
     """
-    found = np.zeros(1, np.int64)
-    while len(found) < count:
-        found = np.concatenate([found, found + 1])
-    return found
+    counts = np.zeros(1, np.int64)
+    while len(counts) < count:
+        counts = np.concatenate([counts, counts + 1])
+    return counts
 
 
 def local(clique: Clique, attributes: Sequence[str]) -> IntArray:
@@ -54,10 +54,10 @@ def local(clique: Clique, attributes: Sequence[str]) -> IntArray:
     >>> local(("b", "a"), ("a", "b")).tolist()
     [0, 1, 2, 3]
     """
-    found = np.zeros(1, np.int64)
+    monomials = np.zeros(1, np.int64)
     for name in clique:
-        found = (found[:, None] | np.array([0, 1 << attributes.index(name)])).reshape(-1)
-    return found
+        monomials = (monomials[:, None] | np.array([0, 1 << attributes.index(name)])).reshape(-1)
+    return monomials
 
 
 def monomials_of(structure: Structure, attributes: Sequence[str], order: int) -> IntArray:
@@ -71,8 +71,8 @@ def monomials_of(structure: Structure, attributes: Sequence[str], order: int) ->
     for clique in structure.cliques:
         there[local(clique, attributes)] = True
     there[0] = False
-    found: IntArray = np.nonzero(there & (degrees(len(there)) <= order))[0]
-    return found
+    monomials: IntArray = np.nonzero(there & (degrees(len(there)) <= order))[0]
+    return monomials
 
 
 def clique_of(monomial: int, attributes: Sequence[str]) -> Clique:
@@ -99,8 +99,8 @@ def maximal(monomials: IntArray, size: int) -> list[int]:
         own[:, 0] |= own[:, 1] | pairs[:, 1]
         pairs[:, 0] |= pairs[:, 1]
         width *= 2
-    found = monomials[~strictly[monomials]].tolist()
-    return sorted(set(found), key=lambda one: (-one.bit_count(), one))
+    largest = monomials[~strictly[monomials]].tolist()
+    return sorted(set(largest), key=lambda one: (-one.bit_count(), one))
 
 
 def potentials(structure: Structure, attributes: Sequence[str], coefficients: NDArray[np.float64]) -> Tables:
@@ -126,9 +126,9 @@ def strongest(
     Those inside a clique of `structure` alone; its attributes that are in none of them stand alone.
     """
     inside = monomials_of(structure, attributes, len(attributes))
-    found = maximal(inside[np.abs(coefficients[inside]) > above], len(coefficients))
+    largest = maximal(inside[np.abs(coefficients[inside]) > above], len(coefficients))
     covered = 0
-    for one in found:
+    for one in largest:
         covered |= one
     alone: list[Clique] = [(name,) for place, name in enumerate(attributes) if not covered >> place & 1]
-    return Structure(structure.domain, [*(clique_of(one, attributes) for one in found), *alone])
+    return Structure(structure.domain, [*(clique_of(one, attributes) for one in largest), *alone])

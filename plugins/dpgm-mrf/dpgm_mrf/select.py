@@ -41,15 +41,16 @@ from dpgm_core import (
 )
 from dpgm_core.selection import deviation, share_of
 from dpgm_mrf.common import inside, limits_of
-from dpgm_mrf.partners import (
+from dpgm_mrf.pair_selection import (
+    ChosenPairs,
     Partners,
     check_choice,
-    detectable,
-    distances,
-    independent,
+    detectable_distance,
     partners_of,
+    predict_independent,
+    rank_pairs,
+    score_pairs,
 )
-from dpgm_mrf.picked import Picked, ranked
 
 __all__ = ["MrfSelect"]
 
@@ -122,7 +123,7 @@ class MrfSelect:
             if choices is not None:
                 count = picks * partners.choosing(picks)
                 check_choice(choices, count, terms)
-                sharp.append(detectable(choices, count, len(partners.names) - 1, terms))
+                sharp.append(detectable_distance(choices, count, len(partners.names) - 1, terms))
         notes = []
         if shares.alone is None:
             notes.append(
@@ -167,30 +168,33 @@ class MrfSelect:
         measured = None if shares.alone is None else session.measure(alone, shares.alone, contrasts=contrasts)
         # Without one, sums of products are predicted to be 0, whatever N is.
         total = session.terms.declared or 0.0 if measured is None else measured.total
-        told: Mapping[Clique, FloatArray] = independent(partners, measured)
-        held: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
+        probabilities: Mapping[Clique, FloatArray] = predict_independent(partners, measured)
+        in_model: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
         # An engine that is not exact takes any graph; the models between rounds are asked exactly.
         limited = self.rounds > 1 or _is_exact(inference, partners)
         limits = limits_of(partners.domain, partners.names, self.max_model_cells, self.max_clique_cells)
-        picked = Picked(partners.domain, limits if limited else None)
+        picked = ChosenPairs(partners.domain, limits if limited else None)
         fit: Fit | None = None
         trace: list[dict[str, Any]] = []
         last: list[Clique] = []
         for number, (picks, budget) in enumerate(zip(shares.picks, shares.choices, strict=True), 1):
             progress("selecting", number - 1, len(shares.picks))
-            scored = partial(distances, partners, told=told, total=total)
-            ranks = ranked(_picks(session, partners, picked.pairs, picks, budget, scored))
+            scored = partial(score_pairs, partners, probabilities=probabilities, total=total)
+            ranks = rank_pairs(_picks(session, partners, picked.pairs, picks, budget, scored))
             last = picked.add(ranks, number / len(shares.picks))
             trace.append({"round": number, "chosen": len(last), "left out": picked.left_out})
             if number < len(shares.picks) and last:
                 session.measure(last, shares.rest * Fraction(picks, sum(shares.picks)), contrasts=contrasts)
-                held += last
-                fit = fitting(session.pooled(), Structure(partners.domain, held), fit)
-                told, total = fit.model.using("junction-tree").marginals_of(partners.pairs), session.pooled().total
+                in_model += last
+                fit = fitting(session.pooled(), Structure(partners.domain, in_model), fit)
+                probabilities, total = (
+                    fit.model.using("junction-tree").marginals_of(partners.pairs),
+                    session.pooled().total,
+                )
             progress("selecting", number, len(shares.picks))
-        bare = [(name,) for name in partners.names if not any(name in clique for clique in (*held, *picked.pairs))]
+        bare = [(name,) for name in partners.names if not any(name in clique for clique in (*in_model, *picked.pairs))]
         return Selection(
-            structure=Structure(partners.domain, list(dict.fromkeys([*held, *picked.pairs, *bare]))),
+            structure=Structure(partners.domain, list(dict.fromkeys([*in_model, *picked.pairs, *bare]))),
             measure=dict.fromkeys([*(last or picked.pairs), *bare] or alone, 1.0),
             contrasts=contrasts,
             trace=trace,
@@ -259,11 +263,11 @@ def _picks(
 ) -> dict[str, list[Clique]]:
     """What each attribute picks in one round, in its order; who has no more partners than picks takes them all."""
     groups = partners.groups(taken)
-    found = {name: [partners.pairs[number] for number in group] for name, group in groups.items()}
+    picked = {name: [partners.pairs[number] for number in group] for name, group in groups.items()}
     choosing = {name: group for name, group in groups.items() if len(group) > picks}
     if choosing and budget is not None:
         scores = scored(choosing)
         choice = session.select(scores, budget, picks)
         for name, numbers in zip(choosing, choice.chosen, strict=True):
-            found[name] = [scores.candidates.cliques[number] for number in numbers]
-    return found
+            picked[name] = [scores.candidates.cliques[number] for number in numbers]
+    return picked

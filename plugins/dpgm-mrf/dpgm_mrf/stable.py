@@ -34,7 +34,7 @@ from dpgm_core import (
 )
 from dpgm_core.selection import EdgeVotes, ThresholdVotes, Verdict, Voter, deviation, likely_distance, share_of
 from dpgm_mrf.common import inside, limits_of, pairs_of
-from dpgm_mrf.picked import Picked
+from dpgm_mrf.pair_selection import ChosenPairs
 
 __all__ = ["MrfStable"]
 
@@ -160,18 +160,18 @@ class MrfStable:
         verdict = session.vote(voter, votes)
         progress("voting", 1, 1)
         domain, names = session.domain, session.workload.attributes
-        kept = Picked(domain, limits_of(domain, names, self.max_model_cells, self.max_clique_cells))
-        edges = kept.add(verdict.edges or ())
+        chosen = ChosenPairs(domain, limits_of(domain, names, self.max_model_cells, self.max_clique_cells))
+        edges = chosen.add(verdict.edges or ())
         joined = {name for pair in edges for name in pair}
         alone = [(name,) for name in names if name not in joined]
         structure = Structure(domain, [*edges, *alone])
-        told = {"stable": verdict.edges is not None, "edges": len(edges), "epsilon": float(votes.epsilon)}
-        notes = _said(verdict, session.terms) + kept.notes("edges", "raise the limits")
+        row = {"stable": verdict.edges is not None, "edges": len(edges), "epsilon": float(votes.epsilon)}
+        notes = _said(verdict, session.terms) + chosen.notes("edges", "raise the limits")
         return Selection(
             structure=structure,
             # So shared, the noise summed over all cells is least.
             measure={clique: size ** (2 / 3) for clique, size in zip(structure.cliques, structure.sizes, strict=True)},
-            trace=[{"round": 1, **told}],
+            trace=[{"round": 1, **row}],
             notes=notes,
         )
 

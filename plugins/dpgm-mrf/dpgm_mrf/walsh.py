@@ -1,7 +1,6 @@
 """Binary models of interactions of up to t attributes: all parities at once, and exact maximum entropy over 2^p states.
 
-The reproduction it is measured against is `dpgm_mrf.paper`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
-the models; the release is ours.
+Source: Zhang, Kamath, Kulkarni and Wu (2020), for the models; the release is ours.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from dpgm_core import (
     whole,
 )
 from dpgm_mrf.entropy import Solution, maximum_entropy
-from dpgm_mrf.paper import Paper
 from dpgm_mrf.parities import parities_of
 from dpgm_mrf.polynomials import clique_of, maximal, monomials_of, potentials, strongest
+from dpgm_mrf.published_method import PublishedMethod
 
 __all__ = ["MrfWalsh"]
 
 #: Attributes; all 2^16 states are held.
-_MOST_ATTRIBUTES = 16
+_MAX_ATTRIBUTES = 16
 #: What `order` is unless said otherwise; it serves fewer attributes too.
 _ORDER = 3
 
@@ -127,13 +126,13 @@ class MrfWalsh:
     def _published(self, curator: Curator, progress: Progress) -> Fit:
         """By the paper's algorithm, of a new session or from the steps of a saved one."""
         structure, attributes = curator.structure, self._attributes(curator.structure)
-        run = Paper(structure=structure, attributes=attributes, order=self.order, width=self.width or 0.0)
-        release = curator.release() if curator.replayed else run.measured(curator, progress)
-        found = run.coefficients(release, 0.0 if self.least is None else self.least / 2)
+        run = PublishedMethod(structure=structure, attributes=attributes, order=self.order, width=self.width or 0.0)
+        release = curator.release() if curator.replayed else run.measure(curator, progress)
+        coefficients = run.coefficients(release, 0.0 if self.least is None else self.least / 2)
         if self.least is not None:
-            structure = strongest(structure, attributes, found, 0.0)
+            structure = strongest(structure, attributes, coefficients, 0.0)
         return Fit(
-            model=Model(structure, potentials(structure, attributes, found)),
+            model=Model(structure, potentials(structure, attributes, coefficients)),
             notes=[
                 "the paper's algorithm, for comparison: interactions are those of regressions, and the model's tables "
                 "are not fitted to the records; method = 'release' is more accurate at the same budget"
@@ -162,44 +161,44 @@ class MrfWalsh:
             raise StructureError("mrf-walsh cannot tie cliques: each has products of its own; untie them")
         within = {name for clique in structure.cliques for name in clique}
         sizes = structure.domain.sizes
-        found = tuple(name for name in structure.domain.names if name in within)
-        other = [f"{name!r} ({sizes[name]})" for name in found if sizes[name] != 2]
+        names = tuple(name for name in structure.domain.names if name in within)
+        other = [f"{name!r} ({sizes[name]})" for name in names if sizes[name] != 2]
         if other:
             raise StructureError(
                 f"mrf-walsh learns attributes of two labels, and these have another number: {', '.join(other[:8])}"
                 f"{', ...' if len(other) > 8 else ''}; leave them out, merge their labels, or use eb-map"
             )
-        if len(found) > _MOST_ATTRIBUTES:
+        if len(names) > _MAX_ATTRIBUTES:
             raise TooLarge(
-                f"{len(found)} attributes have 2^{len(found)} states, and mrf-walsh holds all states of at most "
-                f"{_MOST_ATTRIBUTES}; name cliques of fewer attributes, or choose pairs by mrf-select and learn them "
+                f"{len(names)} attributes have 2^{len(names)} states, and mrf-walsh holds all states of at most "
+                f"{_MAX_ATTRIBUTES}; name cliques of fewer attributes, or choose pairs by mrf-select and learn them "
                 "with eb-map"
             )
-        if self.order > max(len(found), _ORDER):
+        if self.order > max(len(names), _ORDER):
             raise OptionError(
-                f"order = {self.order} asks for products of more attributes than the {len(found)} there are; set order "
-                f"to at most {max(len(found), 1)}"
+                f"order = {self.order} asks for products of more attributes than the {len(names)} there are; set order "
+                f"to at most {max(len(names), 1)}"
             )
-        if self.method == "paper" and not found:
+        if self.method == "paper" and not names:
             raise StructureError("method = 'paper' needs attributes, and the structure's cliques have none")
         if self.method == "paper" and self.width is None:
             raise OptionError(
                 "method = 'paper' needs width, the most that an attribute's interactions add up to, as public "
                 "knowledge; state it, or use method = 'release', which needs none"
             )
-        return found
+        return names
 
     def _measured(self, structure: Structure) -> list[Clique]:
         """The largest products of at most `order` attributes inside the cliques."""
         attributes = self._attributes(structure)
-        found = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
-        return [clique_of(one, attributes) for one in found] or [()]
+        largest = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
+        return [clique_of(one, attributes) for one in largest] or [()]
 
     def _solved(self, release: NoisyTables, structure: Structure, start: FloatArray | None = None) -> Solution:
         attributes = self._attributes(structure)
-        told = parities_of(release, attributes, monomials_of(structure, attributes, self.order))
-        variances = told.variances + 1 / release.total
-        return maximum_entropy(1 << len(attributes), told.monomials, told.values, variances, start=start)
+        parities = parities_of(release, attributes, monomials_of(structure, attributes, self.order))
+        variances = parities.variances + 1 / release.total
+        return maximum_entropy(1 << len(attributes), parities.monomials, parities.values, variances, start=start)
 
     def _fit(self, solution: Solution, structure: Structure) -> Fit:
         notes = []

@@ -6,9 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_mrf.frank_wolfe import Course, moved, regressions_of
-from dpgm_mrf.fw_learner import FrankWolfeLearner
-from dpgm_mrf.fw_options import FrankWolfe
+from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
+from dpgm_mrf.frank_wolfe.course import Course, FrankWolfe, move_weights, regressions_of
 
 from dpgm_core import Budget, BudgetError, Domain, OptionError, Structure, Terms, make
 
@@ -25,12 +24,12 @@ def course(domain=BINARY, pairs=PAIRS, budget=None, terms=TERMS, **options):
 
 def directions(of, draw):
     """One direction of each choice, at random among those allowed."""
-    found = []
+    actual = []
     for rows in of.regressions.choices:
         places = [(row, int(column)) for row in rows for column in np.flatnonzero(of.regressions.allowed[row])]
         row, column = places[draw.integers(len(places))]
-        found.append((row, column, int(draw.choice([1, -1]))))
-    return found
+        actual.append((row, column, int(draw.choice([1, -1]))))
+    return actual
 
 
 @pytest.mark.parametrize("regression", ["logistic", "softmax", "pairs"])
@@ -47,7 +46,7 @@ def test_weights_stay_in_the_radius_and_near_the_exact_path(regression):
     weights, exact, reach, shrunk = own.regressions.zeros(), own.regressions.zeros().astype(float), 0.0, []
     for step in range(1, 61):
         picks = directions(own, draw)
-        weights, mu = moved(weights, own, step, picks), 2 / (step + 2)
+        weights, mu = move_weights(weights, own, step, picks), 2 / (step + 2)
         exact *= 1 - mu
         for (row, column, sign), units in zip(picks, own.units, strict=True):
             exact[row, column] += mu * sign * units
@@ -65,8 +64,8 @@ def test_a_step_by_hand():
     own = course(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")], width=0.6)
     assert own.units == (76, 76)
     weights = np.array([[0, 30, -20], [10, 0, 66]])
-    found = moved(weights, own, 2, [(0, 1, 1), (1, 2, -1)])
-    assert found.tolist() == [[0, 15 + 38, -10], [5, 0, 33 - 38]]
+    actual = move_weights(weights, own, 2, [(0, 1, 1), (1, 2, -1)])
+    assert actual.tolist() == [[0, 15 + 38, -10], [5, 0, 33 - 38]]
 
 
 def test_radii_hold_every_model_of_the_width():
@@ -106,9 +105,9 @@ def test_steps_grow_with_records_and_budget():
     plain = course(clip=None)
     rho = 0.01 / 4
     for records in (2_000, 50_000):
-        wanted = 0.25 * (2.4 * records * math.sqrt(rho)) ** (2 / 3)
+        expected = 0.25 * (2.4 * records * math.sqrt(rho)) ** (2 / 3)
         bound = math.floor(128 / (1 + math.exp(-2.4))) / 128 * (1 + math.exp(-2.4))  # residuals are cut to the grid
-        assert plain.steps(records) == math.ceil(wanted / bound ** (2 / 3))
+        assert plain.steps(records) == math.ceil(expected / bound ** (2 / 3))
     exchanged = course(clip=None, terms=Terms(neighbours="replace-one"))
     assert exchanged.steps(100_000) == plain.steps(50_000)
     assert course(clip=0.3).steps(50_000) > plain.steps(50_000)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dpgm_mrf.gibbs import Gibbs
+from dpgm_mrf.gibbs.engine import Gibbs
 
 from dpgm_core import (
     Budget,
@@ -78,7 +78,7 @@ def test_large_cliques_many_labels_and_several_blocks():
     structure = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("e", "d", "c"), ("b", "d")])
     theta = Tables(structure, np.random.default_rng(4).normal(0, 0.5, structure.cells))
     engine = Gibbs(chains=300, draws=20).compile(structure)
-    assert not all(engine.law.lookups.single)
+    assert not all(engine.layout.lookups.single)
     beliefs = engine.infer(theta)
     exact = make("inference", "junction-tree").compile(structure).infer(theta)
     assert max(off(beliefs, exact)) < FAR
@@ -96,48 +96,49 @@ def test_a_dense_model_that_no_junction_tree_holds():
     theta = Tables(structure, np.tile(weak * np.array([1.0, -1, -1, 1]), len(structure.cliques)))
     engine = Gibbs(chains=200, annealing=5, burn_in=10, thinning=2, draws=5).compile(structure)
     queries = [(f"x{number}", f"x{number + 1}") for number in range(0, 40, 2)]
-    found = engine.estimates(theta, queries)
-    even = [(table.sum(axis=1) - 0.5) / error.max() for table, error in zip(found.tables, found.errors, strict=True)]
+    actual = engine.estimates(theta, queries)
+    even = [(table.sum(axis=1) - 0.5) / error.max() for table, error in zip(actual.tables, actual.errors, strict=True)]
     assert np.abs(even).max() < FAR
-    correlation = np.mean([table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0] for table in found.tables])
+    correlation = np.mean([table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0] for table in actual.tables])
     expected = np.tanh(weak) + 38 * np.tanh(weak) ** 2
     assert abs(correlation - expected) < 7 / np.sqrt(20 * 1000)
-    assert found.converged
-    assert found.notes == ()
+    assert actual.converged
+    assert actual.notes == ()
 
 
 def test_numba_draws_the_same():
     """Compiled loops make the same records from the same numbers: single tables, several, two labels and more."""
     pytest.importorskip("numba")
-    from dpgm_mrf.gibbs_law import compile_law
-    from dpgm_mrf.gibbs_sweeps import compiled, sweep
+    from dpgm_mrf.gibbs.chains import compiled, sweep
+    from dpgm_mrf.gibbs.layout import compile_layout
 
     domain = Domain.from_sizes({"a": 70, "b": 60, "c": 3, "d": 2, "e": 2, "f": 2})
     structure = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "b"), ("e",)])
-    law = compile_law(structure)
+    layout = compile_layout(structure)
     theta = Tables(structure, np.random.default_rng(4).normal(size=structure.cells))
-    tables = law.prepared(theta.arrays()).tables()
+    tables = layout.prepared(theta.arrays()).tables()
     generator = np.random.default_rng(5)
     one = np.zeros((6, 200), dtype=np.int64)
     two = one.copy()
     for _ in range(5):
         uniform = generator.random((6, 200))
-        sweep(law.lookups, tables, one, uniform)
-        compiled()(law.lookups, tables, two, uniform)
+        sweep(layout.lookups, tables, one, uniform)
+        compiled()(layout.lookups, tables, two, uniform)
         assert np.array_equal(one, two)
     assert len(np.unique(one[0])) > 20
 
 
-def test_without_numba_it_is_not_asked_for(monkeypatch):
+def test_without_numba_nothing_is_compiled(monkeypatch):
     """Short runs do not wait for a compiler, and long ones do without one where there is none."""
-    from dpgm_mrf import gibbs_chains, gibbs_law, gibbs_sweeps
+    from dpgm_mrf.gibbs import chains
+    from dpgm_mrf.gibbs.layout import compile_layout
 
-    law = gibbs_law.compile_law(Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
-    monkeypatch.setattr(gibbs_chains, "compiled", lambda: None)
-    assert gibbs_chains.sweeper(law, 10**6, 10**6) is gibbs_sweeps.sweep
+    layout = compile_layout(Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
+    monkeypatch.setattr(chains, "compiled", lambda: None)
+    assert chains.sweeper(layout, 10**6, 10**6) is chains.sweep
 
 
-def test_a_contradiction_is_an_error_and_islands_are_told():
+def test_a_contradiction_is_an_error_and_islands_are_reported():
     """Where every record is impossible it raises; records that no step joins are not said to be mixed."""
     domain = Domain.from_sizes({"a": 2, "b": 2})
     structure = Structure(domain, [("a", "b"), ("a",), ("b",)])
@@ -151,8 +152,8 @@ def test_a_contradiction_is_an_error_and_islands_are_told():
     beliefs = engine.infer(islands)
     assert not beliefs.converged
     assert abs(beliefs.marginals["a"][0] - 0.5) < 0.2  # chains start on both
-    found = engine.estimates(islands, [("a",)])
-    assert "has not converged" in found.notes[0]
+    actual = engine.estimates(islands, [("a",)])
+    assert "has not converged" in actual.notes[0]
 
 
 def test_frozen_chains_do_not_count_as_converged():
@@ -257,9 +258,9 @@ def test_a_model_answers_and_samples_through_gibbs(saved):
     assert run.exit_code == 0, run.output
     assert "approximate: gibbs averages over draws, with a Monte Carlo standard error of up to 0.00" in run.output
     run = CliRunner().invoke(cli, ["query", str(saved), "a", "--given", "b=1", "--inference", "gibbs", "--json"])
-    told = json.loads(run.stdout)
-    assert told["monte_carlo"]["converged"]
-    assert 0 < told["monte_carlo"]["standard_error"] < 0.01
+    parsed = json.loads(run.stdout)
+    assert parsed["monte_carlo"]["converged"]
+    assert 0 < parsed["monte_carlo"]["standard_error"] < 0.01
     output = saved.with_name("s.csv")
     arguments = ["sample", str(saved), "-n", "3000", "-o", str(output), "--inference", "gibbs", "--seed", "1"]
     run = CliRunner().invoke(cli, arguments)
@@ -277,12 +278,12 @@ def test_estimates_of_a_model_are_its_answers(saved):
     model = load_model(saved)
     assert model.estimates_of(["a"]) is None
     assert model.caveats == ()
-    asked = model.using(Gibbs(chains=200))
-    for cliques, given in (([("a", "b"), "d"], None), ([("a", "f")], {"c": "1"})):
-        found = asked.estimates_of(cliques, given)
-        answers = asked.marginals_of(cliques, given).values()
-        exact = model.marginals_of(cliques, given).values()
-        for table, error, answer, truth in zip(found.tables, found.errors, answers, exact, strict=True):
+    model_by_gibbs = model.using(Gibbs(chains=200))
+    for cliques, evidence in (([("a", "b"), "d"], None), ([("a", "f")], {"c": "1"})):
+        actual = model_by_gibbs.estimates_of(cliques, evidence)
+        answers = model_by_gibbs.marginals_of(cliques, evidence).values()
+        exact = model.marginals_of(cliques, evidence).values()
+        for table, error, answer, truth in zip(actual.tables, actual.errors, answers, exact, strict=True):
             assert np.allclose(table, answer, atol=1e-12)
             assert np.all(np.abs(table - truth) < FAR * error)
 
@@ -305,7 +306,7 @@ def test_learners_that_follow_gradients_to_their_end_refuse_it(learner):
         )  # fmt: skip
 
 
-def test_constraints_are_never_broken_and_islands_are_told():
+def test_constraints_are_never_broken_and_islands_are_reported():
     """Impossible cells are 0 and no record breaks a rule; chains that a map keeps from moving do not count as
     converged."""
     for name in ("beside", "across"):

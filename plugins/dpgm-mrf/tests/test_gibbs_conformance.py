@@ -1,6 +1,6 @@
 """The conformance kit on `gibbs`, with few and short chains: what it claims holds for any number of them."""
 
-from dpgm_mrf.gibbs import Gibbs
+from dpgm_mrf.gibbs.engine import Gibbs
 
 from dpgm_core.testing import InferenceConformance, Profile
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpgm_mrf.edges import edges, interactions
-from dpgm_mrf.partners import independent, partners_of
+from dpgm_mrf.pair_selection import partners_of, predict_independent
 from dpgm_mrf.select import MrfSelect
 
 from dpgm_core import (
@@ -64,8 +64,8 @@ def chosen(
 ) -> tuple[NoisyTables, set[tuple[str, ...]]]:
     """What a seeded selection measured, and its pairs."""
     workload = Workload.all(binary(codes.shape[1]), order=2)
-    given = {"terms": TERMS, "randomness": SeededRandomness(1)} | options
-    release, selection = select(codes, selector, budget, workload, **given)  # type: ignore[arg-type]
+    arguments = {"terms": TERMS, "randomness": SeededRandomness(1)} | options
+    release, selection = select(codes, selector, budget, workload, **arguments)  # type: ignore[arg-type]
     return release, {clique for clique in selection.structure.cliques if len(clique) == 2}
 
 
@@ -99,7 +99,7 @@ def test_a_frustrated_grid_takes_more_picks_than_neighbours_or_rounds() -> None:
     assert missed == {(4, 1): 2, (6, 1): 0, (4, 4): 0}
 
 
-def test_a_matching_is_found_with_two_thousand_records() -> None:
+def test_two_thousand_records_suffice_for_a_matching() -> None:
     """16 attributes, rho = .01: the graph of all couplings above .2 is the true one in 9 of 10 seeds at least. An edge
     is missed at both ends, or a noisy pair comes out above .2, in less than 1 of 100 fits, so 2 of 10 in 1 of 200."""
     pairs = matching(16)
@@ -191,7 +191,7 @@ def test_options_that_do_not_go_with_the_workload_are_refused_before_the_charge(
 
 
 @pytest.mark.parametrize("name", ["picks", "rounds", "share", "share_one_way", "measure", "max_model_cells"])
-def test_options_are_checked_when_they_are_given(name: str) -> None:
+def test_options_are_checked_on_construction(name: str) -> None:
     """None of these is a number of picks, a share or a way of measuring."""
     for wrong in (0, -1, math.nan, math.inf, True, 1.5, "x", []):
         if (name, wrong) != ("share_one_way", 0) or wrong is True:
@@ -256,8 +256,8 @@ def test_predictions_are_not_moved_by_noise_in_lopsided_or_even_tables() -> None
     release, _ = select(codes, MrfSelect(picks=1), Budget.zcdp(1), Workload.all(partners.domain, 2), terms=TERMS)
     alone = release.steps[0]
     assert isinstance(alone, NoisyTables)
-    assert np.allclose(independent(partners, alone)["a", "b"], np.outer([0.9, 0.1], [1 / 3] * 3), atol=0.002)
-    assert np.allclose(independent(partners, None)["a", "b"], 1 / 6)
+    assert np.allclose(predict_independent(partners, alone)["a", "b"], np.outer([0.9, 0.1], [1 / 3] * 3), atol=0.002)
+    assert np.allclose(predict_independent(partners, None)["a", "b"], 1 / 6)
     quiet, _ = select(
         codes[:9],
         MrfSelect(picks=1),
@@ -268,7 +268,7 @@ def test_predictions_are_not_moved_by_noise_in_lopsided_or_even_tables() -> None
     )
     noisy = quiet.steps[0]
     assert isinstance(noisy, NoisyTables)
-    assert np.all(independent(partners, noisy)["a", "b"] >= 0)
+    assert np.all(predict_independent(partners, noisy)["a", "b"] >= 0)
 
 
 def test_interactions_are_centred_and_add_up_over_cliques() -> None:
@@ -277,12 +277,12 @@ def test_interactions_are_centred_and_add_up_over_cliques() -> None:
     sign = np.array([1.0, -1.0])
     triple = np.einsum("a,b,c", sign, sign, sign) + 0.3 * np.einsum("a,b", sign, sign)[:, :, None] + np.arange(2.0)
     pair = 0.2 * np.outer(sign, sign) + np.array([[1.0], [5.0]])
-    found = interactions(
+    actual = interactions(
         Model(structure, Tables.from_arrays(structure, {("x0", "x1", "x2"): triple, ("x1", "x0"): pair}))
     )
-    assert list(found) == [("x0", "x1"), ("x0", "x2"), ("x1", "x2")]
-    assert np.allclose(found["x0", "x1"], 0.5 * np.outer(sign, sign))
-    assert np.allclose(found["x0", "x2"], 0) and np.allclose(found["x1", "x2"], 0)
+    assert list(actual) == [("x0", "x1"), ("x0", "x2"), ("x1", "x2")]
+    assert np.allclose(actual["x0", "x1"], 0.5 * np.outer(sign, sign))
+    assert np.allclose(actual["x0", "x2"], 0) and np.allclose(actual["x1", "x2"], 0)
 
 
 def test_edges_are_what_noise_does_not_explain() -> None:

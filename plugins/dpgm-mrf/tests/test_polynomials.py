@@ -21,10 +21,10 @@ def signs(count):
 def test_the_transform_is_a_product_with_all_signs(p):
     """Whole numbers exactly, up to 2^50; and twice is 2^p times what went in; the argument stays as it was."""
     values = np.random.default_rng(p).integers(-(2**50), 2**50, 2**p)
-    given = values.copy()
+    monomials = values.copy()
     assert transform(values).tolist() == (signs(2**p) @ values).tolist()
     assert transform(transform(values)).tolist() == (2**p * values).tolist()
-    assert (values == given).all() and transform(values).dtype == np.int64
+    assert (values == monomials).all() and transform(values).dtype == np.int64
 
 
 def test_parities_of_records_are_sums_of_products():
@@ -32,9 +32,9 @@ def test_parities_of_records_are_sums_of_products():
     codes = np.random.default_rng(1).integers(0, 2, (500, 4))
     histogram = np.bincount(codes @ (1 << np.arange(4)), minlength=16)
     spun = 1 - 2 * codes
-    for monomial, found in enumerate(transform(histogram)):
+    for monomial, actual in enumerate(transform(histogram)):
         inside = [place for place in range(4) if monomial >> place & 1]
-        assert found == np.prod(spun[:, inside], axis=1).sum() and len(inside) == degrees(16)[monomial]
+        assert actual == np.prod(spun[:, inside], axis=1).sum() and len(inside) == degrees(16)[monomial]
 
 
 def test_monomials_are_those_inside_cliques():
@@ -49,10 +49,10 @@ def test_the_largest_monomials():
     """None lies in another; against all subsets by brute force."""
     rng = np.random.default_rng(2)
     for _ in range(50):
-        given = set(rng.integers(1, 32, 6).tolist())
-        expected = {one for one in given if not any(one != other and one & other == one for other in given)}
-        found = maximal(np.array(sorted(given)), 32)
-        assert set(found) == expected and found == sorted(found, key=lambda one: (-one.bit_count(), one))
+        monomials = set(rng.integers(1, 32, 6).tolist())
+        expected = {one for one in monomials if not any(one != other and one & other == one for other in monomials)}
+        actual = maximal(np.array(sorted(monomials)), 32)
+        assert set(actual) == expected and actual == sorted(actual, key=lambda one: (-one.bit_count(), one))
 
 
 def test_potentials_are_the_polynomial():
@@ -75,8 +75,8 @@ def test_the_strongest_structure():
     structure = dpgm.Structure(DOMAIN, [("a", "b", "c"), ("d", "c")])
     coefficients = np.zeros(16)
     coefficients[[0b0111, 0b0011, 0b1000, 0b1100, 0b1001]] = [0.2, -0.3, 0.1, 0.25, 9.0]  # the last in no clique
-    found = [strongest(structure, NAMES, coefficients, above).cliques for above in (0.19, 0.22, 0.27, 1.0)]
-    assert found[0] == (("a", "b", "c"), ("c", "d"))
-    assert found[1] == (("a", "b"), ("c", "d"))
-    assert found[2] == (("a", "b"), ("c",), ("d",))
-    assert found[3] == (("a",), ("b",), ("c",), ("d",))
+    actual = [strongest(structure, NAMES, coefficients, above).cliques for above in (0.19, 0.22, 0.27, 1.0)]
+    assert actual[0] == (("a", "b", "c"), ("c", "d"))
+    assert actual[1] == (("a", "b"), ("c", "d"))
+    assert actual[2] == (("a", "b"), ("c",), ("d",))
+    assert actual[3] == (("a",), ("b",), ("c",), ("d",))

@@ -60,7 +60,7 @@ def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workl
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_a_matching_is_found_and_learned(tmp_path, neighbours):
+def test_a_matching_is_selected_and_learned(tmp_path, neighbours):
     """90 blocks of 60 records; one charge of all, and the guarantee says both parts."""
     book = Ledger.create(tmp_path / "x", name="x", budget=BUDGET, neighbours=neighbours)
     done = learned(terms=Terms(neighbours=neighbours), ledger=book)
@@ -74,8 +74,8 @@ def test_a_matching_is_found_and_learned(tmp_path, neighbours):
 
 def test_workloads_of_order_3_vote_on_their_pairs():
     """And never on a pair that is under `never`."""
-    wanted = Workload.all(domain(), order=3, never=[("x4", "x5")])
-    done = learned(workload=wanted)
+    workload_of_order_3 = Workload.all(domain(), order=3, never=[("x4", "x5")])
+    done = learned(workload=workload_of_order_3)
     assert done.model.structure.cliques == (*PAIRS[:2], ("x4",), ("x5",))
     assert len(done.releases[0].steps[0].candidates) == 14
 
@@ -115,15 +115,15 @@ def test_blocks_come_from_the_budget_alone():
 def test_a_plan_says_what_to_expect():
     """The votes' part and the rho of the rest; fewer than 50 records a block are said, of a declared or guessed N."""
     workload = Workload.all(domain(), order=2)
-    told = plan_selection("mrf-stable", BUDGET, workload, terms=Terms(neighbours="add-remove"))
-    assert [str(one) for one in told.shares.values()] == [
+    plan = plan_selection("mrf-stable", BUDGET, workload, terms=Terms(neighbours="add-remove"))
+    assert [str(one) for one in plan.shares.values()] == [
         "(epsilon, delta) = (0.75, 1e-06)",
         str(Budget.approx("0.75", "1e-6").zcdp_within()),
     ]
-    assert told.candidates == 15 and not any("records" in note and "about" in note for note in told.notes)
+    assert plan.candidates == 15 and not any("records" in note and "about" in note for note in plan.notes)
     for more in ({"records": 2000}, {"terms": Terms(neighbours="add-remove", total=2000)}):
-        told = plan_selection("mrf-stable", BUDGET, workload, **({"terms": Terms(neighbours="add-remove")} | more))
-        assert any("about 22 records" in note for note in told.notes)
+        plan = plan_selection("mrf-stable", BUDGET, workload, **({"terms": Terms(neighbours="add-remove")} | more))
+        assert any("about 22 records" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ ASKED = {
 def test_what_is_refused_before_the_charge(tmp_path, case):
     """No record is read."""
     options, budget, more, error, why = ASKED[case]
-    asked = {"terms": Terms(neighbours="add-remove"), "workload": Workload.all(domain(), order=2)} | more
-    book = Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=asked["terms"].neighbours.value)
+    arguments = {"terms": Terms(neighbours="add-remove"), "workload": Workload.all(domain(), order=2)} | more
+    book = Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=arguments["terms"].neighbours.value)
 
     class Trap:
         def batches(self, domain, columns):
@@ -195,9 +195,9 @@ def test_what_is_refused_before_the_charge(tmp_path, case):
 
     selector = {"name": "mrf-stable", **options}
     with pytest.raises(error, match=why):
-        select(Trap(), selector, budget, asked["workload"], terms=asked["terms"], ledger=book)
+        select(Trap(), selector, budget, arguments["workload"], terms=arguments["terms"], ledger=book)
     with pytest.raises(error, match=why):
-        plan_selection(selector, budget, asked["workload"], terms=asked["terms"])
+        plan_selection(selector, budget, arguments["workload"], terms=arguments["terms"])
     assert not book.history()
 
 

@@ -29,19 +29,19 @@ def records(coefficients, count, seed=1):
 
 def polynomial(p, **monomials):
     """Coefficients by the digits of their attributes, such as m012=0.4."""
-    found = np.zeros(1 << p)
+    actual = np.zeros(1 << p)
     for name, value in monomials.items():
-        found[sum(1 << int(place) for place in name[1:])] = value
-    return found
+        actual[sum(1 << int(place) for place in name[1:])] = value
+    return actual
 
 
 def read_off(model, p):
     """The polynomial of a model's potentials, (2^p,), without its constant."""
-    names, found = model.structure.domain.names, np.zeros(1 << p)
+    names, actual = model.structure.domain.names, np.zeros(1 << p)
     for clique, table in model.potentials.items():
-        found[local(clique, names)] += transform(np.asarray(table).reshape(-1)) / table.size
-    found[0] = 0
-    return found
+        actual[local(clique, names)] += transform(np.asarray(table).reshape(-1)) / table.size
+    actual[0] = 0
+    return actual
 
 
 TRUTH = polynomial(5, m012=0.4, m23=-0.5, m34=0.4, m1=0.2)
@@ -58,7 +58,7 @@ def fitted(codes=CODES, structure=TRIPLES, budget=None, learner="mrf-walsh", mec
 # --- what is found ---------------------------------------------------------------------------------------------------
 
 
-def test_interactions_are_found():
+def test_interactions_are_learned():
     """20,000 records at rho = .1: noise of 25 products has standard deviation 11, records 1/141; so each is within
     .06 (five standard errors at a correlation of products of .5)."""
     fit = fitted()
@@ -71,9 +71,9 @@ def test_the_least_interaction_makes_the_structure():
     """The largest products above least / 2, attributes of none alone, and the smaller products inside them kept."""
     fit = fitted(learner=MrfWalsh(least=0.4))
     assert fit.model.structure.cliques == (("x0", "x1", "x2"), ("x2", "x3"), ("x3", "x4"))
-    found = read_off(fit.model, 5)
-    assert found == pytest.approx(TRUTH, abs=0.06)
-    assert found[0b00011] != 0 and found[0b10001] == 0
+    actual = read_off(fit.model, 5)
+    assert actual == pytest.approx(TRUTH, abs=0.06)
+    assert actual[0b00011] != 0 and actual[0b10001] == 0
     alone = fitted(learner=MrfWalsh(least=3.0)).model
     assert alone.structure.cliques == tuple((name,) for name in domain(5).names)
 
@@ -108,8 +108,8 @@ def test_no_product_is_larger_than_the_order(order):
     structure = dpgm.Structure(domain(4), [("x0", "x1", "x2", "x3")])
     fit = fitted(CODES[:, :4], structure, learner=MrfWalsh(order=order))
     assert max(map(len, fit.release.structure.cliques)) == order
-    found = read_off(fit.model, 4)
-    assert not found[degrees(16) > order].round(12).any() and found[degrees(16) == order].all()
+    actual = read_off(fit.model, 4)
+    assert not actual[degrees(16) > order].round(12).any() and actual[degrees(16) == order].all()
     assert fit.model.structure == structure
 
 
@@ -151,8 +151,8 @@ def test_a_saved_release_of_cells_serves_too():
         )
         for s in (1, 2)
     ]
-    for given in (releases[0], releases):
-        assert read_off(dpgm.learn(given, "mrf-walsh").model, 5) == pytest.approx(TRUTH, abs=0.1)
+    for saved in (releases[0], releases):
+        assert read_off(dpgm.learn(saved, "mrf-walsh").model, 5) == pytest.approx(TRUTH, abs=0.1)
     before = dpgm.make("learner", "mrf-walsh").fitter(ENGINE)(releases[0], TRIPLES, None)
     assert before.model.structure == TRIPLES
 

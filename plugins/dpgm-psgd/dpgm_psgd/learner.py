@@ -116,7 +116,7 @@ class Psgd:
         return Fit(
             model=Model(structure, potentials),
             trace=ascent.trace,
-            converged=ascent.unsettled == 0,
+            converged=ascent.unconverged == 0,
             certificate={
                 "steps": self.steps,
                 "inference_calls": self.steps,
@@ -137,7 +137,7 @@ class _Ascent:
         # the tail always holds the last step
         self.first_averaged = min(math.floor((1 - settings.averaging) * settings.steps), settings.steps - 1)
         self.batch = 0.0
-        self.unsettled = 0  # steps whose inference had not converged
+        self.unconverged = 0  # steps whose inference had not converged
         self.trace: list[Mapping[str, float]] = []
 
     def run(self) -> NoisyTables:
@@ -155,17 +155,17 @@ class _Ascent:
 
     def notes(self) -> list[str]:
         """What the user should know."""
-        if not self.unsettled:
+        if not self.unconverged:
             return []
         return [
-            f"inference did not converge in {self.unsettled} of {self.settings.steps} steps, so their gradients may be "
-            "wrong; lower learning_rate, or use junction-tree"
+            f"inference did not converge in {self.unconverged} of {self.settings.steps} steps, so their gradients may "
+            "be wrong; lower learning_rate, or use junction-tree"
         ]
 
     def _step(self, step: int) -> NoisyTables:
         settings = self.settings
         beliefs = self.engine.infer(Tables(self.engine.structure, self.theta))
-        self.unsettled += not beliefs.converged
+        self.unconverged += not beliefs.converged
         clipped = settings.mode == "clip"
         release = self.rounds.next(beliefs if clipped else None)
         # q N: public, or estimated from all rounds so far

@@ -1,4 +1,4 @@
-"""The paper's oracle tuning of DP-SGD: try every setting, keep what looks best beside the truth. NOT PRIVATE."""
+"""The paper's oracle tuning of DP-SGD: try every setting, keep what looks best by the truth. NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def oracle_grid_search(  # noqa: PLR0913 - the arguments of `fit`, and what to t
     trials = []
     for values in itertools.product(*grid.values()):
         settings = dict(zip(grid, values, strict=True))
-        learner = _evolved(base or Psgd(), settings)
+        learner = _with_settings(base or Psgd(), settings)
         scores = []
         for _ in range(repeats):
             try:
@@ -106,7 +106,7 @@ def oracle_grid_search(  # noqa: PLR0913 - the arguments of `fit`, and what to t
     return sorted(trials, key=lambda trial: trial.score)
 
 
-def _evolved(base: Psgd, settings: Mapping[str, Any]) -> Psgd:
+def _with_settings(base: Psgd, settings: Mapping[str, Any]) -> Psgd:
     try:
         return evolve(base, **settings)
     except TypeError:

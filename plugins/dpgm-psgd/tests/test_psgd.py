@@ -215,7 +215,7 @@ def test_running_away_is_said():
 # --- the oracle grid search -------------------------------------------------------------------------------------
 
 
-def test_the_oracle_search_is_asked_for_by_name():
+def test_the_oracle_search_is_exported():
     """It looks at the truth, so it needs allow_non_private, and its trials are stamped."""
     truth = mle(records(), CHAIN)
     terms = dpgm.Terms(neighbours="add-remove", total=2000.0)

@@ -32,13 +32,13 @@ from dpgm_select.common import (
     Options,
     check_choice,
     check_workload,
-    distances,
-    larger,
+    clique_text,
+    larger_candidates,
+    measure_attributes,
     noise_alone,
-    opened,
-    single,
-    text,
-    told_by,
+    predict_tables,
+    score_candidates,
+    single_candidates,
 )
 from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio
 
@@ -70,7 +70,7 @@ class Aim(Options):
         """See `Selector.plan`."""
         check_workload("aim", workload, budget)
         notes = self.check_room(workload)
-        rounds = self.rounds * len(single(workload))
+        rounds = self.rounds * len(single_candidates(workload))
         alone = share_of(budget, _ALONE)
         rest = budget - alone
         choices = share_of(rest, _CHOICE)
@@ -79,7 +79,7 @@ class Aim(Options):
         candidates = len(workload.candidates)
         ahead = detectable(each, candidates, terms)
         # A pair's weight is at most what the largest candidate's is, which one person moves most.
-        weight = float(max(workload.weight(pair) for pair in larger(workload, 2)))
+        weight = float(max(workload.weight(pair) for pair in larger_candidates(workload, 2)))
         return SelectionPlan(
             shares={
                 "every attribute alone": alone,
@@ -105,11 +105,11 @@ class Aim(Options):
         """See `Selector.select`."""
         workload, budget = session.workload, session.budget
         candidates = list(workload.candidates)
-        rounds = self.rounds * len(single(workload))
-        growth, notes = opened(session, share_of(budget, _ALONE), self.merge)
+        rounds = self.rounds * len(single_candidates(workload))
+        growth, notes = measure_attributes(session, share_of(budget, _ALONE), self.merge)
         each = share_of(session.remaining, 1 / rounds)
         fit = growth.fitted(fitting)
-        told = told_by(fit, candidates)
+        probabilities = predict_tables(fit, candidates)
         trace: list[dict[str, Any]] = []
         last = False
         while not last and len(trace) < rounds and ratio(session.remaining, budget) > LEFT:
@@ -124,15 +124,15 @@ class Aim(Options):
                 break
             noise = absolute(to_measure, session.terms, workload)
             total = session.pooled().total
-            choice = session.select(distances(session, fitting_in, told, total, noise), to_choose)
+            choice = session.select(score_candidates(session, fitting_in, probabilities, total, noise), to_choose)
             clique = choice.cliques[0]
             measured = session.measure([clique], session.remaining if last else to_measure)
             growth.add(clique)
-            progress(f"selecting: {text(clique)}", len(trace) + 1, rounds)
+            progress(f"selecting: {clique_text(clique)}", len(trace) + 1, rounds)
             trace.append(
                 {
                     "round": len(trace) + 1,
-                    "chosen": text(clique),
+                    "chosen": clique_text(clique),
                     "deviation": math.sqrt(float(measured.variances[0])),
                     "epsilon": epsilon_of(to_choose),
                     "cells": growth.size.cells(),
@@ -140,12 +140,12 @@ class Aim(Options):
             )
             if last:
                 break
-            before = total * told[clique]
+            before = total * probabilities[clique]
             fit = growth.fitted(fitting, fit)
-            told = told_by(fit, candidates)
+            probabilities = predict_tables(fit, candidates)
             expected = noise * before.size
             if fit.converged:
-                taught = float(np.abs(total * told[clique] - before).sum())
+                taught = float(np.abs(total * probabilities[clique] - before).sum())
             else:
                 taught = float(np.abs(measured.tables.group(0) - before).sum()) - expected
             if taught <= expected:

@@ -21,7 +21,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_select.aim import Aim
-from dpgm_select.common import Options, single
+from dpgm_select.common import Options, single_candidates
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 
@@ -45,7 +45,7 @@ class Auto(Options):
 
     def decide(self, workload: Workload, budget: Budget) -> tuple[Aim | Mst | Oneshot, str]:
         """The selector for a session with this budget, and why, in words; public facts alone."""
-        attributes, candidates = len(single(workload)), len(workload.candidates)
+        attributes, candidates = len(single_candidates(workload)), len(workload.candidates)
         size = f"{attributes} attributes and {candidates:,} candidates"
         if budget.kind != "pure":
             return self._alike(Oneshot()), (

@@ -28,7 +28,7 @@ from dpgm_core import (
 )
 from dpgm_core.noise import temperature
 from dpgm_core.selection import Limits, ModelSize, share_of
-from dpgm_select.merging import coarsened
+from dpgm_select.merging import merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
@@ -36,13 +36,13 @@ __all__ = [
     "Options",
     "check_choice",
     "check_workload",
-    "distances",
-    "larger",
+    "score_candidates",
+    "larger_candidates",
     "noise_alone",
-    "opened",
-    "single",
-    "text",
-    "told_by",
+    "measure_attributes",
+    "single_candidates",
+    "clique_text",
+    "predict_tables",
 ]
 
 
@@ -72,12 +72,12 @@ class Options:
     def check_room(self, workload: Workload) -> list[str]:
         """Refuse limits that no pair can meet; where only merged codes may meet them that is a note."""
         if workload.domain.scopes:  # whose cliques are in every model
-            size = ModelSize(workload.domain, single(workload))
-            if any(size.fits(pair, self.limits()) for pair in larger(workload, 2)):
+            size = ModelSize(workload.domain, single_candidates(workload))
+            if any(size.fits(pair, self.limits()) for pair in larger_candidates(workload, 2)):
                 return []
         sizes = workload.domain.sizes
-        alone = sum(sizes[name] for (name,) in single(workload))
-        for one, other in larger(workload, 2):
+        alone = sum(sizes[name] for (name,) in single_candidates(workload))
+        for one, other in larger_candidates(workload, 2):
             cells = sizes[one] * sizes[other]
             model = alone - sizes[one] - sizes[other] + cells
             if not workload.domain.scopes and cells <= self.max_clique_cells and model <= self.max_model_cells:
@@ -131,24 +131,24 @@ class Growth:
         ]
 
 
-def single(workload: Workload) -> list[Clique]:
+def single_candidates(workload: Workload) -> list[Clique]:
     """The candidates of one attribute: all attributes of the workload."""
     return [clique for clique in workload.candidates if len(clique) == 1]
 
 
-def larger(workload: Workload, most: int | None = None) -> list[Clique]:
+def larger_candidates(workload: Workload, most: int | None = None) -> list[Clique]:
     """The candidates of two attributes and more, up to `most`."""
     return [clique for clique in workload.candidates if 1 < len(clique) <= (most or len(clique))]
 
 
 def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
     """The standard deviation of the noise in the tables of one attribute, which share this budget; records."""
-    return noise_of(share_of(alone, 1 / len(single(workload))), terms, workload)
+    return noise_of(share_of(alone, 1 / len(single_candidates(workload))), terms, workload)
 
 
 def check_workload(name: str, workload: Workload, budget: Budget) -> None:
     """Refuse a workload with nothing to choose from, and a budget of a session's that is none."""
-    if not larger(workload, 2):
+    if not larger_candidates(workload, 2):
         if len(workload.domain) == 1:
             why = "domain has one attribute; name it as the one clique"
         elif max(map(len, workload.weights)) == 1:
@@ -179,37 +179,41 @@ def check_choice(name: str, each: Budget, terms: Terms) -> None:
         ) from None
 
 
-def opened(session: Session, budget: Budget, merge: bool) -> tuple[Growth, list[str]]:
+def measure_attributes(session: Session, budget: Budget, merge: bool) -> tuple[Growth, list[str]]:
     """Measure every attribute alone and merge rare codes; what was measured, and notes."""
-    alone = single(session.workload)
+    alone = single_candidates(session.workload)
     measured = session.measure(alone, budget)
-    notes = coarsened(session, measured) if merge else []
+    notes = merge_session_codes(session, measured) if merge else []
     growth = Growth(session=session, size=ModelSize(session.domain))
     growth.add(*alone)
     return growth, notes
 
 
-def distances(
-    session: Session, cliques: Sequence[Clique], told: Mapping[Clique, FloatArray], total: float, a_cell: float = 0.0
+def score_candidates(
+    session: Session,
+    cliques: Sequence[Clique],
+    probabilities: Mapping[Clique, FloatArray],
+    total: float,
+    a_cell: float = 0.0,
 ) -> TableDistance:
     """The candidates' scores: how far each is from a model's table, less a_cell records for each of its cells.
 
-    told: probabilities by clique. total: N. The workload weighs them.
+    probabilities: probabilities by clique. total: N. The workload weighs them.
     """
     structure = Structure(session.domain, list(cliques))
     return TableDistance(
         candidates=structure,
-        predicted=np.concatenate([told[clique].reshape(-1) for clique in cliques]) * total,
+        predicted=np.concatenate([probabilities[clique].reshape(-1) for clique in cliques]) * total,
         weights=tuple(session.workload.weight(clique) for clique in cliques),
         offsets=tuple(a_cell * cells for cells in structure.sizes),
     )
 
 
-def told_by(fit: Fit, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
+def predict_tables(fit: Fit, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
     """The model's probabilities of each clique, over the codes as the session counts them now."""
     return fit.model.coarse.marginals_of(cliques)
 
 
-def text(clique: Clique) -> str:
+def clique_text(clique: Clique) -> str:
     """A clique as traces have it."""
     return " x ".join(clique)

@@ -8,54 +8,56 @@ import numpy as np
 
 from dpgm_core import FloatArray, NoisyTables, Session
 
-__all__ = ["RARE", "coarsened", "merged"]
+__all__ = ["RARE", "merge_session_codes", "merge_rare_codes"]
 
 #: Standard deviations of its noise below which a code's count is rare. MST takes 3 and merges all rare codes into one;
 #: blocks of them keep more, and 2 was more accurate than 3 and 4.
 RARE = 2.0
 
 
-def merged(counts: FloatArray, deviation: float) -> tuple[int, ...] | None:
+def merge_rare_codes(counts: FloatArray, deviation: float) -> tuple[int, ...] | None:
     """The new code of each code, where at least two are rare; None where that changes nothing.
 
     counts: noisy, (codes,), records. deviation: of their noise, records. Rare codes are gathered in their order, others
     passed over, until together they are rare no more; so bins and other ordered codes are merged with their neighbours.
     Source: McKenna, Miklau and Sheldon (2021), MST, for the rule of what is rare.
 
-    >>> merged(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
+    >>> merge_rare_codes(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
     (0, 1, 1, 2)
     """
     rare = counts < RARE * deviation
     if np.count_nonzero(rare) < 2:
         return None
     blocks, size = 0, 0  # blocks so far; codes in the one that is open
-    held, found = 0.0, []
+    gathered, new_codes = 0.0, []
     last = -1
     for count, one in zip(counts.tolist(), rare.tolist(), strict=True):
         if not one:
-            found.append(blocks)
+            new_codes.append(blocks)
             blocks += 1
             continue
         if not size:
-            last, held = blocks, 0.0
+            last, gathered = blocks, 0.0
             blocks += 1
-        found.append(last)
-        held, size = held + count, size + 1
-        if held >= RARE * deviation * math.sqrt(size):
+        new_codes.append(last)
+        gathered, size = gathered + count, size + 1
+        if gathered >= RARE * deviation * math.sqrt(size):
             size = 0
-    return tuple(found) if blocks < len(counts) else None
+    return tuple(new_codes) if blocks < len(counts) else None
 
 
-def coarsened(session: Session, alone: NoisyTables) -> list[str]:
+def merge_session_codes(session: Session, alone: NoisyTables) -> list[str]:
     """Merge the rare codes of a session's one-way tables; what was merged, in words. Codes that constraints are about
     stay as they are."""
     merges = {}
     for number, (name,) in enumerate(alone.structure.cliques):
         if name in alone.structure.domain.constrained:
             continue  # what constraints say of a label would be lost
-        found = merged(alone.tables.group(number).astype(np.float64), math.sqrt(float(alone.variances[number])))
-        if found is not None:
-            merges[name] = found
+        new_codes = merge_rare_codes(
+            alone.tables.group(number).astype(np.float64), math.sqrt(float(alone.variances[number]))
+        )
+        if new_codes is not None:
+            merges[name] = new_codes
     if not merges:
         return []
     session.coarsen(merges)

@@ -31,13 +31,13 @@ from dpgm_select.common import (
     Options,
     check_choice,
     check_workload,
-    distances,
-    larger,
+    clique_text,
+    larger_candidates,
+    measure_attributes,
     noise_alone,
-    opened,
-    single,
-    text,
-    told_by,
+    predict_tables,
+    score_candidates,
+    single_candidates,
 )
 from dpgm_select.spending import absolute, detectable, epsilon_of
 
@@ -65,7 +65,7 @@ class Mst(Options):
         each = share_of(budget, _CHOICES / edges)
         check_choice("mst", each, terms)
         alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICES)
-        pairs = larger(workload, 2)
+        pairs = larger_candidates(workload, 2)
         return SelectionPlan(
             shares={
                 "every attribute alone": alone,
@@ -91,14 +91,14 @@ class Mst(Options):
     ) -> Selection:
         """See `Selector.select`; the tables of the tree are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
-        edges, pairs = _edges(workload), larger(workload, 2)
-        growth, notes = opened(session, share_of(whole, _ALONE), self.merge)
-        told = told_by(growth.fitted(fitting), pairs)
+        edges, pairs = _edges(workload), larger_candidates(workload, 2)
+        growth, notes = measure_attributes(session, share_of(whole, _ALONE), self.merge)
+        probabilities = predict_tables(growth.fitted(fitting), pairs)
         total = session.pooled().total
         each = share_of(whole, _CHOICES / edges)
         noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
         sizes = session.domain.sizes
-        joined = _Components(single(workload))
+        joined = _Components(single_candidates(workload))
         chosen: list[Clique] = []
         trace: list[dict[str, Any]] = []
         while True:
@@ -108,16 +108,16 @@ class Mst(Options):
             fitting_in = [pair for pair in apart if math.prod(sizes[name] for name in pair) <= room]
             if not fitting_in:
                 break
-            choice = session.select(distances(session, fitting_in, told, total, noise), each)
+            choice = session.select(score_candidates(session, fitting_in, probabilities, total, noise), each)
             pair = choice.cliques[0]
             joined.join(pair)
             growth.add(pair)
             chosen.append(pair)
-            progress(f"selecting: {text(pair)}", len(chosen), edges)
+            progress(f"selecting: {clique_text(pair)}", len(chosen), edges)
             trace.append(
                 {
                     "round": len(chosen),
-                    "chosen": text(pair),
+                    "chosen": clique_text(pair),
                     "epsilon": epsilon_of(each),
                     "cells": growth.size.cells(),
                 }
@@ -146,13 +146,13 @@ class _Components:
     def join(self, pair: Clique) -> None:
         """Put an edge between them."""
         one, two = self._of[pair[0]], self._of[pair[1]]
-        self._of = {name: one if found == two else found for name, found in self._of.items()}
+        self._of = {name: one if component == two else component for name, component in self._of.items()}
 
 
 def _edges(workload: Workload) -> int:
     """Of a spanning forest of the workload's pairs."""
-    joined, count = _Components(single(workload)), 0
-    for pair in larger(workload, 2):
+    joined, count = _Components(single_candidates(workload)), 0
+    for pair in larger_candidates(workload, 2):
         if not joined.together(pair):
             joined.join(pair)
             count += 1

@@ -31,9 +31,19 @@ from dpgm_core import (
     option,
 )
 from dpgm_core.selection import ModelSize, share_of
-from dpgm_select.common import Growth, Options, check_workload, distances, larger, noise_alone, opened, text, told_by
+from dpgm_select.common import (
+    Growth,
+    Options,
+    check_workload,
+    clique_text,
+    larger_candidates,
+    measure_attributes,
+    noise_alone,
+    predict_tables,
+    score_candidates,
+)
 from dpgm_select.spending import LEFT, noise_of, ratio
-from dpgm_select.split import Worth, best_subset, pull, topped_up
+from dpgm_select.split import Worth, best_subset, pull, top_up_budget
 
 __all__ = ["Oneshot"]
 
@@ -75,7 +85,7 @@ class Oneshot(Options):
                 f"selector 'oneshot' scores with Gaussian noise, which {budget} does not allow; use 'mst' or 'aim', or "
                 "a zCDP or (epsilon, delta) budget"
             )
-        pairs = larger(workload, 2)
+        pairs = larger_candidates(workload, 2)
         alone, scores = share_of(budget, _ALONE), share_of(budget, _SCORES * self.looks)
         # One person moves every distance by as much, so the variances of all share rho.
         noise = TableDistance.move(terms) / math.sqrt(2 * float(share_of(budget, _SCORES / len(pairs)).rho))
@@ -87,7 +97,7 @@ class Oneshot(Options):
             },
             deviation=noise_alone(alone, terms, workload),
             detectable=None if len(pairs) < 2 else noise * (1.645 + math.sqrt(2 * math.log(20 * len(pairs)))),
-            candidates=len(larger(workload) if self.looks > 1 else pairs),
+            candidates=len(larger_candidates(workload) if self.looks > 1 else pairs),
             order=2 if self.looks == 1 else None,
             limits=self.limits_by_name(),
             notes=notes,
@@ -104,7 +114,7 @@ class Oneshot(Options):
     ) -> Selection:
         """See `Selector.select`."""
         whole = session.budget
-        growth, notes = opened(session, share_of(whole, _ALONE), self.merge)
+        growth, notes = measure_attributes(session, share_of(whole, _ALONE), self.merge)
         trace: list[dict[str, Any]] = []
         fit: Fit | None = None
         had: dict[Clique, float] = {}  # by the tables chosen, as shares of the whole budget
@@ -112,14 +122,14 @@ class Oneshot(Options):
             progress("selecting", look - 1, self.looks)
             candidates = [
                 clique
-                for clique in larger(session.workload, 2 if look == 1 else None)
+                for clique in larger_candidates(session.workload, 2 if look == 1 else None)
                 if clique not in growth.cliques and growth.size.may_fit(clique, self.limits())
             ]
             if not candidates:
                 break
             fit = growth.fitted(fitting, fit)
             scores = session.score(
-                distances(session, candidates, told_by(fit, candidates), session.pooled().total),
+                score_candidates(session, candidates, predict_tables(fit, candidates), session.pooled().total),
                 share_of(whole, _SCORES),
             )
             errors = dict(zip(scores.candidates, scores.values.tolist(), strict=True))
@@ -127,20 +137,20 @@ class Oneshot(Options):
             taken = self._best(growth, errors, had, share_of(whole, left + sum(had.values()))).taken
             growth.add(*taken)
             spent = left * _ROUNDED * (1 if look == self.looks else _FIRST)
-            parts = topped_up(self._costs(growth, [*had, *taken]), had, spent) if had or taken else {}
+            parts = top_up_budget(self._costs(growth, [*had, *taken]), had, spent) if had or taken else {}
             if parts:
                 session.measure({clique: share_of(whole, part) for clique, part in parts.items()})
                 had |= {clique: had.get(clique, 0.0) + part for clique, part in parts.items()}
             trace.append(
                 {
                     "round": look,
-                    "chosen": ", ".join(map(text, taken)),
+                    "chosen": ", ".join(map(clique_text, taken)),
                     "deviation": scores.deviation,
                     "cells": growth.size.cells(),
                 }
             )
             progress(f"selecting: {len(taken)} tables", look, self.looks)
-        notes += growth.left_out(larger(session.workload), self.limits())
+        notes += growth.left_out(larger_candidates(session.workload), self.limits())
         # Something is left if nothing was worth a table, or nothing more was there to look at.
         rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)
@@ -163,9 +173,9 @@ class Oneshot(Options):
         noise = noise_of(budget, session.terms, session.workload)  # if one table had all of it
         costs = self._costs(growth, list(errors))
         weighted = {clique: float(session.workload.weight(clique)) * error for clique, error in errors.items()}
-        held = sum(map(pull, self._costs(growth, list(had)).values()))
+        committed = sum(map(pull, self._costs(growth, list(had)).values()))
         # What would not be worth its noise in a model of any size is not tried in those that are small enough.
-        tried = best_subset(list(errors), weighted, costs, 1 / noise**2, held).taken
+        tried = best_subset(list(errors), weighted, costs, 1 / noise**2, committed).taken
         best = Worth()
         for penalty in _PENALTIES:
             gains = {clique: weighted[clique] - penalty * noise * costs[clique] for clique in tried}
@@ -175,6 +185,6 @@ class Oneshot(Options):
                     size.add(clique)
             clusters = [frozenset(cluster) for cluster in size.clusters()]
             inside = [clique for clique in errors if any(cluster.issuperset(clique) for cluster in clusters)]
-            worth = best_subset(inside, weighted, costs, 1 / noise**2, held)
+            worth = best_subset(inside, weighted, costs, 1 / noise**2, committed)
             best = worth if worth.saved > best.saved else best
         return best

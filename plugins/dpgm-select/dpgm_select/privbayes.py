@@ -40,7 +40,15 @@ from dpgm_core import (
     option,
 )
 from dpgm_core.selection import Limits, ModelSize, share_of
-from dpgm_select.common import Options, check_choice, check_workload, larger, noise_alone, opened, told_by
+from dpgm_select.common import (
+    Options,
+    check_choice,
+    check_workload,
+    larger_candidates,
+    measure_attributes,
+    noise_alone,
+    predict_tables,
+)
 from dpgm_select.spending import absolute, detectable, epsilon_of
 
 __all__ = ["PrivBayes"]
@@ -152,7 +160,7 @@ class PrivBayes(Options):
         order = self._ordered(workload)
         families = _families(order, workload, self.parents)
         share = _ALONE[whole.kind] if families else 1.0
-        growth, notes = opened(session, share_of(whole, share), self.merge and bool(families))
+        growth, notes = measure_attributes(session, share_of(whole, share), self.merge and bool(families))
         rounds = _rounds(whole, families, session.terms, session.pooled().total)
         notes += _fewer(rounds, _largest(families))
         chosen: dict[str, Clique] = {name: (name,) for name in order}
@@ -166,10 +174,10 @@ class PrivBayes(Options):
             each = _each(whole, families, rounds)
             tables = share_of(whole, (1 - share - _CHOICES) / rounds)
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
-            for place, (child, found) in enumerate(families.items(), 1):
+            for place, (child, cliques) in enumerate(families.items(), 1):
                 used = ((number - 1) * len(families) + place) / (rounds * len(families))
                 limits = self.limits(used, least=growth.size.cells())
-                more = [family for family in found if _grows(chosen[child], family, number)]
+                more = [family for family in cliques if _grows(chosen[child], family, number)]
                 room = [family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)]
                 left_out.update(set(more).difference(room))
                 candidates = [chosen[child], *room]
@@ -223,15 +231,15 @@ class PrivBayes(Options):
 def _families(order: Sequence[str], workload: Workload, parents: int) -> dict[str, list[Clique]]:
     """Child -> the candidates of the workload that may be it and its parents; for each that may have any, in order."""
     place = {name: number for number, name in enumerate(order)}
-    found: dict[str, list[Clique]] = {name: [] for name in order}
-    for clique in larger(workload, parents + 1) if parents else ():
-        found[max(clique, key=place.__getitem__)].append(clique)
-    return {child: cliques for child, cliques in found.items() if cliques}
+    families: dict[str, list[Clique]] = {name: [] for name in order}
+    for clique in larger_candidates(workload, parents + 1) if parents else ():
+        families[max(clique, key=place.__getitem__)].append(clique)
+    return {child: cliques for child, cliques in families.items() if cliques}
 
 
 def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
     """Parents in the largest family."""
-    return max((len(clique) - 1 for found in families.values() for clique in found), default=0)
+    return max((len(clique) - 1 for cliques in families.values() for clique in cliques), default=0)
 
 
 def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int) -> Budget:
@@ -241,7 +249,7 @@ def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int)
 
 def _detectable(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, rounds: int) -> float | None:
     """Records by which a pair must be ahead of all others that one child chooses from; see `spending.detectable`."""
-    pairs = max(sum(len(family) == 2 for family in found) for found in families.values())
+    pairs = max(sum(len(family) == 2 for family in cliques) for cliques in families.values())
     return detectable(_each(budget, families, rounds), pairs, terms)
 
 
@@ -285,10 +293,10 @@ def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits)
 def _scores(session: Session, families: Sequence[Clique], fit: Fit, total: float, a_cell: float) -> TableDistance:
     """How far each family's table is from the model's, less a_cell records for each of its cells."""
     structure = Structure(session.domain, list(families))
-    told: Mapping[Clique, FloatArray] = told_by(fit, families)
+    probabilities: Mapping[Clique, FloatArray] = predict_tables(fit, families)
     return TableDistance(
         candidates=structure,
-        predicted=np.concatenate([told[family].reshape(-1) for family in families]) * total,
+        predicted=np.concatenate([probabilities[family].reshape(-1) for family in families]) * total,
         offsets=tuple(a_cell * cells for cells in structure.sizes),
     )
 
@@ -296,9 +304,9 @@ def _scores(session: Session, families: Sequence[Clique], fit: Fit, total: float
 def _weights(session: Session, chosen: Mapping[str, Clique]) -> dict[Clique, float]:
     """Parts of a budget for the tables of all families, which sum to 1: the noise summed over all cells is least."""
     power = 1 / 2 if session.budget.kind == "pure" else 2 / 3
-    found = {clique: math.prod(session.domain.shape(clique)) ** power for clique in chosen.values()}
-    whole = sum(found.values())
-    return {clique: part / whole for clique, part in found.items()}
+    weights = {clique: math.prod(session.domain.shape(clique)) ** power for clique in chosen.values()}
+    whole = sum(weights.values())
+    return {clique: part / whole for clique, part in weights.items()}
 
 
 def _family(child: str, family: Clique) -> str:

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from dpgm_core import Clique
 
-__all__ = ["Worth", "best_subset", "pull", "topped_up"]
+__all__ = ["Worth", "best_subset", "pull", "top_up_budget"]
 
 #: f, by measurement: at 1 tables are left out that a learner has use for.
 SHRUNKEN = 0.5
@@ -40,12 +40,12 @@ def best_subset(
     errors: Mapping[Clique, float],
     costs: Mapping[Clique, float],
     precision: float,
-    held: float = 0.0,
+    committed: float = 0.0,
 ) -> Worth:
     """The tables that save most together.
 
-    errors: w_c e_c, weighted records. costs: w_c K_c. precision: B, 1 / records**2. held: summed y_c of tables that the
-    budget is for as well, whatever else is taken.
+    errors: w_c e_c, weighted records. costs: w_c K_c. precision: B, 1 / records**2. committed: summed y_c of
+    tables that the budget is for as well, whatever else is taken.
 
     >>> worth = best_subset([("a",), ("b",)], {("a",): 900.0, ("b",): 1.0}, {("a",): 4.0, ("b",): 4.0}, 0.01)
     >>> worth.taken, round(worth.saved)
@@ -55,22 +55,22 @@ def best_subset(
     def noise(together: float) -> float:
         return SHRUNKEN * math.pow(together, 1.5) / math.sqrt(precision)
 
-    saved, error, together, count = 0.0, 0.0, held, 0
+    saved, error, together, count = 0.0, 0.0, committed, 0
     order = sorted(cliques, key=lambda clique: -errors[clique] / pull(costs[clique]))
     for number, clique in enumerate(order, 1):
         error, together = error + errors[clique], together + pull(costs[clique])
-        now = error - noise(together) + noise(held)
+        now = error - noise(together) + noise(committed)
         if now > saved:
             saved, count = now, number
     return Worth(saved=saved, taken=tuple(order[:count]))
 
 
-def topped_up(costs: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
+def top_up_budget(costs: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
     """What is left of a budget, divided so that each table's whole part comes as near y_c as can be; sums to `left`.
 
     costs: w_c K_c. had: what tables have had. All in one unit of rho.
 
-    >>> {name: round(part, 3) for name, part in topped_up({"a": 1.0, "b": 8.0}, {"a": 5.0}, 5.0).items()}
+    >>> {name: round(part, 3) for name, part in top_up_budget({"a": 1.0, "b": 8.0}, {"a": 5.0}, 5.0).items()}
     {'b': 5.0}
     """
     wanting = {clique: pull(cost) for clique, cost in costs.items()}

@@ -79,7 +79,7 @@ def test_it_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
     """With much budget the chance of another one is below 1e-6: the nearest other parent is some 500 records behind, at
     an epsilon of at least .8 a choice. All is spent, and a model costs it."""
     done = run(PrivBayes(parents=1), budget, neighbours=neighbours)
-    assert {child: found for child, found in parents_of(done).items() if found} == {
+    assert {child: actual for child, actual in parents_of(done).items() if actual} == {
         child: (parent,) for child, parent in TREE.items()
     }
     spent = Budget.sum(step.cost for step in done.release.steps)
@@ -90,9 +90,9 @@ def test_it_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
 def test_the_order_is_the_user_s() -> None:
     """Turned round, every parent still comes before its children, and everything depends on something before it."""
     order = tuple(reversed(NAMES))
-    found = parents_of(run(PrivBayes(order=order, parents=1), Budget.zcdp(10)))
-    assert all(order.index(parent) < order.index(child) for child, above in found.items() for parent in above)
-    assert all(found[child] for child in order[1:]) and found["e"] == ("f",)
+    actual = parents_of(run(PrivBayes(order=order, parents=1), Budget.zcdp(10)))
+    assert all(order.index(parent) < order.index(child) for child, above in actual.items() for parent in above)
+    assert all(actual[child] for child in order[1:]) and actual["e"] == ("f",)
 
 
 def test_two_parents_that_only_show_together() -> None:
@@ -110,9 +110,9 @@ def test_two_parents_that_only_show_together() -> None:
 def test_a_learner_of_graphs_and_a_workload_that_leaves_an_attribute_out() -> None:
     """On the way it is shown graphs alone; what may not be measured is a node without parents or children."""
     workload = Workload.all(DOMAIN, 2, never=[("f",)])
-    found = parents_of(run(PrivBayes(order=tuple("cabdef")), Budget.zcdp(2), learner=Network(), workload=workload))
-    assert found["f"] == () and not any("f" in above for above in found.values())
-    assert found["a"] == ("c",) and found["d"] == ("c",)
+    actual = parents_of(run(PrivBayes(order=tuple("cabdef")), Budget.zcdp(2), learner=Network(), workload=workload))
+    assert actual["f"] == () and not any("f" in above for above in actual.values())
+    assert actual["a"] == ("c",) and actual["d"] == ("c",)
 
 
 @pytest.mark.parametrize("merge", [False, True])
@@ -120,13 +120,13 @@ def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: P
     """A session measures more than the families; its file knows the graph that was chosen, over the codes as they were
     merged, so that learning from it, as after `dpgm release`, needs no selector and no records."""
     codes = np.column_stack([planted(), np.zeros(4000, int)])
-    wanted = Workload.all(Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
+    workload_wanted = Workload.all(Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
     selector = PrivBayes(parents=1, merge=merge)
     saved, selection = select(
         codes,
         selector,
         Budget.pure(8),
-        wanted,
+        workload_wanted,
         Network(),
         terms=TERMS,
         randomness=SeededRandomness(5),
@@ -138,8 +138,8 @@ def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: P
     again = learn(release, Network())
     assert again.model.structure == selection.structure
     again.model.save(tmp_path / "m.dpgm")
-    (kept,) = load_model(tmp_path / "m.dpgm").releases
-    assert kept.modelled == selection.structure
+    (remaining,) = load_model(tmp_path / "m.dpgm").releases
+    assert remaining.modelled == selection.structure
 
 
 def test_no_parents_at_all() -> None:

@@ -89,8 +89,8 @@ def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
 def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
     """Alone or in a table of three, by the other selectors too; and they spend what there is."""
     done = run(selector, Budget.zcdp(10))
-    held = done.release.structure.cliques
-    assert all(any(set(edge) <= set(clique) for clique in held) for edge in EDGES)
+    members = done.release.structure.cliques
+    assert all(any(set(edge) <= set(clique) for clique in members) for edge in EDGES)
     assert spent(done) <= Budget.zcdp(10)
     assert Budget.zcdp("9.89") <= spent(done)
 
@@ -205,6 +205,6 @@ def test_merging_can_be_turned_off() -> None:
     assert not any("merged" in note for note in plain.notes)
 
 
-def test_they_are_found_by_name() -> None:
+def test_the_registry_has_them_by_name() -> None:
     """Through the plugin's hook."""
     assert isinstance(make("selector", "auto"), Auto)

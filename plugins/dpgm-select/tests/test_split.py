@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from dpgm_select.split import best_subset, topped_up
+from dpgm_select.split import best_subset, top_up_budget
 
 CLIQUES = [(name,) for name in "abcde"]
 COSTS = dict(zip(CLIQUES, (4.0, 40.0, 12.0, 300.0, 900.0), strict=True))
@@ -21,7 +21,7 @@ def test_no_other_split_has_less_error() -> None:
     """Of 2,000 random splits over the same tables none is better, nor the even one."""
     rng = np.random.default_rng(1)
     taken = best_subset(CLIQUES, ERRORS, COSTS, 0.01).taken
-    shares = topped_up({clique: COSTS[clique] for clique in taken}, {}, 1.0)
+    shares = top_up_budget({clique: COSTS[clique] for clique in taken}, {}, 1.0)
     best = noise_error(shares, 0.01)
     assert math.isclose(sum(shares.values()), 1.0)
     assert len(taken) > 2
@@ -33,20 +33,20 @@ def test_no_other_split_has_less_error() -> None:
 
 def test_what_is_left_makes_up_for_what_was_spent() -> None:
     """Spent in two parts the whole is divided as if in one, and what had too much gets nothing more."""
-    once = topped_up(COSTS, {}, 1.0)
-    first = topped_up({clique: COSTS[clique] for clique in CLIQUES[:3]}, {}, 0.02)
-    second = topped_up(COSTS, first, 0.98)
+    once = top_up_budget(COSTS, {}, 1.0)
+    first = top_up_budget({clique: COSTS[clique] for clique in CLIQUES[:3]}, {}, 0.02)
+    second = top_up_budget(COSTS, first, 0.98)
     assert math.isclose(sum(second.values()), 0.98)
     for clique in CLIQUES:
         assert math.isclose(first.get(clique, 0.0) + second.get(clique, 0.0), once[clique])
-    assert ("a",) not in topped_up(COSTS, {("a",): 0.5}, 0.5)
+    assert ("a",) not in top_up_budget(COSTS, {("a",): 0.5}, 0.5)
 
 
 def test_what_costs_more_than_it_tells_is_left_out() -> None:
     """A large table of little error is not measured; with no budget to speak of, or where others need it, none is."""
     assert ("e",) not in best_subset(CLIQUES, ERRORS, COSTS, 0.01).taken
     assert not best_subset(CLIQUES, ERRORS, COSTS, 1e-9).taken
-    assert len(best_subset(CLIQUES, ERRORS, COSTS, 0.01, held=1e4).taken) < 3
+    assert len(best_subset(CLIQUES, ERRORS, COSTS, 0.01, committed=1e4).taken) < 3
 
 
 def test_a_negative_error_is_never_worth_a_table() -> None:

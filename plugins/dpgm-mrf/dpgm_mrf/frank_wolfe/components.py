@@ -1,4 +1,4 @@
-"""The parameters of private Frank-Wolfe regressions, as a model over the edges that they found."""
+"""The learner and the selector `mrf-fw`: a model over the edges of private Frank-Wolfe regressions, or their tables."""
 
 from __future__ import annotations
 
@@ -14,22 +14,27 @@ from dpgm_core import (
     Clique,
     Curator,
     Fit,
+    Fitting,
     Inference,
     NoisyTables,
     Progress,
     Randomness,
+    Selection,
+    SelectionPlan,
+    Session,
     Structure,
     StructureError,
     Terms,
     TooLarge,
     Workload,
+    option,
 )
-from dpgm_core.selection import Descent, Regressions, share_of
-from dpgm_mrf.frank_wolfe import Course, rebuilt, regressions_of, walked
-from dpgm_mrf.fw_options import FrankWolfe
-from dpgm_mrf.fw_parameters import Parameters, fields_alone, parameters_of
+from dpgm_core.selection import Descent, Regressions, deviation, share_of
+from dpgm_mrf.common import inside, pairs_of, singles_of
+from dpgm_mrf.frank_wolfe.course import Course, FrankWolfe, rebuild_weights, regressions_of, take_steps
+from dpgm_mrf.frank_wolfe.parameters import Parameters, fields_alone, parameters_of
 
-__all__ = ["FrankWolfeLearner"]
+__all__ = ["FrankWolfeLearner", "FrankWolfeSelector"]
 
 
 @frozen(kw_only=True)
@@ -94,7 +99,7 @@ class FrankWolfeLearner(FrankWolfe):
         with curator.session(workload=workload) as session:
             release = session.measure(singles, budget if course is None else alone)
             if course is not None:
-                weights, trace = walked(session, course, release.total, progress)
+                weights, trace = take_steps(session, course, release.total, progress)
         if course is None:
             return self._fit(release, None, inference, [])
         return self._fit(release, parameters_of(course.regressions, weights / self.weights_grid), inference, trace)
@@ -116,7 +121,7 @@ class FrankWolfeLearner(FrankWolfe):
                 f"the release was made with a radius of {float(descents[0].radius):g} on {len(pairs)} pairs, and width "
                 f"= {self.width:g} has one of {float(max(course.radii)):g}; learn again with the width of then"
             )
-        weights = rebuilt(course, [one.picks for one in descents])
+        weights = rebuild_weights(course, [one.picks for one in descents])
         return self._fit(release, parameters_of(regressions, weights / self.weights_grid), inference, [])
 
     def _fit(
@@ -153,5 +158,126 @@ def _names(structure: Structure) -> list[str]:
 def _pairs(structure: Structure) -> list[Clique]:
     """Its pairs, as a workload has them."""
     place = structure.domain.names.index
-    found = [sorted(clique, key=place) for clique in structure.cliques if len(clique) == 2]
-    return [(one, other) for one, other in found]
+    pairs = [sorted(clique, key=place) for clique in structure.cliques if len(clique) == 2]
+    return [(one, other) for one, other in pairs]
+
+
+@frozen(kw_only=True)
+class FrankWolfeSelector(FrankWolfe):
+    """Attributes alone, then regressions by Frank-Wolfe; the rest measures the pairs with parameters above least / 2.
+
+    It is the method of the paper, for comparison: `mrf-select` finds the same edges from fewer records, for any labels.
+    Serves pure and zCDP budgets.
+
+    >>> FrankWolfeSelector(width=1.2, share=0.4).share
+    0.4
+    """
+
+    share: float = option(
+        0.5, help="of what is left, for the regressions; the rest measures the edges", validator=inside
+    )
+
+    def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
+        """See `Selector.plan`. detectable: at the first step, of two binary attributes."""
+        if budget.kind == "approx":
+            raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
+        course = self._course(workload, budget, terms)
+        course.check()
+        known = terms.declared if records is None else records
+        steps = course.steps(1.0 if known is None else known)
+        singles, pairs = singles_of(workload), pairs_of(workload, "mrf-fw")
+        alone = share_of(budget, self.share_one_way)
+        notes = ["mrf-fw is a paper's method, for comparison; mrf-select finds the same edges from fewer records"]
+        if known is None and self.steps == "auto":
+            notes.append(f"it takes more steps than {steps - 1} where the number of records, once known, pays for them")
+        left = budget - alone - course.budget
+        return SelectionPlan(
+            shares={
+                "every attribute alone": alone,
+                f"regressions, {steps - 1} steps": course.budget,
+                "the tables of the edges": left,
+            },
+            deviation=deviation(alone, Structure(workload.domain, singles), terms),
+            detectable=self._detectable(course, steps),
+            candidates=len(pairs),
+            order=2,
+            limits={"steps": steps},
+            notes=notes,
+        )
+
+    def select(
+        self,
+        session: Session,
+        *,
+        inference: Inference,
+        fitting: Fitting,
+        randomness: Randomness,
+        progress: Progress,
+    ) -> Selection:
+        """See `Selector.select`; the tables of the edges are left to the pipeline to measure."""
+        workload = session.workload
+        course = self._course(workload, session.budget, session.terms)
+        singles = singles_of(workload)
+        release = session.measure(singles, share_of(session.budget, self.share_one_way))
+        weights, trace = take_steps(session, course, release.total, progress)
+        parameters = parameters_of(course.regressions, weights / self.weights_grid)
+        allowed = set(workload.candidates)
+        edges = [pair for pair in parameters.edges(self.least) if pair in allowed]
+        feasible = _feasible_edges(session, singles, sorted(edges, key=parameters.strength, reverse=True), inference)
+        notes = [f"{len(edges)} of {len(parameters.pairs)} pairs have a parameter above least / 2 = {self.least / 2:g}"]
+        if len(feasible) < len(edges):
+            notes.append(
+                f"the {len(edges) - len(feasible)} weakest of {len(edges)} edges were left out, as the engine cannot "
+                "hold a model of more; raise least, or take inference 'loopy-bp'"
+            )
+        chosen = [pair for pair in edges if pair in set(feasible)]
+        trace += [{"edge": " x ".join(pair), "parameter": parameters.strength(pair)} for pair in chosen]
+        joined = {name for pair in chosen for name in pair}
+        tables: list[Clique] = [*chosen, *(one for one in singles if one[0] not in joined)]
+        return Selection(
+            structure=Structure(session.domain, [*singles, *chosen]),
+            measure=dict.fromkeys(tables, 1.0),
+            trace=trace,
+            notes=notes,
+        )
+
+    def _course(self, workload: Workload, budget: Budget, terms: Terms) -> Course:
+        """Raises StructureError where the workload has nothing to choose from."""
+        regressions = regressions_of(self, workload.domain, pairs_of(workload, "mrf-fw"))
+        if regressions is None:
+            raise StructureError(
+                "selector 'mrf-fw' chooses between pairs of attributes of two labels and more, but in all of the "
+                "workload's one has a single label; ask for other attributes"
+            )
+        left = budget - share_of(budget, self.share_one_way)
+        return Course.of(self, regressions, terms, share_of(left, self.share))
+
+    def _detectable(self, course: Course, steps: int) -> float | None:
+        """|n - m|_1 of a pair of binary attributes whose first step goes its way with probability .9.
+
+        At weights of 0 the score of z_j is half the sum of z_i z_j, which is |n - m|_1 where labels are alike.
+        """
+        ways = 2 * int(course.regressions.allowed.sum(axis=1).max())
+        lead = math.log(9 * (ways - 1)) / float(course.temperature(steps)) / self.residual_grid
+        return 2 * lead
+
+
+def _feasible_edges(
+    session: Session, singles: Sequence[Clique], edges: Sequence[Clique], inference: Inference
+) -> Sequence[Clique]:
+    """As many of the edges, the first ones, as the engine holds a model of."""
+
+    def fits(count: int) -> bool:
+        try:
+            inference.compile(Structure(session.domain, [*singles, *edges[:count]]))
+        except TooLarge:
+            return False
+        return True
+
+    if fits(len(edges)):
+        return edges
+    least, most = 0, len(edges)  # what fits, and what does not
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return edges[:least]

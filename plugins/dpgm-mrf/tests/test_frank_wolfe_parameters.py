@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from dpgm_mrf.fw_parameters import centred, parameters_of
+from dpgm_mrf.frank_wolfe.parameters import centre_weights, parameters_of
 
 from dpgm_core import Domain, Structure
 from dpgm_core.selection import Regressions
@@ -24,42 +24,42 @@ def model(domain, pairs, seed):
     return tables, fields
 
 
-def told(domain, tables, fields, name, code):
+def parameters_by_name(domain, tables, fields, name, code):
     """W_name(code, .) of each other attribute by its own name, and the field."""
-    found = {}
+    actual = {}
     for (one, other), table in tables.items():
         if name in (one, other):
-            found[other if name == one else one] = (table if name == one else table.T)[code]
-    return found, fields[name][code]
+            actual[other if name == one else one] = (table if name == one else table.T)[code]
+    return actual, fields[name][code]
 
 
 def weights_of(regressions, tables, fields, draw):
     """Weights that predict as the model does, with what predictions do not tell drawn at random."""
     domain = regressions.candidates.domain
-    found = np.zeros((len(regressions.rows), len(regressions.columns)))
+    actual = np.zeros((len(regressions.rows), len(regressions.columns)))
     loose = {name: draw.normal(size=len(regressions.columns)) for name in domain.names}
     for row, (name, codes) in enumerate(regressions.rows):
-        parts = [told(domain, tables, fields, name, code) for code in codes]
+        parts = [parameters_by_name(domain, tables, fields, name, code) for code in codes]
         for column, (names, (*code,)) in enumerate(regressions.columns):
             if names and names[0] in parts[0][0]:
                 values = [part[0][names[0]] for part in parts]
                 if regressions.loss == "logistic":
-                    found[row, column] = 2 * values[0][0]  # w = 2 A
+                    actual[row, column] = 2 * values[0][0]  # w = 2 A
                 else:
-                    found[row, column] = values[0][code[0]] - (values[1][code[0]] if len(parts) > 1 else 0)
+                    actual[row, column] = values[0][code[0]] - (values[1][code[0]] if len(parts) > 1 else 0)
             elif not names:
                 value = parts[0][1] - (parts[1][1] if len(parts) > 1 else 0)
-                found[row, column] = value
+                actual[row, column] = value
             if regressions.loss == "softmax" and regressions.allowed[row, column]:
-                found[row, column] += loose[name][column]  # of all labels alike: no probability sees it
+                actual[row, column] += loose[name][column]  # of all labels alike: no probability sees it
         if regressions.loss != "logistic":
             for other in domain.names:
                 own = [number for number, (names, _) in enumerate(regressions.columns) if names == (other,)]
                 if regressions.allowed[row, own].all():  # of all codes alike, and back in the constant
                     shift = draw.normal()
-                    found[row, own] += shift
-                    found[row, -1] -= shift
-    return found
+                    actual[row, own] += shift
+                    actual[row, -1] -= shift
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_weights_of_a_model_give_its_parameters(loss, sizes):
     domain = Domain.from_sizes(dict(zip("abc", map(int, sizes), strict=True)))
     regressions = Regressions(candidates=Structure(domain, TRIANGLE), loss=loss)
     tables, fields = model(domain, TRIANGLE, 5)
-    found = parameters_of(regressions, weights_of(regressions, tables, fields, np.random.default_rng(6)))
+    actual = parameters_of(regressions, weights_of(regressions, tables, fields, np.random.default_rng(6)))
     for pair, table in tables.items():
-        np.testing.assert_allclose(found.pairs[pair], table, atol=1e-12)
-        assert found.strength(pair) == pytest.approx(np.abs(table).max())
+        np.testing.assert_allclose(actual.pairs[pair], table, atol=1e-12)
+        assert actual.strength(pair) == pytest.approx(np.abs(table).max())
     for name, field in fields.items():
-        np.testing.assert_allclose(found.fields[name], field, atol=1e-12)
+        np.testing.assert_allclose(actual.fields[name], field, atol=1e-12)
 
 
 def test_both_directions_are_averaged():
     """Where the two regressions of a pair disagree the parameter is their mean."""
     regressions = Regressions(candidates=Structure(Domain.from_sizes({"a": 2, "b": 2}), [("b", "a")]), loss="logistic")
-    found = parameters_of(regressions, np.array([[0.0, 1.0, 0.0], [0.2, 0.0, -0.4]]))
-    assert found.pairs["b", "a"].tolist() == [[0.3, -0.3], [-0.3, 0.3]]
-    assert found.fields["b"].tolist() == [-0.2, 0.2]
-    assert found.edges(0.59) == [("b", "a")] and found.edges(0.61) == []
+    actual = parameters_of(regressions, np.array([[0.0, 1.0, 0.0], [0.2, 0.0, -0.4]]))
+    assert actual.pairs["b", "a"].tolist() == [[0.3, -0.3], [-0.3, 0.3]]
+    assert actual.fields["b"].tolist() == [-0.2, 0.2]
+    assert actual.edges(0.59) == [("b", "a")] and actual.edges(0.61) == []
 
 
 def test_the_mirror_of_two_labels_says_the_same():
@@ -94,7 +94,7 @@ def test_the_mirror_of_two_labels_says_the_same():
     regressions = Regressions(candidates=Structure(domain, [("a", "b")]), loss="pairs")
     draw = np.random.default_rng(7)
     weights = draw.normal(size=(6, 7)) * regressions.allowed
-    found = parameters_of(regressions, weights)
+    actual = parameters_of(regressions, weights)
     turned = [2, 0, 1]  # the new code of each code
     columns = [3 * (number // 3) + turned[number % 3] for number in range(6)] + [6]
     mirrored = np.zeros_like(weights)
@@ -104,18 +104,18 @@ def test_the_mirror_of_two_labels_says_the_same():
         sign = 1 if new[0] < new[1] else -1
         mirrored[place[name, tuple(sorted(new))], columns] = sign * weights[number]
     again = parameters_of(regressions, mirrored)
-    np.testing.assert_allclose(again.pairs["a", "b"][np.ix_(turned, turned)], found.pairs["a", "b"], atol=1e-12)
-    np.testing.assert_allclose(again.fields["a"][turned], found.fields["a"], atol=1e-12)
+    np.testing.assert_allclose(again.pairs["a", "b"][np.ix_(turned, turned)], actual.pairs["a", "b"], atol=1e-12)
+    np.testing.assert_allclose(again.fields["a"][turned], actual.fields["a"], atol=1e-12)
 
 
 def test_centring_keeps_every_prediction():
     """<U, x> = <w, x> for every one-hot x, and each attribute's part of U has mean 0."""
     columns = {"a": [0, 1, 2], "b": [3, 4]}
     weights = np.random.default_rng(8).normal(size=(4, 6))
-    found = centred(weights, columns)
+    actual = centre_weights(weights, columns)
     for one, other in itertools.product(range(3), range(2)):
         x = np.zeros(6)
         x[[one, 3 + other, 5]] = 1
-        np.testing.assert_allclose(found @ x, weights @ x, atol=1e-12)
+        np.testing.assert_allclose(actual @ x, weights @ x, atol=1e-12)
     for own in columns.values():
-        np.testing.assert_allclose(found[:, own].mean(axis=1), 0, atol=1e-12)
+        np.testing.assert_allclose(actual[:, own].mean(axis=1), 0, atol=1e-12)

@@ -1,11 +1,12 @@
 """Gibbs sampling: the component `gibbs` and its engine, for models too dense for a junction tree.
 
 Many chains start from independent attributes, come to the model by annealing, burn in, and visit records; marginals and
-answers are averages over these. All is approximate and says how much: standard errors from the spread between chains.
+answers are averages over these. All is approximate and has standard errors from the spread between chains.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ import numpy as np
 from attrs import Attribute, frozen
 
 from dpgm_core import (
+    Array,
     Beliefs,
     Capability,
     Clique,
@@ -29,12 +31,10 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.inference import ConstrainedEngine, Estimates, constrained
-from dpgm_mrf.gibbs_chains import Annealed, Chains, annealed
-from dpgm_mrf.gibbs_law import Law, compile_law
-from dpgm_mrf.gibbs_mixing import slowest
-from dpgm_mrf.gibbs_tally import Tally
+from dpgm_mrf.gibbs.chains import Annealed, Chains, annealed
+from dpgm_mrf.gibbs.layout import Layout, compile_layout, places
 
-__all__ = ["Gibbs", "GibbsEngine"]
+__all__ = ["Gibbs", "GibbsEngine", "Tally", "slowest"]
 
 # More of the start than this left in chains after burn-in, and they do not count as converged.
 _LEFT = 0.01
@@ -93,11 +93,11 @@ class Gibbs:
         cells = 2 * sum(size * number for size, number in zip(structure.sizes, structure.multiplicities, strict=True))
         needed = 8 * max(cells, 3 * largest)
         if needed <= self.max_bytes:
-            law = compile_law(structure)
-            codes = len(law.sizes) * self.chains * (_PER_CODE + self.draws * max(map(_bytes, law.sizes)))
-            needed = 8 * (2 * law.cells + 6 * structure.cells) + codes
+            layout = compile_layout(structure)
+            codes = len(layout.sizes) * self.chains * (_PER_CODE + self.draws * max(map(_bytes, layout.sizes)))
+            needed = 8 * (2 * layout.cells + 6 * structure.cells) + codes
             if needed <= self.max_bytes:
-                return GibbsEngine(structure=structure, options=self, law=law, needed=needed)
+                return GibbsEngine(structure=structure, options=self, layout=layout, needed=needed)
         raise TooLarge(
             f"gibbs on {structure}: tables of {_readable(cells)} cells and {self.chains:,} chains need about "
             f"{_readable(-(-needed // 2**20))} MiB, above max_bytes = {self.max_bytes / 2**20:,.0f} MiB; use smaller "
@@ -114,7 +114,7 @@ class GibbsEngine:
 
     structure: Structure
     options: Gibbs
-    law: Law
+    layout: Layout
     needed: int
 
     @property
@@ -132,7 +132,7 @@ class GibbsEngine:
         """Lookups, memory and the error where chains mix well."""
         options = self.options
         sweeps = options.annealing + options.burn_in + options.thinning * (options.draws - 1)
-        lookups = (len(self.law.lookups.partners) + len(self.law.conditionals)) * options.chains * sweeps
+        lookups = (len(self.layout.lookups.partners) + len(self.layout.conditionals)) * options.chains * sweeps
         error = 0.5 / math.sqrt(options.chains * options.draws)
         return (
             f"approximate: {options.chains:,} chains of {sweeps:,} sweeps, {lookups:,} lookups and "
@@ -158,7 +158,7 @@ class GibbsEngine:
         return Beliefs(
             marginals=Tables(self.structure, values * total),
             log_partition=start.log_partition,
-            converged=start.kept and self._left(tally) <= _LEFT,
+            converged=start.reliable and self._left(tally) <= _LEFT,
             iterations=options.annealing + options.burn_in + options.thinning * (options.draws - 1),
             errors=Tables(self.structure, errors * total),
             log_partition_error=start.error,
@@ -182,13 +182,13 @@ class GibbsEngine:
                     f"{self.options.max_bytes / 2**20:,.0f} MiB holds; ask for fewer attributes"
                 )
         start, tally = self._tallied(potentials)
-        found = [tally.table([place[name] for name in query]) for query in queries]
-        said = self._said(start, tally)
+        results = [tally.table([place[name] for name in query]) for query in queries]
+        reservations = self._said(start, tally)
         return Estimates(
-            tables=tuple(table for table, _ in found),
-            errors=tuple(error for _, error in found),
-            converged=not said,
-            notes=(*said, *self.caveats(potentials)),
+            tables=tuple(table for table, _ in results),
+            errors=tuple(error for _, error in results),
+            converged=not reservations,
+            notes=(*reservations, *self.caveats(potentials)),
         )
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
@@ -200,13 +200,13 @@ class GibbsEngine:
         """
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
-        options, sizes = self.options, self.law.sizes
+        options, sizes = self.options, self.layout.sizes
         chains = min(options.chains, max(int(count), _FEWEST))
         draws = -(-int(count) // chains)
         sweeps = options.annealing + options.burn_in + options.thinning * max(0, draws - 1)
         start = self._started(potentials, chains, generator)
         made = [np.zeros(count, dtype=_type(size)) for size in sizes]
-        walk = Chains(self.law, potentials, start.codes, sweeps, generator)
+        walk = Chains(self.layout, potentials, start.codes, sweeps, generator)
         walk.move(options.burn_in)
         for draw, codes in enumerate(walk.visited(draws, options.thinning)):
             rows = slice(draw * chains, min((draw + 1) * chains, int(count)))
@@ -231,19 +231,19 @@ class GibbsEngine:
         generator = np.random.default_rng(options.seed)
         start = self._started(potentials, options.chains, generator)
         sweeps = options.burn_in + options.thinning * options.draws
-        walk = Chains(self.law, potentials, start.codes, sweeps, generator)
+        walk = Chains(self.layout, potentials, start.codes, sweeps, generator)
         walk.move(options.burn_in)
-        shape = (len(self.law.sizes), options.draws, options.chains)
-        visited = np.empty(shape, dtype=_type(max(self.law.sizes)))
+        shape = (len(self.layout.sizes), options.draws, options.chains)
+        visited = np.empty(shape, dtype=_type(max(self.layout.sizes)))
         for draw, codes in enumerate(walk.visited(options.draws, options.thinning)):
             visited[:, draw] = codes
-        return start, Tally(visited, self.law.sizes)
+        return start, Tally(visited, self.layout.sizes)
 
     def _started(self, potentials: Tables, chains: int, generator: np.random.Generator) -> Annealed:
         if potentials.structure is not self.structure and potentials.structure != self.structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self.structure}")
         theta = potentials.astype(np.float64)
-        return annealed(self.law, theta, chains, self.options.annealing, generator)
+        return annealed(self.layout, theta, chains, self.options.annealing, generator)
 
     def _left(self, tally: Tally) -> float:
         """What is left of the start after burn-in, of the slowest code: as of a sequence of that autocorrelation."""
@@ -252,7 +252,7 @@ class GibbsEngine:
     def _said(self, start: Annealed, tally: Tally) -> tuple[str, ...]:
         """What speaks against the errors stated, as sentences; nothing where they say it all."""
         said, left = [], self._left(tally)
-        if not start.kept:
+        if not start.reliable:
             said.append(
                 "gibbs has not converged: chains did not keep up with annealing and may be where it left them, so "
                 "errors are larger than stated; raise annealing, or use junction-tree where it fits"
@@ -276,3 +276,139 @@ def _bytes(size: int) -> int:
 
 def _readable(count: int) -> str:
     return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
+
+
+# Cells of one clique whose couplings are looked at; of larger ones the span of the table stands for them.
+_CELLS = 4096
+
+
+def slowest(potentials: Tables) -> tuple[float, str]:
+    """The largest sum of |tanh A| over the cliques of an attribute, less one of them, and its name; 0 if proven fast.
+
+    A: of a pair of two labels the coupling of theta = A z_i z_j; in general a quarter of the most by which the others
+    of a clique move the log-odds of two codes, infinite where some are ruled out. Where couplings are equal it is
+    |tanh A| (degree - 1): below 1 a tree forgets its leaves (the Ising model on a Bethe lattice), a hint elsewhere.
+    Proven fast: pairs of two labels whose A as a symmetric matrix has eigenvalues less than 1 apart (Eldan, Koehler and
+    Zeitouni 2021).
+
+    >>> from dpgm_core import Domain, Structure
+    >>> structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 2)))
+    >>> coupled = Tables(structure, 0.5 * np.tile([1.0, -1.0, -1.0, 1.0], 6))
+    >>> worst, name = slowest(coupled)
+    >>> round(worst, 3), name, round(slowest(coupled * 0.25)[0], 3)
+    (0.924, 'd', 0.249)
+    """
+    structure = potentials.structure
+    around: dict[str, list[float]] = {}
+    matrix: FloatArray | None = np.zeros((len(structure.domain), len(structure.domain)))
+    place = {name: number for number, name in enumerate(structure.domain.names)}
+    for members, table in zip(structure.groups, potentials.arrays(), strict=True):
+        axes = [axis for axis, size in enumerate(table.shape) if size > 1]
+        if len(axes) < 2:
+            continue
+        for axis in axes:
+            coupling = math.tanh(_largest_move(np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)) / 4)
+            for clique in members:
+                around.setdefault(clique[axis], []).append(coupling)
+        if [table.shape[axis] for axis in axes] != [2, 2] or not np.isfinite(table).all():
+            matrix = None
+        if matrix is not None:
+            pair = table.reshape(2, 2)
+            for clique in members:
+                one, two = (place[clique[axis]] for axis in axes)
+                matrix[[one, two], [two, one]] += (pair[0, 0] + pair[1, 1] - pair[0, 1] - pair[1, 0]) / 4
+    worst, name = max(
+        ((sum(couplings) - min(couplings), name) for name, couplings in around.items()), default=(0.0, "")
+    )
+    if worst >= 1 and matrix is not None and np.ptp(np.linalg.eigvalsh(matrix)) < 1:
+        return 0.0, ""
+    return worst, name
+
+
+def _largest_move(rows: FloatArray) -> float:
+    """The most by which a column moves the difference of two rows, nats."""
+    if not np.isfinite(rows).all():
+        return math.inf
+    if rows.size > _CELLS:
+        return 2 * float(rows.max() - rows.min())
+    return max(float(np.ptp(one - other)) for one, other in itertools.combinations(rows, 2))
+
+
+# Chains are put into so many batches, whose means are independent; their spread is the error of the mean of all.
+_BATCHES = 50
+# Cells counted at once, bins of all batches.
+_BINS = 1_000_000
+# Draws with a code, or without, below which its share says nothing of how fast chains move.
+_RARE = 100
+
+
+class Tally:
+    """codes: (attributes, draws, chains), the chains independent of each other. sizes: labels of each attribute.
+
+    delay: for how many draws of a chain one counts that is independent, of the slowest attribute.
+
+    >>> codes = np.random.default_rng(1).integers(0, 2, (1, 40, 500))
+    >>> table, error = Tally(codes, (2,)).table([0])
+    >>> bool(np.all(np.abs(table - 0.5) < 5 * error)), round(float(error[0]), 3)
+    (True, 0.004)
+    """
+
+    def __init__(self, codes: Array, sizes: Sequence[int]) -> None:
+        self._draws, self._chains = codes.shape[1:]
+        self._flat = codes.reshape(len(sizes), -1)
+        self._sizes = sizes
+        self._batches = min(_BATCHES, self._chains)
+        self._batch = np.tile(np.arange(self._chains) % self._batches, self._draws)
+        self._in_batch = np.bincount(self._batch, minlength=self._batches)
+        delays = [self._delay(column, size) for column, size in zip(codes, sizes, strict=True)]
+        self.delay = max([1.0, *(one for one in delays if one is not None)])
+        # Where nobody knows how fast an attribute moves, a chain may have told one thing of it.
+        self._delays = [float(self._draws) if one is None else one for one in delays]
+
+    def table(self, names: Sequence[int], cliques: Sequence[Sequence[int]] = ()) -> tuple[FloatArray, FloatArray]:
+        """Shares of the codes of these attributes, and their standard errors; axes in the order of the names.
+
+        cliques: attributes of the same sizes whose shares are summed, in place of names.
+        """
+        shape = tuple(self._sizes[name] for name in names)
+        cells = math.prod(shape)
+        means = np.zeros(cells)
+        squares = np.zeros(cells)
+        at = [places(clique, shape, self._flat) for clique in cliques or [names]]
+        together = max(1, _BINS // cells)
+        for low in range(0, self._batches, together):
+            high = min(low + together, self._batches)
+            counts = np.zeros((high - low, cells))
+            for one in at:
+                if high - low < self._batches:
+                    chosen = (self._batch >= low) & (self._batch < high)
+                    bins = one[chosen] + cells * (self._batch[chosen] - low)
+                else:
+                    bins = one + cells * self._batch
+                counts += np.bincount(bins, minlength=counts.size).reshape(counts.shape)
+            shares = counts / self._in_batch[low:high, np.newaxis]
+            means += self._in_batch[low:high] @ shares
+            squares += (shares**2).sum(axis=0)
+        means /= self._in_batch.sum()
+        # Batches of sizes that differ by one chain are taken as equal.
+        spread = np.maximum(squares / self._batches - means**2, 0.0) / (self._batches - 1)
+        # What was never seen, or always, may still have the probability of a few draws that are independent.
+        slowest = max((self._delays[name] for clique in cliques or [names] for name in clique), default=0.0)
+        least = 2 * slowest / self._flat.shape[1] * len(at)
+        return means.reshape(shape), np.sqrt(spread + least**2).reshape(shape)
+
+    def _delay(self, column: Array, size: int) -> float | None:
+        """For how many draws of a chain one counts that is independent: the most over codes of an attribute; 1 or more.
+
+        The variance of a chain's mean over that of a single draw, times its draws (integrated autocorrelation time).
+        None where hardly any draw differs from the others; 0 for one label, of which nothing is to be known.
+        """
+        if size == 1:
+            return 0.0
+        delays = []
+        for code in range(1 if size == 2 else 0, size):
+            means = (column == code).mean(axis=0)
+            share = float(means.mean())
+            if share * (1 - share) * column.size >= _RARE:
+                delays.append(self._draws * float(means.var(ddof=1)) / (share * (1 - share)))
+        return max(1.0, *delays) if delays else None

@@ -2,8 +2,7 @@
 
 from types import MappingProxyType
 
-from dpgm_mrf.fw_learner import FrankWolfeLearner
-from dpgm_mrf.fw_selector import FrankWolfeSelector
+from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner, FrankWolfeSelector
 
 from dpgm_core.testing import LearnerConformance, SelectorConformance
 

@@ -1,4 +1,4 @@
-"""What a Gibbs sampler looks up: tables of a structure's cliques, few and small enough to be indexed by records.
+"""Block layout of a Gibbs sampler: tables of a structure's cliques, few and small enough to be indexed by records.
 
 The conditional of an attribute is the product of the potentials of its cliques. Cliques are packed into blocks, as many
 into one as its table has few cells. An attribute with one block has its conditional ready in it, summed up over codes;
@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from dpgm_core import Array, FloatArray, IntArray, Structure
 
-__all__ = ["Block", "Law", "Lookups", "Prepared", "compile_law", "places"]
+__all__ = ["Block", "Layout", "Lookups", "Prepared", "compile_layout", "places"]
 
 # Cells that the table of a block may have unless one clique alone has more: it stays in the processor's cache.
 _CELLS = 4096
@@ -90,7 +90,7 @@ class Prepared:
 
 
 @frozen(kw_only=True, eq=False)
-class Law:
+class Layout:
     """Blocks of one structure: for the conditional of each attribute with several labels, and for log-weights.
 
     conditionals: (attribute, its blocks, whose last axis it is). whole: blocks that hold each clique once. sizes: of
@@ -156,11 +156,11 @@ def _cumulated(logs: FloatArray) -> FloatArray:
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     sums = np.cumsum(weights, axis=1)
     # The last sum over itself is 1, so a last code of probability 0 is drawn by no number below 1.
-    found: FloatArray = np.nan_to_num((sums / sums[:, -1:])[:, :-1].T, nan=1.0)
-    return found
+    cumulated: FloatArray = np.nan_to_num((sums / sums[:, -1:])[:, :-1].T, nan=1.0)
+    return cumulated
 
 
-def compile_law(structure: Structure) -> Law:
+def compile_layout(structure: Structure) -> Layout:
     """All that depends on the structure alone."""
     names = structure.domain.names
     number = {name: place for place, name in enumerate(names)}
@@ -178,7 +178,7 @@ def compile_law(structure: Structure) -> Law:
         (attribute, _packed(around[attribute], sizes, last=attribute)) for attribute in range(len(names))
         if sizes[attribute] > 1
     )  # fmt: skip
-    return Law(
+    return Layout(
         structure=structure,
         sizes=sizes,
         conditionals=conditionals,
@@ -192,15 +192,15 @@ def _packed(
 ) -> tuple[Block, ...]:
     """Blocks that hold the cliques in turn, each as many as fit; at least one block if an attribute is to be last."""
     packs: list[tuple[list[int], list[tuple[int, tuple[int, ...]]]]] = []
-    held: set[int] = set()
+    in_block: set[int] = set()
     for group, clique in cliques:
-        wider = held | set(clique) - {last}
+        wider = in_block | set(clique) - {last}
         if not packs or math.prod(sizes[one] for one in wider) > _CELLS:
             packs.append(([], []))
-            held, wider = set(), set(clique) - {last}
-        packs[-1][0].extend(one for one in clique if one in wider - held)
+            in_block, wider = set(), set(clique) - {last}
+        packs[-1][0].extend(one for one in clique if one in wider - in_block)
         packs[-1][1].append((group, clique))
-        held = wider
+        in_block = wider
     if not packs and last is not None:
         packs.append(([], []))
     return tuple(_block(axes if last is None else [*axes, last], members, sizes) for axes, members in packs)

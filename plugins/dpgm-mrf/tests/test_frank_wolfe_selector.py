@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dpgm_mrf.fw_selector import FrankWolfeSelector
+from dpgm_mrf.frank_wolfe.components import FrankWolfeSelector
 
 from dpgm_core import (
     Budget,
@@ -39,7 +39,7 @@ def edges(structure):
     return {frozenset(clique) for clique in structure.cliques if len(clique) == 2}
 
 
-def test_the_edges_of_a_matching_are_found_and_fitted():
+def test_the_edges_of_a_matching_are_selected_and_fitted():
     """End to end: at rho = .1 and 6,000 records exactly the four edges, in both fixed seeds, measured with what is left
     and fitted by the learner to .05 of their tables; the model costs the budget."""
     budget = Budget.zcdp("1/10")
@@ -61,7 +61,7 @@ def test_the_edges_of_a_matching_are_found_and_fitted():
             np.testing.assert_allclose(fits.model.marginal(sorted(pair)), truth, atol=0.05)
 
 
-def test_nothing_found_is_a_structure_of_attributes_alone():
+def test_without_edges_the_structure_has_attributes_alone():
     """Without dependence there is no edge above least / 2 = 1, and the rest measures the attributes again."""
     codes = np.random.default_rng(1).integers(0, 2, (2_000, 8))
     release, selection = select(

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_mrf.fw_learner import FrankWolfeLearner
+from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
 
 from dpgm_core import (
     Budget,
@@ -83,19 +83,19 @@ def test_algorithm_2_recovers_a_triangle(regression):
     a weight by 2 R / T = .043, and a parameter by half of it; a clip of .3, which shortens the badly predicted
     records of three attributes, is off by .08."""
     fits = learned(ising(2_000), Structure(ISING, PAIRS), steps=120, regression=regression)
-    found = fits.model.potentials
+    actual = fits.model.potentials
     for pair, value in COUPLING.items():
-        assert found[pair][0, 0] == pytest.approx(value, abs=0.05)
-        np.testing.assert_allclose(found[pair], found[pair][0, 0] * np.array([[1, -1], [-1, 1]]), atol=1e-12)
+        assert actual[pair][0, 0] == pytest.approx(value, abs=0.05)
+        np.testing.assert_allclose(actual[pair], actual[pair][0, 0] * np.array([[1, -1], [-1, 1]]), atol=1e-12)
     for name, value in FIELD.items():
-        assert found[name,][0] == pytest.approx(value, abs=0.05)
+        assert actual[name,][0] == pytest.approx(value, abs=0.05)
     assert fits.converged and len(fits.trace) == 119 and not fits.certificate
 
 
 def test_a_clip_of_a_third_overstates_three_attributes():
     """What the default clip is for: at .3 a coupling of .5 comes out beyond .55."""
-    found = learned(ising(2_000), Structure(ISING, PAIRS), steps=120, clip=0.3).model.potentials
-    assert found["a", "b"][0, 0] > 0.55
+    actual = learned(ising(2_000), Structure(ISING, PAIRS), steps=120, clip=0.3).model.potentials
+    assert actual["a", "b"][0, 0] > 0.55
 
 
 @pytest.mark.parametrize(("regression", "tolerance"), [("pairs", 0.06), ("softmax", 0.12)])
@@ -113,10 +113,10 @@ def test_algorithm_3_and_softmax_recover_three_labels(regression, tolerance):
     fields = {(name,): np.array([0.2, -0.1, -0.1]) for name in ALONE}
     structure = Structure(domain, [*tables, *fields])
     codes = population(Tables.from_arrays(structure, tables | fields), 2_000)
-    found = learned(codes, Structure(domain, PAIRS), width=1.0, regression=regression, steps=150, least=1e-9).model
+    actual = learned(codes, Structure(domain, PAIRS), width=1.0, regression=regression, steps=150, least=1e-9).model
     for clique, table in (tables | fields | {("c", "a"): np.zeros((3, 3))}).items():
-        if found.structure.covering(clique) is not None:
-            np.testing.assert_allclose(found.potentials[clique], table, atol=tolerance)
+        if actual.structure.covering(clique) is not None:
+            np.testing.assert_allclose(actual.potentials[clique], table, atol=tolerance)
 
 
 def test_edges_are_what_is_above_half_of_least():
@@ -159,8 +159,8 @@ def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbo
     one, two, other = (learned(codes, structure, budget, seed=seed, terms=terms) for seed in (1, 1, 2))
     assert one.model.cost == budget and len(one.releases) == 1
     assert len(one.release.steps) == len(one.trace) + 1
-    spent, given = Budget.sum([step.cost for step in one.release.steps]), one.release.session.budget
-    assert spent <= given and given * Fraction(999, 1000) <= spent
+    spent, session_budget = Budget.sum([step.cost for step in one.release.steps]), one.release.session.budget
+    assert spent <= session_budget and session_budget * Fraction(999, 1000) <= spent
     np.testing.assert_array_equal(one.model.potentials.values, two.model.potentials.values)
     assert one.model.potentials.values.tolist() != other.model.potentials.values.tolist()
     one.release.save(tmp_path / "release.dpgmr")

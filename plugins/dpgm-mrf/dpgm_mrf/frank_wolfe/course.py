@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 from attrs import evolve, frozen
 
@@ -30,18 +31,21 @@ from dpgm_core import (
     Structure,
     TableDistance,
     Terms,
+    option,
+    positive,
+    whole,
 )
 from dpgm_core.noise import descent_temperature
 from dpgm_core.selection import NodeGradients, Regressions
-from dpgm_mrf.fw_options import FrankWolfe
+from dpgm_mrf.common import inside
 
-__all__ = ["LEAST_STEPS", "Course", "moved", "rebuilt", "regressions_of", "walked"]
+__all__ = ["Course", "FrankWolfe", "MIN_STEPS", "move_weights", "rebuild_weights", "regressions_of", "take_steps"]
 
 #: Steps that "auto" takes at most: each reads the records once, and the last of so many moves a weight by a hundredth
 #: of the radius.
-MOST_STEPS = 250
+MAX_STEPS = 250
 #: And at least: at p = 32, rho = .01 and 5,000 records 9 steps find a matching in 7 of 9 runs, the formula's 6 in 1.
-LEAST_STEPS = 8
+MIN_STEPS = 8
 
 
 @frozen(kw_only=True, eq=False)
@@ -74,13 +78,13 @@ class Course:
         width, sizes = Fraction(str(float(self.options.width))), self.regressions.candidates.domain.sizes
         if self.regressions.loss == "logistic":
             return (2 * width,) * len(self.regressions.choices)
-        beside = self.regressions.candidates.adjacency
-        found = []
+        adjacency = self.regressions.candidates.adjacency
+        radii = []
         for rows in self.regressions.choices:
             name = self.regressions.rows[rows[0]][0]
-            labels = max(sizes[other] for other in beside[name])
-            found.append(width * labels * (2 if self.regressions.loss == "pairs" else sizes[name]))
-        return tuple(found)
+            labels = max(sizes[other] for other in adjacency[name])
+            radii.append(width * labels * (2 if self.regressions.loss == "pairs" else sizes[name]))
+        return tuple(radii)
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -112,7 +116,7 @@ class Course:
             self.gradients(self.regressions.zeros())
         except BudgetError as error:  # of units, which no budget mends
             raise OptionError(f"mrf-fw cannot take these options: {error}") from None
-        steps = LEAST_STEPS if self.options.steps == "auto" else self.options.steps
+        steps = MIN_STEPS if self.options.steps == "auto" else self.options.steps
         if self._pays(steps):
             return
         if self.budget.is_zero:
@@ -146,11 +150,11 @@ class Course:
         radius, share = float(max(self.radii)), self.regressions.touched
         pull = radius * max(records, 1.0) * self._quiet()
         if self.budget.kind == "pure":
-            wanted = 0.5 * math.sqrt(pull * float(self.budget.epsilon) / share)
+            target = 0.5 * math.sqrt(pull * float(self.budget.epsilon) / share)
         else:
-            wanted = 0.25 * (pull * math.sqrt(float(self.budget.rho) / share)) ** (2 / 3)
-        steps = max(LEAST_STEPS, min(math.ceil(wanted), MOST_STEPS, 2 * max(self.units)))
-        while steps > LEAST_STEPS and not self._pays(steps):
+            target = 0.25 * (pull * math.sqrt(float(self.budget.rho) / share)) ** (2 / 3)
+        steps = max(MIN_STEPS, min(math.ceil(target), MAX_STEPS, 2 * max(self.units)))
+        while steps > MIN_STEPS and not self._pays(steps):
             steps -= 1
         return steps
 
@@ -175,13 +179,13 @@ class Course:
         return self.budget * Fraction(1, steps - 1)
 
 
-def moved(weights: IntArray, course: Course, step: int, picks: Sequence[tuple[int, int, int]]) -> IntArray:
+def move_weights(weights: IntArray, course: Course, step: int, picks: Sequence[tuple[int, int, int]]) -> IntArray:
     """Weights after a step, (rows, columns), units of 1/weights_grid: 2 / (step + 2) of the way to the vertices picked.
 
     Each choice's weights are rounded so that their absolute sum is the exact one, rounded: the largest remainders go
     up. Rounding each to the nearest would let the sum drift out of the radius, rounding all towards 0 would shrink it.
     """
-    found = np.zeros_like(weights)
+    after = np.zeros_like(weights)
     exact = weights * step  # in units of 1 / (step + 2)
     for picked, units in zip(picks, course.units, strict=True):
         row, column, sign = picked
@@ -192,11 +196,11 @@ def moved(weights: IntArray, course: Course, step: int, picks: Sequence[tuple[in
         total = min((2 * int(np.abs(own).sum()) + step + 2) // (2 * (step + 2)), units)
         up = np.argsort(-rest, kind="stable")[: max(0, total - int(whole.sum()))]
         whole[up] += 1
-        found[list(rows)] = whole.reshape(own.shape) * np.sign(own)
-    return found
+        after[list(rows)] = whole.reshape(own.shape) * np.sign(own)
+    return after
 
 
-def walked(
+def take_steps(
     session: Session, course: Course, records: float, progress: Progress
 ) -> tuple[IntArray, list[dict[str, Any]]]:
     """Take all steps: the weights, (rows, columns), and a row of plain values for each step."""
@@ -206,7 +210,7 @@ def walked(
     for step in range(1, steps):
         progress("regressions", step - 1, steps - 1)
         descent = session.descend(course.gradients(weights), each)
-        weights = moved(weights, course, step, descent.picks)
+        weights = move_weights(weights, course, step, descent.picks)
         trace.append(
             {
                 "step": step,
@@ -218,11 +222,11 @@ def walked(
     return weights, trace
 
 
-def rebuilt(course: Course, picks: Sequence[Sequence[tuple[int, int, int]]]) -> IntArray:
+def rebuild_weights(course: Course, picks: Sequence[Sequence[tuple[int, int, int]]]) -> IntArray:
     """The weights that these directions lead to, from a release that holds them."""
     weights = course.regressions.zeros()
     for step, one in enumerate(picks, 1):
-        weights = moved(weights, course, step, one)
+        weights = move_weights(weights, course, step, one)
     return weights
 
 
@@ -249,3 +253,101 @@ def _used(options: FrankWolfe, regressions: Regressions) -> Fraction:
         return Fraction(1)
     sizes = regressions.candidates.domain.sizes
     return Fraction(regressions.touched, sum(sizes[name] ** 2 for name in regressions.nodes))
+
+
+#: Standard deviations that one record of 10,000 is beyond.
+_RARE = 3.72
+
+
+def _steps(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value == "auto":
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise OptionError(f"steps must be 'auto' or a whole number of at least 2, got {value!r}; the first is free")
+
+
+def _clip(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is None or value == "auto":
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise OptionError(f"clip must be 'auto', none, or a number above 0 and at most 1, got {value!r}")
+
+
+def _width(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    positive(instance, attribute, value)
+    if not 1e-3 <= float(value) <= 1e4:  # type: ignore[arg-type]
+        raise OptionError(f"width must lie between 0.001 and 10,000 nats, got {value!r}; models have widths of 1 to 10")
+
+
+@frozen(kw_only=True)
+class FrankWolfe:
+    """How the regressions are made.
+
+    >>> [float(FrankWolfe(width=1.2).kappa("zcdp", [2] * p, "logistic")) for p in (3, 16, 32, 128)]
+    [0.6763, 0.389, 0.3315, 0.3]
+    """
+
+    width: float = attrs.field(
+        validator=_width,
+        metadata={
+            "help": "the largest sum of one attribute's couplings and field, in absolute value; public knowledge",
+            "unit": "nats",
+            "sample": 1.2,  # of what the conformance kit tries
+        },
+    )
+    steps: int | Literal["auto"] = option(
+        "auto",
+        help="how often the records are read, and once more; 'auto': by the number of records and the budget",
+        unit="steps",
+        validator=_steps,
+    )
+    regression: Literal["softmax", "pairs"] = option(
+        "softmax",
+        help="of attributes of more than two labels: all labels at once, or each two of them, as in the paper; "
+        "logistic where every attribute has two",
+    )
+    clip: float | Literal["auto"] | None = option(
+        "auto",
+        help="a record's residuals are shortened together to this mean square (pure budgets: mean); 'auto': 0.3 (0.5) "
+        "of many binary attributes, more of few and of other ones",
+        validator=_clip,
+    )
+    residual_grid: int = option(
+        128, help="residuals are cut to multiples of 1/residual_grid", unit="units", validator=whole
+    )
+    weights_grid: int = option(
+        64, help="weights are rounded to multiples of 1/weights_grid", unit="units", validator=whole
+    )
+    least: float = option(0.4, help="couplings above half of it are edges", unit="nats", validator=positive)
+    budget_split: Literal["touched", "paper"] = option(
+        "touched",
+        help="regression 'pairs': charge for the regressions that a record touches, or use no more of the budget than "
+        "the paper's rho / (k^2 p) each",
+    )
+    share_one_way: float = option(0.05, help="of the budget, for every attribute alone", validator=inside)
+
+    def __attrs_post_init__(self) -> None:
+        if self.budget_split == "paper" and self.regression != "pairs":
+            raise OptionError("budget_split = 'paper' is of Algorithm 3; take regression = 'pairs' with it")
+
+    def kappa(self, kind: str, labels: Sequence[int], loss: str) -> Fraction | None:
+        """The clip for a kind of budget, of regressions of attributes with so many labels.
+
+        "auto": so that under a model of attributes that do not matter to each other about one record of 10,000 is
+        shortened. A logistic residual is 1 - P with probability P and else P: its square has mean v = P (1 - P) and
+        variance v (1 - 4 v). Of p of them v + 3.72 sqrt(v (1 - 4 v) / p) is at most (1 + sqrt(1 + 4 * 3.72^2 / p)) / 8,
+        whatever P, and the like of absolute values (pure) at most (1 + sqrt(1 + 3.72^2 / p)) / 4. The largest residual
+        of a softmax is 1 - P(own label), and 1 - 1/k where its k labels are alike: as much larger than 1/2. Of few
+        attributes .3 would shorten many records, the badly predicted ones, and overstate every parameter.
+        """
+        if self.clip is None:
+            return None
+        if self.clip != "auto":
+            return Fraction(str(float(self.clip)))
+        wrong = [1 - 1 / count if loss == "softmax" else 0.5 for count in labels]
+        if kind == "pure":
+            kappa = (1 + math.sqrt(1 + _RARE**2 / len(labels))) / 4 * 2 * sum(wrong) / len(wrong)
+        else:
+            least = max(0.3, (1 + math.sqrt(1 + 4 * _RARE**2 / len(labels))) / 8)
+            kappa = least * 4 * sum(one**2 for one in wrong) / len(wrong)
+        return Fraction(str(round(min(kappa, 1.0), 4)))

@@ -40,24 +40,24 @@ def fitted(budget=None, terms=ADD, structure=TRIPLES, learner=LEARNER, codes=COD
 
 def read_off(model):
     """The polynomial of a model's potentials, (16,), without its constant."""
-    found = np.zeros(16)
+    actual = np.zeros(16)
     for clique, table in model.potentials.items():
-        found[local(clique, NAMES)] += transform(np.asarray(table).reshape(-1)) / table.size
-    found[0] = 0
-    return found
+        actual[local(clique, NAMES)] += transform(np.asarray(table).reshape(-1)) / table.size
+    actual[0] = 0
+    return actual
 
 
 BUDGETS = {"zcdp": dpgm.Budget.zcdp(2), "pure": dpgm.Budget.pure(60), "approx": dpgm.Budget.approx(8, "1e-6")}
 
 
 @pytest.mark.parametrize("kind", BUDGETS)
-def test_interactions_are_found_and_a_saved_release_gives_them_again(kind, tmp_path):
+def test_interactions_are_learned_and_a_saved_release_gives_them_again(kind, tmp_path):
     """Within .2 of the truth, its structure, at hardly any noise: what is left is the last steps' size, R mu_T = .1,
     and records; and the same model from the file, whose steps it is made of. The whole budget is charged."""
     fit = fitted(BUDGETS[kind], save_release=tmp_path / "r.dpgm")
     assert fit.model.structure.cliques == (("a", "b", "c"), ("c", "d"))
-    found = read_off(fit.model)
-    assert found[[0b0111, 0b1100]] == pytest.approx([0.5, -0.4], abs=0.2)
+    actual = read_off(fit.model)
+    assert actual[[0b0111, 0b1100]] == pytest.approx([0.5, -0.4], abs=0.2)
     assert fit.model.cost == BUDGETS[kind]
     again = dpgm.learn(dpgm.load_release(tmp_path / "r.dpgm"), LEARNER, structure=TRIPLES)
     assert again.model.potentials.values.tolist() == fit.model.potentials.values.tolist()

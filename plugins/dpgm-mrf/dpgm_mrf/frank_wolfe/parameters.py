@@ -1,4 +1,4 @@
-"""From the weights of regressions to the parameters of a pairwise model, its edges and its potentials.
+"""Parameters of a pairwise model from the weights of regressions: its edges and its potentials.
 
 A regression's weights tell the log-odds of an attribute's labels given the others. Each attribute's are written as one
 function V_u(j, b), of its label u and another attribute's label b, centred over both (what a mean adds goes into the
@@ -17,7 +17,7 @@ from attrs import frozen
 from dpgm_core import Clique, Domain, FloatArray, Model, NoisyTables, Structure, Tables
 from dpgm_core.selection import Regressions
 
-__all__ = ["Parameters", "alone", "centred", "fields_alone", "parameters_of"]
+__all__ = ["Parameters", "field_of", "centre_weights", "fields_alone", "parameters_of"]
 
 #: +1 is code 0.
 _SIGNS = np.array([1.0, -1.0])
@@ -47,9 +47,9 @@ class Parameters:
         others: fields of attributes that were not regressed.
         """
         fields = {**others, **self.fields}
-        kept = list(edges)
-        structure = Structure(domain, [*((name,) for name in domain.names if name in fields), *kept])
-        arrays = {(name,): field for name, field in fields.items()} | {pair: self.pairs[pair] for pair in kept}
+        pairs = list(edges)
+        structure = Structure(domain, [*((name,) for name in domain.names if name in fields), *pairs])
+        arrays = {(name,): field for name, field in fields.items()} | {pair: self.pairs[pair] for pair in pairs}
         return Model(structure, Tables.from_arrays(structure, arrays))
 
 
@@ -68,43 +68,43 @@ def parameters_of(regressions: Regressions, weights: FloatArray) -> Parameters:
     candidates = regressions.candidates
     sizes = candidates.domain.sizes
     places = _places(regressions)
-    found: dict[str, FloatArray] = {}
+    tables: dict[str, FloatArray] = {}
     for name in regressions.nodes:
         rows = [number for number, (one, _) in enumerate(regressions.rows) if one == name]
         codes = [regressions.rows[number][1] for number in rows]
-        told = _by_label(regressions.loss, weights[rows], codes, sizes[name])
-        found[name] = told if regressions.loss == "logistic" else centred(told, places)
+        by_label = _by_label(regressions.loss, weights[rows], codes, sizes[name])
+        tables[name] = by_label if regressions.loss == "logistic" else centre_weights(by_label, places)
     pairs: dict[Clique, FloatArray] = {}
     for one, other in candidates.cliques:
-        own, back = found[one][:, places[other]], found[other][:, places[one]]
+        own, back = tables[one][:, places[other]], tables[other][:, places[one]]
         if regressions.loss == "logistic":
             own, back = own * _SIGNS, back * _SIGNS
         pairs[one, other] = (own + back.T) / 2
-    return Parameters(pairs=pairs, fields={name: table[:, -1] for name, table in found.items()})
+    return Parameters(pairs=pairs, fields={name: table[:, -1] for name, table in tables.items()})
 
 
-def centred(weights: FloatArray, columns: Mapping[str, list[int]]) -> FloatArray:
+def centre_weights(weights: FloatArray, columns: Mapping[str, list[int]]) -> FloatArray:
     """The same function of one-hot codes with the weights of each attribute's labels of mean 0: <U, x> = <w, x>.
 
     weights: (rows, columns), the constant last. columns: those of each attribute's labels.
 
-    >>> centred(np.array([[1.0, 3.0, 0.5]]), {"a": [0, 1]}).tolist()
+    >>> centre_weights(np.array([[1.0, 3.0, 0.5]]), {"a": [0, 1]}).tolist()
     [[-1.0, 1.0, 2.5]]
     """
-    found = weights.copy()
+    after = weights.copy()
     for own in columns.values():
         mean = weights[:, own].mean(axis=1, keepdims=True)
-        found[:, own] -= mean
-        found[:, -1:] += mean
-    return found
+        after[:, own] -= mean
+        after[:, -1:] += mean
+    return after
 
 
-def alone(counts: FloatArray, deviation: float) -> FloatArray:
+def field_of(counts: FloatArray, deviation: float) -> FloatArray:
     """Log-potentials of an attribute by itself from its noisy counts, (labels,): logarithms, of mean 0.
 
     Counts below 0 are taken as 0, and each is given a quarter of the noise's deviation.
 
-    >>> alone(np.array([-3.0, 5.0]), 4.0).round(3).tolist()
+    >>> field_of(np.array([-3.0, 5.0]), 4.0).round(3).tolist()
     [-0.896, 0.896]
     """
     logs = np.log(np.maximum(counts, 0.0) + max(0.25 * deviation, 0.25))
@@ -112,33 +112,33 @@ def alone(counts: FloatArray, deviation: float) -> FloatArray:
 
 
 def fields_alone(release: NoisyTables, fields: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """`alone` of every attribute that was measured and has no field yet."""
-    found = {}
+    """`field_of` of every attribute that was measured and has no field yet."""
+    alone_by_name = {}
     for number, clique in enumerate(release.structure.cliques):
         if len(clique) == 1 and clique[0] not in fields:
             counts = release.tables.group(number).astype(np.float64)
-            found[clique[0]] = alone(counts, math.sqrt(float(release.variances[number])))
-    return found
+            alone_by_name[clique[0]] = field_of(counts, math.sqrt(float(release.variances[number])))
+    return alone_by_name
 
 
 def _by_label(loss: str, weights: FloatArray, codes: list[tuple[int, ...]], labels: int) -> FloatArray:
     """V, (labels, columns), of mean 0 over labels."""
     if loss == "logistic":  # P(+1) = sigma(w x), x = +-1: half of w for one label, and half against the other
         return np.asarray(np.outer(_SIGNS, weights[0]) / 2)
-    found: FloatArray = np.zeros((labels, weights.shape[1]))
+    table: FloatArray = np.zeros((labels, weights.shape[1]))
     if loss == "softmax":
-        found[[code for (code,) in codes]] = weights
-        return np.asarray(found - found.mean(axis=0))
+        table[[code for (code,) in codes]] = weights
+        return np.asarray(table - table.mean(axis=0))
     for row, (one, other) in zip(weights, codes, strict=True):  # (v, u) is the mirror of (u, v)
-        found[one] += row / labels
-        found[other] -= row / labels
-    return found
+        table[one] += row / labels
+        table[other] -= row / labels
+    return table
 
 
 def _places(regressions: Regressions) -> dict[str, list[int]]:
     """The columns of each attribute's labels; of binary attributes the one column, twice."""
-    found: dict[str, list[int]] = {name: [] for name in regressions.nodes}
+    places: dict[str, list[int]] = {name: [] for name in regressions.nodes}
     for number, (names, codes) in enumerate(regressions.columns):
         if len(names) == 1:
-            found[names[0]] += [number] * (2 if not codes else 1)
-    return found
+            places[names[0]] += [number] * (2 if not codes else 1)
+    return places

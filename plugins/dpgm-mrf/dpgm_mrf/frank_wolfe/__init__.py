@@ -1,0 +1,1 @@
+"""Private Frank-Wolfe regressions: a learner and a selector, for comparison."""

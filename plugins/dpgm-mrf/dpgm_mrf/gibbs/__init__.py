@@ -1,0 +1,1 @@
+"""Gibbs sampling for models too dense for a junction tree."""
