@@ -21,7 +21,7 @@ from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner
-from dpgm_core.learning.judgement import judged
+from dpgm_core.learning.judgement import with_goodness_of_fit
 from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
@@ -39,7 +39,7 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, Selector
-from dpgm_core.selection.run import chosen_fit, select_structure
+from dpgm_core.selection.run import fit_selection, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Structure
@@ -126,14 +126,14 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             selector, over, share = chooser_of(structure, found.budget, mechanism, split, made, engine, stated, over)
             curator = means.session(over, found)
             noisy, selection = select_structure(selector, curator, over, made, engine, share=share, **more)
-            return judged(chosen_fit(noisy, selection, selector, made, engine, **more), engine)
+            return with_goodness_of_fit(fit_selection(noisy, selection, selector, made, engine, **more), engine)
         made.check(structure, engine)  # what it cannot learn is refused before anything is charged
         check_resources(made, structure, engine)
         curator = means.curator(structure, make("mechanism", mechanism), found, split)
         if means.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
             means.ledger.check(found.budget)
-        return judged(run(made, curator, engine, **more), engine)
+        return with_goodness_of_fit(run(made, curator, engine, **more), engine)
 
 
 @one_thread
@@ -265,7 +265,7 @@ def learn(
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     check_constraints(curator.structure.domain, engine, JunctionTree())
-    return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
+    return with_goodness_of_fit(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
 @frozen

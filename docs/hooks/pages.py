@@ -73,7 +73,7 @@ CONTRACTS = {
         "Refitter",
         "Refits",
         "Fitter",
-        "Foreseen",
+        "MeasuresOtherTables",
         "ResourceEstimator",
         "Resources",
         "Curator",

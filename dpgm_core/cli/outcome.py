@@ -152,7 +152,7 @@ def print_fit(
 ) -> None:
     """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.errors import TooLarge
-    from dpgm_core.learning.judgement import verdicts
+    from dpgm_core.learning.judgement import goodness_of_fit
     from dpgm_core.releases.stamps import caveats_of
     from dpgm_core.releases.told import sessions_of
     from dpgm_core.releases.totals import contradictions
@@ -179,7 +179,7 @@ def print_fit(
         say("WARNING: the learner did not converge; the model carries this flag")
     if not done.model.potentials.values.any():
         say("WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain")
-    misfit, missed = verdicts(done.model)
+    misfit, missed = goodness_of_fit(done.model)
     for note in misfit:
         talk(f"dpgm: {note}")
     for note in missed:

@@ -21,12 +21,12 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
-from dpgm_core.foresight.passes import told_of_release, told_of_session
+from dpgm_core.foresight.passes import describe_release_passes, describe_session_passes
 from dpgm_core.foresight.plans import Plan, checked_records, make_plan
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, foreseen, in_turn
+from dpgm_core.learning.ahead import first_asked, in_turn, planned_tables
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources, memory_limit
 from dpgm_core.learning.run import check_contrast_learner
@@ -47,7 +47,7 @@ from dpgm_core.selection.asked import attributes_alone, selector_of, share_only,
 from dpgm_core.selection.contract import SelectionPlan, Selector
 from dpgm_core.selection.learners import check_learner, largest_estimate
 from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
-from dpgm_core.selection.run import divided_for, foretold, planned
+from dpgm_core.selection.run import plan_for_curator, plan_session, split_votes
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource
 from dpgm_core.sources.reading import locate
@@ -82,10 +82,10 @@ def plan(
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
     structure, budget, mechanism, inference, terms, neighbours, split: as in `fit`. records: a publicly known or guessed
-    number of records, for relative errors. learner: what it
-    refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); where it
-    says nothing and does not take one release of all, a note says so. None: the structure's tables, whoever learns.
-    data: the records, of which nothing is read: where they are summed elsewhere a note says in how many passes.
+    number of records, for relative errors. learner: what it refuses to learn is refused, and tables and split are those
+    that it says it will measure (see `MeasuresOtherTables`); where it says nothing and does not take one release of
+    all, a note says so. None: the structure's tables, whoever learns. data: the records, of which nothing is read:
+    where they are summed elsewhere a note says in how many passes.
 
     >>> from dpgm_core import Budget, Domain, Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
@@ -156,8 +156,8 @@ def plan_selection(
         told = plan_selection(made, rest, over, learner, inference, terms=stated, **more)
         costs = {f"labels of {one.column!r}": one.budget for one in asked}
         return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
-    told = foretold(made, wanted, budget, stated, share, checked_records(records))
-    _, left = divided_for(made, budget)
+    told = plan_session(made, wanted, budget, stated, share, checked_records(records))
+    _, left = split_votes(made, budget)
     learning, engine = make("learner", learner), make("inference", inference)
     check_learner(learning, engine, wanted, told, stated, left)
     needed = largest_estimate(learning, engine, wanted, told)
@@ -217,11 +217,11 @@ def check(
         check_constraints(wanted.domain, engine, JunctionTree())
         alone, noise = attributes_alone(wanted), session_mechanism(budget)
         curator = LiveCurator(source, alone, noise, terms=terms, budget=budget, randomness=randomness)
-        told = planned(selector, wanted, curator, share)
-        if divided_for(selector, budget)[0] is not None:
+        told = plan_for_curator(selector, wanted, curator, share)
+        if split_votes(selector, budget)[0] is not None:
             check_rows(source, "votes")
         if not isinstance(selector, NamedCliques):
-            _, left = divided_for(selector, budget)
+            _, left = split_votes(selector, budget)
             check_learner(made, engine, wanted, told, curator.terms, left)
         structure = curator.structure
     _present(source, structure, terms)
@@ -307,7 +307,9 @@ def _told(data: object, counted: Structure | Workload, terms: Terms) -> tuple[st
         return ()
     source = as_source(data)
     return (
-        told_of_release(source, counted, terms) if isinstance(counted, Structure) else told_of_session(source, counted)
+        describe_release_passes(source, counted, terms)
+        if isinstance(counted, Structure)
+        else describe_session_passes(source, counted)
     )
 
 
@@ -320,7 +322,7 @@ def _foreseen(
     learner: Learner, structure: Structure, split: str | Mapping[str, Any]
 ) -> tuple[Structure | None, str | Mapping[str, Any]]:
     """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
-    measured, own = foreseen(learner, structure)
+    measured, own = planned_tables(learner, structure)
     return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
 
 

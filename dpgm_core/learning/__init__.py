@@ -11,7 +11,7 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.learning.consistency import consistent
-    from dpgm_core.learning.contract import ContrastLearner, Foreseen, Refits
+    from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood, together
     from dpgm_core.learning.rehearsal import Rehearsal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # module -> its public names
 _LAZY = {
     "consistency": ["consistent"],
-    "contract": ["ContrastLearner", "Foreseen", "Refits"],
+    "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits"],
     "discrepancy": ["expected_absolute", "expected_distance"],
     "likelihood": ["Likelihood", "together"],
     "rehearsal": ["Rehearsal"],
@@ -31,7 +31,7 @@ _LAZY = {
 
 __all__ = [
     "ContrastLearner",
-    "Foreseen",
+    "MeasuresOtherTables",
     "Likelihood",
     "Refits",
     "Rehearsal",

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Foreseen, Learner
+from dpgm_core.learning.contract import Learner, MeasuresOtherTables
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.budget import Budget
@@ -20,19 +20,19 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["Probe", "first_asked", "foreseen", "in_turn"]
+__all__ = ["Probe", "first_asked", "planned_tables", "in_turn"]
 
 
-def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:
+def planned_tables(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:
     """The tables that a learner says it will measure for a model over the structure, and how it divides the budget.
 
     (None, None) of one that says nothing: it is expected to release the structure's tables, divided as the run says.
     Raises what the learner raises, and IncompatiblePlugin for an answer that no curator would follow.
     """
-    if not isinstance(learner, Foreseen):
+    if not isinstance(learner, MeasuresOtherTables):
         return None, None
     wrong = f"learner {type(learner).__name__} foresees "
-    answer: object = learner.foreseen(structure)
+    answer: object = learner.planned_tables(structure)
     if answer is None:
         return None, None
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Structure):

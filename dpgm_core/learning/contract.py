@@ -18,7 +18,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["ContrastLearner", "Fit", "Fitter", "Foreseen", "Learner", "Refits", "Refitter"]
+__all__ = ["ContrastLearner", "Fit", "Fitter", "MeasuresOtherTables", "Learner", "Refits", "Refitter"]
 
 
 @frozen(kw_only=True)
@@ -152,13 +152,13 @@ class Fitter(Protocol):
 
 
 @runtime_checkable
-class Foreseen(Protocol):
+class MeasuresOtherTables(Protocol):
     """Learner that measures other tables than the structure's, or splits the budget over them itself.
 
     `dpgm plan` calls it; a learner without it is expected to release the structure's tables, with the run's split.
     """
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
+    def planned_tables(self, structure: Structure) -> tuple[Structure, str | None] | None:
         """Return the tables that its release will measure for a model over `structure`, and the name of its split.
 
         The split is None for the run's own. Returns None where its options make it ask for other than one release.

@@ -13,26 +13,26 @@ from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
 from dpgm_core.releases.missing import mostly_missing
 
-__all__ = ["judged", "verdicts"]
+__all__ = ["with_goodness_of_fit", "goodness_of_fit"]
 
 #: A right model is said to be off once in so many fits at most: one-sided, 3.09 standard errors.
 _NOTED_FROM = 3.0902
 
 
-def judged(fit: Fit, inference: Inference) -> Fit:
-    """Return the fit with its `verdicts` among its notes, in the model's provenance too.
+def with_goodness_of_fit(fit: Fit, inference: Inference) -> Fit:
+    """Return the fit with its `goodness_of_fit` among its notes, in the model's provenance too.
 
     inference: what it was learned with; where that is approximate, an exact one may not fit.
     """
     model = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
-    sentences = [note for notes in verdicts(model) for note in notes]
+    sentences = [note for notes in goodness_of_fit(model) for note in notes]
     if not sentences:
         return fit
     all_notes = [*fit.notes, *sentences]
     return evolve(fit, model=fit.model.noted(all_notes), notes=all_notes)
 
 
-def verdicts(model: Model) -> tuple[list[str], list[str]]:
+def goodness_of_fit(model: Model) -> tuple[list[str], list[str]]:
     """Return sentences on what is wrong with the fit, and on what the structure misses.
 
     The first list reports columns that are mostly missing (see `releases.missing`), and a model further from the tables

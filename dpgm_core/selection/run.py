@@ -35,7 +35,7 @@ from dpgm_core.selection.named import NamedCliques
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["chosen_fit", "divided_for", "fitting_of", "foretold", "planned", "select_structure"]
+__all__ = ["fit_selection", "split_votes", "fitting_of", "plan_session", "plan_for_curator", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
@@ -47,7 +47,7 @@ _WAYS = {True: "contrasts", False: "tables"}
 _ROUNDING = Fraction(1, 10**6)
 
 
-def divided_for(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
+def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
     """Return the part of a session's budget for votes, None without votes, and the part for its other steps."""
     if not isinstance(selector, VotingSelector):
         return None, session_budget(budget)
@@ -57,7 +57,7 @@ def divided_for(selector: Selector, budget: Budget) -> tuple[Budget | None, Budg
     return votes, session_budget(budget, votes)
 
 
-def foretold(
+def plan_session(
     selector: Selector,
     workload: Workload,
     budget: Budget,
@@ -69,7 +69,7 @@ def foretold(
 
     share: of a structure check, which is set aside of what votes leave.
     """
-    votes, left = divided_for(selector, budget)
+    votes, left = split_votes(selector, budget)
     bins = bins_cost(asked_bins(workload.domain, workload.attributes, left, terms), left)
     left = left - bins
     plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
@@ -100,9 +100,9 @@ def foretold(
     return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
 
 
-def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
-    """Return the selector's plan for a curator's whole budget; see `foretold`."""
-    return foretold(selector, workload, curator.remaining, curator.terms, share)
+def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+    """Return the selector's plan for a curator's whole budget; see `plan_session`."""
+    return plan_session(selector, workload, curator.remaining, curator.terms, share)
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
@@ -154,8 +154,8 @@ def select_structure(
     can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
     error.
     """
-    plan = planned(selector, workload, curator, share)
-    votes, left = divided_for(selector, curator.remaining)
+    plan = plan_for_curator(selector, workload, curator, share)
+    votes, left = split_votes(selector, curator.remaining)
     named = isinstance(selector, NamedCliques)
     if not named:  # which was asked for its own structure
         check_learner(learner, inference, workload, plan, curator.terms, left)
@@ -207,7 +207,7 @@ def _opened(
         raise _failed(selector, error, curator) from error
 
 
-def chosen_fit(
+def fit_selection(
     release: NoisyTables,
     selection: Selection,
     selector: Selector,

@@ -25,7 +25,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
-from dpgm_core.selection.run import divided_for, select_structure
+from dpgm_core.selection.run import select_structure, split_votes
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords
@@ -160,7 +160,7 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    votes, each = divided_for(selector, spent)
+    votes, each = split_votes(selector, spent)
     plan = plan_by(selector, wanted, spent, terms)
     if not isinstance(plan, SelectionPlan):
         raise CheckFailed(f"`plan` returned {type(plan).__name__}, not a SelectionPlan")

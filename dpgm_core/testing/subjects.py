@@ -20,7 +20,7 @@ from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.selection.contract import Selector, VotingSelector
-from dpgm_core.selection.run import divided_for
+from dpgm_core.selection.run import split_votes
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
@@ -299,8 +299,8 @@ class LearnerSubject(Subject):
 
 
 def plan_by(selector: Selector, workload: Workload, budget: Budget, terms: Terms) -> object:
-    """What a selector plans for a session of this budget, its votes foretold if it has some; raises its refusals."""
-    votes, left = divided_for(selector, budget)
+    """What a selector plans for a session of this budget, its votes announced if it has some; raises its refusals."""
+    votes, left = split_votes(selector, budget)
     if votes is not None and isinstance(selector, VotingSelector):
         selector.foretell(workload, votes, terms)
     return selector.plan(workload, left, terms)

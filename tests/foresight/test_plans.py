@@ -122,7 +122,7 @@ class Largest:
     def learn(self, curator, inference, *, randomness, progress):
         raise NotImplementedError
 
-    def foreseen(self, structure):
+    def planned_tables(self, structure):
         return Structure(structure.domain, Dag.of(structure).maximal), self.split
 
 

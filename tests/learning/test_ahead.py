@@ -8,7 +8,7 @@ import pytest
 from dpgm_core import Budget, BudgetError, Domain, Structure, StructureError, Terms
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, foreseen
+from dpgm_core.learning.ahead import first_asked, planned_tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b"), ("b",)])
@@ -22,15 +22,15 @@ class Says:
     def __init__(self, answer):
         self.answer = answer
 
-    def foreseen(self, structure):
+    def planned_tables(self, structure):
         return self.answer
 
 
 @pytest.mark.parametrize("split", ["even", "optimal", None])
 def test_tables_and_split_are_passed_on(split):
     """None leaves the split to the run; who foresees nothing says nothing of either."""
-    assert foreseen(Says((LARGEST, split)), STRUCTURE) == (LARGEST, split)
-    assert foreseen(object(), STRUCTURE) == (None, None)
+    assert planned_tables(Says((LARGEST, split)), STRUCTURE) == (LARGEST, split)
+    assert planned_tables(object(), STRUCTURE) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_tables_and_split_are_passed_on(split):
 def test_what_no_curator_would_follow_is_the_plugins_fault(answer, words):
     """One line that names the learner."""
     with pytest.raises(IncompatiblePlugin, match=f"learner Says foresees .*{words}") as error:
-        foreseen(Says(answer), STRUCTURE)
+        planned_tables(Says(answer), STRUCTURE)
     assert "\n" not in str(error.value)
 
 

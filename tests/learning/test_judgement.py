@@ -9,7 +9,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.judgement import judged, verdicts
+from dpgm_core.learning.judgement import goodness_of_fit, with_goodness_of_fit
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcd", 3))
 CHAIN = Structure.chain(DOMAIN)
@@ -58,7 +58,7 @@ def test_learners_are_not_accused(learner):
     """Three learners, 4 data sets each: nothing is said; of right models it is in one of 1,000 fits at most."""
     for seed in range(4):
         found = fitted(learner, seed)
-        assert verdicts(found.model) == ([], [])
+        assert goodness_of_fit(found.model) == ([], [])
 
 
 def test_what_the_structure_misses_is_said_where_it_was_checked():
@@ -78,7 +78,7 @@ def test_what_the_structure_misses_is_said_where_it_was_checked():
 def test_a_model_without_a_release_is_not_judged():
     """Nothing is behind it that it could be off."""
     done = dpgm.Fit(model=dpgm.Model(CHAIN, Tables.zeros(CHAIN)))
-    assert judged(done, dpgm.make("inference", "junction-tree")) is done
+    assert with_goodness_of_fit(done, dpgm.make("inference", "junction-tree")) is done
 
 
 def test_what_exact_inference_cannot_hold_is_not_judged():
@@ -86,7 +86,7 @@ def test_what_exact_inference_cannot_hold_is_not_judged():
     done = fitted(Flat())
     small = done.model.using(dpgm.make("inference", {"name": "junction-tree", "max_bytes": 64}))
     bare = evolve(done, model=small, notes=())
-    assert judged(bare, JunctionTree()) is bare
+    assert with_goodness_of_fit(bare, JunctionTree()) is bare
 
 
 def test_what_was_learned_with_an_approximate_engine_is_judged_with_it(monkeypatch):

@@ -489,7 +489,7 @@ class Foresees(Plain):
     def measured(self, structure):
         return structure
 
-    def foreseen(self, structure):
+    def planned_tables(self, structure):
         return structure, "optimal"
 
 
@@ -497,7 +497,7 @@ class Foresees(Plain):
 class ForeseesEvenNoise(Foresees):
     """The plan shows the noise of another split."""
 
-    def foreseen(self, structure):
+    def planned_tables(self, structure):
         return structure, None
 
 
@@ -522,7 +522,7 @@ class ForeseesOneOfTwo(Foresees):
 class ForeseesADomain(Foresees):
     """Not even a structure."""
 
-    def foreseen(self, structure):
+    def planned_tables(self, structure):
         return structure.domain, "optimal"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpgm_core.errors import DpgmError
-from dpgm_core.learning.judgement import verdicts
+from dpgm_core.learning.judgement import goodness_of_fit
 from dpgm_core.markup import Html
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import Section, cut, data_table, joined, listing, paragraph, several
@@ -37,7 +37,7 @@ def _misfit(material: Material) -> list[Html]:
         return [heading, paragraph("It is not known: exact answers do not fit in memory.")]
     if not scores:
         return [heading, paragraph("Its tables hold no counts to compare with.")]
-    notes, _ = verdicts(material.model)
+    notes, _ = goodness_of_fit(material.model)
     words = (
         "Each noisy table is compared with what the model says of it. The distance is in standard errors, cautiously: "
         "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."

@@ -12,8 +12,8 @@ from attrs import field, frozen
 from dpgm_core.errors import BudgetError, DpgmError
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import foreseen
-from dpgm_core.learning.contract import Foreseen
+from dpgm_core.learning.ahead import planned_tables
+from dpgm_core.learning.contract import MeasuresOtherTables
 from dpgm_core.models.model import Model
 from dpgm_core.models.networks import project
 from dpgm_core.noise.contract import Mechanism
@@ -85,13 +85,13 @@ def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
-    """A learner that foresees what it measures (`Foreseen`) releases those tables, once, each with the noise of the
-    split it states: a plan says what a fit does. Cannot show: learners that foresee nothing."""
-    if not isinstance(subject.component, Foreseen):
+    """A learner that foresees what it measures (`MeasuresOtherTables`) releases those tables, once, each with the noise
+    of the split it states: a plan says what a fit does. Cannot show: learners that foresee nothing."""
+    if not isinstance(subject.component, MeasuresOtherTables):
         return
     for name in ("nested", "cycle"):
         structure = subject.served(awkward_structures()[name])
-        stated, split = foreseen(subject.component, structure)
+        stated, split = planned_tables(subject.component, structure)
         if stated is None:  # its options make it ask for other than one release
             return
         door = learn(subject, np.zeros((50, len(structure.domain)), dtype=np.int64), structure).door

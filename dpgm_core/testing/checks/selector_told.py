@@ -17,7 +17,7 @@ from dpgm_core.errors import BudgetError, DpgmError, StructureError, TooLarge
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.selection.run import divided_for
+from dpgm_core.selection.run import split_votes
 from dpgm_core.structure import Clique
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.selecting import (
@@ -67,7 +67,7 @@ def plan_adds_up(subject: SelectorSubject) -> None:
     """The shares of a plan are budgets of the kind given that sum to it exactly, votes aside, its numbers are numbers,
     and a second plan says the same. Cannot show: that it keeps to the plan, but for the noise of one-way tables."""
     for kind in sorted(subject.capabilities):
-        _, budget = divided_for(subject.component, budget_of(kind, Fraction(2, 3)))
+        _, budget = split_votes(subject.component, budget_of(kind, Fraction(2, 3)))
         one, two = (subject.component.plan(PAIRS, budget, Terms(neighbours="add-remove"), 1000.0) for _ in range(2))
         require(one == two, "a plan made again says something else")
         shares = list(one.shares.values())

@@ -45,7 +45,7 @@ from dpgm_core import (
     project,
     silent,
 )
-from dpgm_core.learning import Foreseen, ResourceEstimator, Resources
+from dpgm_core.learning import MeasuresOtherTables, ResourceEstimator, Resources
 
 __all__ = ["BayesNet"]
 
@@ -83,7 +83,7 @@ class BayesNet:
         Dag.of(structure).check_constraints()  # or the network nearest to the model would be none
         inner.check(self._modelled(inner, structure), inference)
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
+    def planned_tables(self, structure: Structure) -> tuple[Structure, str | None]:
         """What the release will measure, and how the budget is split. Raises StructureError."""
         return self._measured(Dag.of(structure)), self._over_tables
 
@@ -101,7 +101,7 @@ class BayesNet:
         Raises StructureError, OptionError and BudgetError before anything is charged.
         """
         inner, structure = self._inner(), curator.structure
-        measured, split = self.foreseen(structure)
+        measured, split = self.planned_tables(structure)
         door = MeasuredCurator(curator, self._modelled(inner, structure), measured.cliques, split)
         fit = inner.learn(door, inference, randomness=randomness, progress=progress)
         return self._read_off(inner, fit, structure, inference, door.handed)
@@ -161,7 +161,7 @@ class BayesNet:
     def _inner(self) -> Learner:
         """The other learner. Raises OptionError for one that is known to ask for more than a single release."""
         inner: Learner = make("learner", self.learner)
-        if isinstance(inner, (Foreseen, BayesNetTwoStage)):
+        if isinstance(inner, (MeasuresOtherTables, BayesNetTwoStage)):
             name = _registry().name_of("learner", inner) or type(inner).__name__
             raise OptionError(
                 f"bayes-net cannot use learner {name}, which divides a budget itself, as bayes-net does; take one that "

@@ -89,13 +89,13 @@ class Spied:
     ],
 )
 def test_it_asks_once_for_these_tables_with_this_split(options, cliques, split):
-    """All the budget goes to one release; `foreseen` says the same before."""
+    """All the budget goes to one release; `planned_tables` says the same before."""
     spied = Spied(live())
     fit = learned(spied, **options)
     arguments = {"cliques": cliques} | ({} if split is None else {"split": split})
     assert spied.asked == [arguments] and spied.inner.remaining.is_zero
     assert fit.model.structure == DAG.structure()
-    tables_planned, split_planned = BayesNet(**options).foreseen(DAG.structure())
+    tables_planned, split_planned = BayesNet(**options).planned_tables(DAG.structure())
     assert (tables_planned.cliques, split_planned) == (cliques, split) and spied.inner.released[
         0
     ].structure == tables_planned

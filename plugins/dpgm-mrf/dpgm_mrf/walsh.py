@@ -96,7 +96,7 @@ class MrfWalsh:
         an order that is too large, and the paper's method without a width, OptionError. No engine is asked."""
         self._attributes(structure)
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
+    def planned_tables(self, structure: Structure) -> tuple[Structure, str | None] | None:
         """What the release measures: the products of up to `order` attributes inside the cliques; None of the paper's
         session. Raises what `check` raises."""
         self._attributes(structure)

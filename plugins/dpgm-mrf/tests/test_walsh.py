@@ -231,7 +231,7 @@ def test_what_it_cannot_learn_is_refused_before_the_charge(case):
     )
     asks = (
         lambda: learner.check(structure, ENGINE),
-        lambda: learner.foreseen(structure),
+        lambda: learner.planned_tables(structure),
         lambda: learner.learn(curator, ENGINE, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent),
         lambda: dpgm.plan(structure, dpgm.Budget.zcdp(1), "gaussian", terms=ADD, learner=learner),
     )
