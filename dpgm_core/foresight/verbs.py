@@ -26,7 +26,7 @@ from dpgm_core.foresight.plans import Plan, checked_records, make_plan
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, in_turn, planned_tables
+from dpgm_core.learning.ahead import DryRun, planned_tables
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources, memory_limit
 from dpgm_core.learning.run import check_contrast_learner
@@ -120,7 +120,9 @@ def plan(
         done = price(inference=engine)
     except TooLarge:  # of the engine, which the learner's check did not ask
         done = price(inference=None)
-    first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
+    left = divided(budget, read_split(split)[1])[1]
+    dry_run = DryRun(learner=made, inference=engine, structure=structure, terms=stated, budget=left)
+    first = dry_run.first_request()
     otherwise = _OTHERWISE.get(first) if measured is None else None
     passes = _told(data, _tables_of(done, measured or structure), stated)
     done = evolve(done, notes=(*done.notes, *filter(None, [otherwise]), *passes))
@@ -210,7 +212,8 @@ def check(
         check_contrast_learner(made, curator.contrasts)
         measured, own = _foreseen(made, structure, split)
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
-        if "rounds" in in_turn(made, engine, structure, terms, curator.budget):
+        dry_run = DryRun(learner=made, inference=engine, structure=structure, terms=terms, budget=curator.budget)
+        if "rounds" in dry_run.requests():
             check_rows(source, "rounds of subsamples")
     else:
         selector, wanted, share = chooser_of(structure, budget, mechanism, split, made, engine, terms, workload)

@@ -20,18 +20,18 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["Probe", "first_asked", "planned_tables", "in_turn"]
+__all__ = ["DryRun", "Probe", "planned_tables"]
 
 
 def planned_tables(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:
-    """The tables that a learner says it will measure for a model over the structure, and how it divides the budget.
+    """Return the tables that a learner plans to measure for a model over the structure, and its split of the budget.
 
-    (None, None) of one that says nothing: it is expected to release the structure's tables, divided as the run says.
-    Raises what the learner raises, and IncompatiblePlugin for an answer that no curator would follow.
+    (None, None) without a plan: it is expected to release the structure's tables, with the run's split. Raises what the
+    learner raises, and IncompatiblePlugin for an answer that no curator would follow.
     """
     if not isinstance(learner, MeasuresOtherTables):
         return None, None
-    wrong = f"learner {type(learner).__name__} foresees "
+    wrong = f"learner {type(learner).__name__} plans "
     answer: object = learner.planned_tables(structure)
     if answer is None:
         return None, None
@@ -51,48 +51,48 @@ def planned_tables(learner: object, structure: Structure) -> tuple[Structure | N
         raise IncompatiblePlugin(f"{wrong}no split: {error}") from None
 
 
-def first_asked(
-    learner: Learner,
-    inference: Inference,
-    structure: Structure,
-    terms: Terms,
-    budget: Budget,
-    served: Structure | None = None,
-) -> str | None:
-    """What it asks a curator with this budget for first, in the words of `Probe`; None if it fails before, for a reason
-    that it can tell with a release in hand. Raises its refusal, if that comes before it has asked for anything.
+@frozen(kw_only=True)
+class DryRun:
+    """A learner and all that it would learn with, except records.
 
     served: the tables of the one saved release that the curator replays; None: the curator has records.
     """
-    return next(iter(in_turn(learner, inference, structure, terms, budget, served)), None)
 
+    learner: Learner
+    inference: Inference
+    structure: Structure
+    terms: Terms
+    budget: Budget
+    served: Structure | None = None
 
-def in_turn(
-    learner: Learner,
-    inference: Inference,
-    structure: Structure,
-    terms: Terms,
-    budget: Budget,
-    served: Structure | None = None,
-) -> tuple[str, ...]:
-    """All that it asks for, one after the other, where each is refused; see `first_asked`."""
-    probe = Probe(structure=structure, terms=terms, budget=budget, served=served)
-    try:
-        learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
-    except DpgmError:
-        if not probe.asked:
-            raise
-    except Exception:  # a fault, which is told where it costs
-        pass
-    return tuple(probe.asked)
+    def requests(self) -> tuple[str, ...]:
+        """Return what the learner asks a curator for, in the words of `Probe`, where each request is refused.
+
+        Empty if it fails before the first, for a reason that it can tell with a release at hand. Raises its refusal, if
+        that comes before any request.
+        """
+        probe = Probe(structure=self.structure, terms=self.terms, budget=self.budget, served=self.served)
+        try:
+            self.learner.learn(probe, self.inference, randomness=SeededRandomness(0), progress=silent)
+        except DpgmError:
+            if not probe.requests:
+                raise
+        except Exception:  # a fault, which is reported where it costs
+            pass
+        return tuple(probe.requests)
+
+    def first_request(self) -> str | None:
+        """Return the first of `requests`, or None."""
+        return next(iter(self.requests()), None)
 
 
 @frozen(kw_only=True, eq=False)
 class Probe:
-    """A curator that notes what it is asked for and gives nothing.
+    """Curator that records requests and refuses them.
 
-    served: the tables of the saved release that it seems to replay; None: it seems to have records. asked: "release",
-    "part" for a release of a part of the budget, "tables" for other tables than those served, "rounds" or "session".
+    served: the tables of the saved release that it seems to replay; None: it seems to have records. requests:
+    "release", "part" for a release of a part of the budget, "tables" for other tables than those served, "rounds" or
+    "session".
     """
 
     structure: Structure
@@ -103,7 +103,7 @@ class Probe:
     pooled: bool = False
     contrasts: bool = False
     served: Structure | None = None
-    asked: list[str] = field(factory=list)
+    requests: list[str] = field(factory=list)
 
     @property
     def replayed(self) -> bool:
@@ -112,7 +112,7 @@ class Probe:
 
     @property
     def remaining(self) -> Budget:
-        """All of it."""
+        """The whole budget."""
         return self.budget
 
     def release(
@@ -123,24 +123,24 @@ class Probe:
         accept: Callable[[Sequence[Noise]], None] | None = None,
         **_: object,
     ) -> NoReturn:
-        """Raises BudgetError, or what `accept` raises: a rehearsal is over then, and what is asked for comes after."""
+        """Raise BudgetError, or what `accept` raises: a rehearsal is over then, and the request comes after."""
         what = "release" if budget in (None, self.budget) else "part"
         if what == "release" and cliques is not None and self.served is not None:
             named = {frozenset((one,) if isinstance(one, str) else one) for one in cliques}
             what = what if named == {frozenset(one) for one in self.served.cliques} else "tables"
         if accept is not None:
-            self.asked.append(what)
+            self.requests.append(what)
             accept(())
         self._refuse(what)
 
     def rounds(self, n: int, **_: object) -> NoReturn:
-        """Raises BudgetError."""
+        """Raise BudgetError."""
         self._refuse("rounds")
 
     def session(self, **_: object) -> NoReturn:
-        """Raises BudgetError."""
+        """Raise BudgetError."""
         self._refuse("session")
 
     def _refuse(self, what: str) -> NoReturn:
-        self.asked.append(what)
+        self.requests.append(what)
         raise BudgetError("this curator only finds out what a learner asks for")

@@ -8,7 +8,7 @@ from functools import partial
 from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.ahead import first_asked
+from dpgm_core.learning.ahead import DryRun
 from dpgm_core.learning.contract import Fitter, Learner
 from dpgm_core.learning.resources import ResourceEstimator, Resources, check_resources, estimated
 from dpgm_core.learning.run import check_contrast_learner
@@ -41,8 +41,8 @@ def check_learner(
     check_resources(learner, alone, inference)
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
-    first = partial(first_asked, learner, inference, terms=terms, budget=budget)
-    _check_one_release(learner, first(structure=alone))
+    dry_run = partial(DryRun, learner=learner, inference=inference, terms=terms, budget=budget)
+    _check_one_release(learner, dry_run(structure=alone).first_request())
     for table in ((), *_smallest(workload, plan)):
         measured = Structure(alone.domain, [*alone.cliques, *([table] if table else [])])
         for chosen in dict.fromkeys(_with_table(alone, table, directed=plan.directed)):
@@ -50,7 +50,7 @@ def check_learner(
                 if table:
                     learner.check(chosen, inference)
                 for served in (None, measured):  # what it asks of records, and what of the session's release
-                    _check_one_release(learner, first(structure=chosen, served=served))
+                    _check_one_release(learner, dry_run(structure=chosen, served=served).first_request())
             except TooLarge:
                 if len(table) <= 2:  # of larger tables the selector may choose none
                     raise

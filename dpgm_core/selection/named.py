@@ -7,7 +7,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.random import default_rng
 
 from dpgm_core.components.builtins import MECHANISM
@@ -15,7 +15,7 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Session
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.ahead import first_asked
+from dpgm_core.learning.ahead import DryRun
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
@@ -129,7 +129,8 @@ def check_named(
     check_contrast_learner(learner, False)
     _, left = divided(left_for_tables(structure, budget, terms)[1], share)
     # What it asks of records, and of the release that is all that the session leaves it.
-    requests = {first_asked(learner, inference, structure, terms, left, served) for served in (None, structure)}
+    dry_run = DryRun(learner=learner, inference=inference, structure=structure, terms=terms, budget=left)
+    requests = {one.first_request() for one in (dry_run, evolve(dry_run, served=structure))}
     if requests & {"part", "rounds", "session", "tables"}:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise OptionError(

@@ -1,4 +1,4 @@
-"""What a learner says it will measure is believed, where a curator would follow it."""
+"""Dry runs of learners, and the tables that they plan to measure."""
 
 import contextlib
 from fractions import Fraction
@@ -8,7 +8,7 @@ import pytest
 from dpgm_core import Budget, BudgetError, Domain, Structure, StructureError, Terms
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, planned_tables
+from dpgm_core.learning.ahead import DryRun, planned_tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b"), ("b",)])
@@ -17,7 +17,7 @@ LARGEST = Structure(DOMAIN, [("a", "b")])
 
 
 class Says:
-    """A learner that foresees what the test says."""
+    """A learner that plans what the test says."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -28,7 +28,7 @@ class Says:
 
 @pytest.mark.parametrize("split", ["even", "optimal", None])
 def test_tables_and_split_are_passed_on(split):
-    """None leaves the split to the run; who foresees nothing says nothing of either."""
+    """None leaves the split to the run; who plans nothing says nothing of either."""
     assert planned_tables(Says((LARGEST, split)), STRUCTURE) == (LARGEST, split)
     assert planned_tables(object(), STRUCTURE) == (None, None)
 
@@ -47,7 +47,7 @@ def test_tables_and_split_are_passed_on(split):
 )
 def test_what_no_curator_would_follow_is_the_plugins_fault(answer, words):
     """One line that names the learner."""
-    with pytest.raises(IncompatiblePlugin, match=f"learner Says foresees .*{words}") as error:
+    with pytest.raises(IncompatiblePlugin, match=f"learner Says plans .*{words}") as error:
         planned_tables(Says(answer), STRUCTURE)
     assert "\n" not in str(error.value)
 
@@ -60,6 +60,10 @@ class Asks:
 
     def learn(self, curator, inference, *, randomness, progress):
         return self.act(curator)
+
+
+def dry_run(act):
+    return DryRun(learner=Asks(act), inference=JunctionTree(), structure=STRUCTURE, terms=TERMS, budget=Budget.pure(1))
 
 
 def refuses(curator):
@@ -89,10 +93,10 @@ def asks_and_refuses(curator):
 )
 def test_a_learner_is_stopped_where_it_first_asks(act, first):
     """It gets nothing, and what it asked for is known; faults are told where they cost."""
-    assert first_asked(Asks(act), JunctionTree(), STRUCTURE, TERMS, Budget.pure(1)) == first
+    assert dry_run(act).first_request() == first
 
 
 def test_what_it_refuses_before_it_asks_is_raised():
     """A fit would raise it, too, and charge nothing."""
     with pytest.raises(StructureError, match="no graph"):
-        first_asked(Asks(refuses), JunctionTree(), STRUCTURE, TERMS, Budget.pure(1))
+        dry_run(refuses).requests()
