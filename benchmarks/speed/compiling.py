@@ -16,7 +16,7 @@ from benchmarks.harness.output import markdown
 from benchmarks.peers.exact_dpgm import engine_of, executors
 from benchmarks.speed.aimed import Aim
 from benchmarks.speed.models import Case, case, names_of
-from dpgm_core.inference.exact.planning import planned
+from dpgm_core.inference.exact.planning import plan_inference
 from dpgm_core.structure import Structure
 
 __all__ = ["aims", "measure", "table"]
@@ -41,7 +41,7 @@ def _one(model: Case, executor: str, asked: Namespace) -> list[float]:
     engine_of(model.structure, executor).infer(potentials)  # whatever this process loads, and numba compiles
     found = []
     for _ in range(1 if asked.smoke else RUNS):
-        planned.cache_clear()
+        plan_inference.cache_clear()
         structure = Structure(model.structure.domain, model.structure.cliques)  # an engine may hang on to the other
         clock = [time.perf_counter()]
         engine_of(structure, executor)

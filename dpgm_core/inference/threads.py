@@ -19,7 +19,7 @@ __all__ = ["cores", "in_threads"]
 _Result = TypeVar("_Result")
 
 # Threads begin and end within a call, so that a forked process inherits none; that takes about .1 ms.
-_WORTH = 1e-3
+_MIN_SECONDS = 1e-3
 
 
 class _Own(threading.local):
@@ -61,7 +61,7 @@ def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, worker
     [1, 2]
     """
     workers = min(len(calls), cores() if workers is None else workers)
-    if workers < 2 or seconds < _WORTH or _OWN.shares:
+    if workers < 2 or seconds < _MIN_SECONDS or _OWN.shares:
         return [call() for call in calls]
     return _Batch(calls).run(workers)
 

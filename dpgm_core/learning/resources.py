@@ -16,7 +16,7 @@ from dpgm_core.errors import IncompatiblePlugin, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.structure import Structure, human_bytes
 
-__all__ = ["PROGRAM", "ResourceEstimator", "Resources", "check_resources", "estimated", "memory_limit"]
+__all__ = ["PROGRAM", "ResourceEstimator", "Resources", "check_resources", "resource_estimate", "memory_limit"]
 
 #: Bytes: Python, numpy, scipy and an engine.
 PROGRAM = 128 * 2**20
@@ -87,7 +87,7 @@ def check_resources(learner: object, structure: Structure, inference: Inference)
 
     Raises TooLarge for more memory than this machine has, and IncompatiblePlugin for a value of another type.
     """
-    estimate, limit = estimated(learner, structure, inference), memory_limit()
+    estimate, limit = resource_estimate(learner, structure, inference), memory_limit()
     if estimate is not None and limit is not None and estimate.memory > limit:
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise TooLarge(
@@ -97,7 +97,7 @@ def check_resources(learner: object, structure: Structure, inference: Inference)
     return estimate
 
 
-def estimated(learner: object, structure: Structure, inference: Inference) -> Resources | None:
+def resource_estimate(learner: object, structure: Structure, inference: Inference) -> Resources | None:
     """Return the learner's estimate, or None. Raises IncompatiblePlugin for a value of another type."""
     if not isinstance(learner, ResourceEstimator):
         return None

@@ -27,7 +27,7 @@ from dpgm_core.tables import Tables
 __all__ = ["Simulator"]
 
 #: From more records on, the deviation of this many is scaled up: the mean and covariance of the counts stay exact.
-_MOST_RECORDS = 50_000
+_MAX_RECORDS = 50_000
 #: Codes drawn in the time of one cell of a multinomial.
 _CODES_PER_CELL = 1.0
 
@@ -70,10 +70,10 @@ class Simulator:
         self._records = max(1, round(release.total))
         self._expected: FloatArray | None = None
         self._draws: TableDraws | None = None
-        codes = len(engine.structure.domain) * min(self._records, _MOST_RECORDS)
+        codes = len(engine.structure.domain) * min(self._records, _MAX_RECORDS)
         if _CODES_PER_CELL * cells_of_junction_tree(engine.structure) <= codes:
             self._draws = TableDraws(potentials, release.structure)
-        elif self._records > _MOST_RECORDS and engine.structure == release.structure:
+        elif self._records > _MAX_RECORDS and engine.structure == release.structure:
             self._expected = engine.infer(potentials).marginals.values
 
     def draw(self, randomness: Randomness) -> NoisyTables:
@@ -94,7 +94,7 @@ class Simulator:
         if self._draws is not None:
             return self._draws.draw(self._records, generator)
         structure = self._release.structure
-        drawn = self._records if self._expected is None else _MOST_RECORDS
+        drawn = self._records if self._expected is None else _MAX_RECORDS
         codes = self._sampler.sample(self._potentials, drawn, generator)
         columns = dict(zip(self._engine.structure.domain.names, codes, strict=True))
         counts = count(CodesSource(data=columns), structure).tables.values

@@ -10,7 +10,7 @@ from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, To
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import DryRun
 from dpgm_core.learning.contract import Fitter, Learner
-from dpgm_core.learning.resources import ResourceEstimator, Resources, check_resources, estimated
+from dpgm_core.learning.resources import ResourceEstimator, Resources, check_resources, resource_estimate
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -83,7 +83,7 @@ def largest_estimate(
         cliques, left = [*cliques, clique], left - cells[clique]
     alone = Structure(workload.domain, [(name,) for name in names])
     largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
-    estimates = [estimated(learner, one, inference) for one in (alone, largest)]
+    estimates = [resource_estimate(learner, one, inference) for one in (alone, largest)]
     return max((one for one in estimates if one is not None), key=lambda one: one.memory)
 
 

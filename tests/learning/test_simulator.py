@@ -48,7 +48,7 @@ def test_simulated_tables_have_the_mean_and_variance_of_a_release(
     """E y = N mu and Var y = N mu (1 - mu) + noise variance, whether records are drawn, or only their tables; false
     alarms below 1e-6 per cell and statistic."""
     monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
-    monkeypatch.setattr(simulate, "_MOST_RECORDS", 2_000)  # the deviation of so many is scaled; fewer are faster drawn
+    monkeypatch.setattr(simulate, "_MAX_RECORDS", 2_000)  # the deviation of so many is scaled; fewer are faster drawn
     noisy = _release(records)
     simulator = Simulator(noisy, _ENGINE, _THETA)
     randomness = SeededRandomness(7)

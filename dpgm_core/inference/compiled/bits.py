@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core.inference.compiled.loading import chosen
+from dpgm_core.inference.compiled.loading import resolve_executor
 
 __all__ = ["double_of", "whole_of"]
 
@@ -15,7 +15,7 @@ __all__ = ["double_of", "whole_of"]
 whole_of: Callable[[float], int]
 double_of: Callable[[int], float]
 
-if chosen("auto") == "numba":
+if resolve_executor("auto") == "numba":
     from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic

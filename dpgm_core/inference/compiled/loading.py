@@ -20,7 +20,7 @@ from attrs import frozen
 from dpgm_core.errors import InferenceError, OptionError
 from dpgm_core.inference.compiled.cache import KernelCache
 
-__all__ = ["Executor", "checked_executor", "chosen", "jit", "jit_strictly", "jit_without_nan", "kernels"]
+__all__ = ["Executor", "check_executor", "resolve_executor", "jit", "jit_strictly", "jit_without_nan", "kernels"]
 
 #: What runs an engine's plan: numpy, kernels compiled by numba, or logarithms throughout; "auto": numba if installed.
 Executor: TypeAlias = Literal["auto", "numpy", "numba", "log"]
@@ -49,16 +49,16 @@ if sys.platform != "win32":  # where nothing forks
     os.register_at_fork(before=_acquire_locks, after_in_parent=_release_locks, after_in_child=_release_locks)
 
 
-def chosen(executor: Executor) -> Literal["numpy", "numba", "log"]:
+def resolve_executor(executor: Executor) -> Literal["numpy", "numba", "log"]:
     """The executor that is meant. Imports numba for "auto" and "numba", so where a model is compiled, not before.
 
     Raises OptionError for a name that is none, and where "numba" is asked for and cannot be used; "auto" then does
     without, and says so in the log `dpgm` if numba is installed and broken.
 
-    >>> chosen("numpy")
+    >>> resolve_executor("numpy")
     'numpy'
     """
-    checked_executor(None, None, executor)
+    check_executor(None, None, executor)
     if executor == "auto":
         return "numpy" if _lack() else "numba"
     if executor == "numba" and (lack := _lack()):
@@ -66,7 +66,7 @@ def chosen(executor: Executor) -> Literal["numpy", "numba", "log"]:
     return executor
 
 
-def checked_executor(instance: object, attribute: object, value: object) -> None:
+def check_executor(instance: object, attribute: object, value: object) -> None:
     """A validator of options; raises OptionError for what is no executor."""
     if value not in get_args(Executor):
         raise OptionError(f"executor must be one of {', '.join(map(repr, get_args(Executor)))}, got {value!r}")
@@ -100,7 +100,7 @@ def _find_lack() -> str | None:
 
 
 def kernels(name: str) -> ModuleType:
-    """The module `name` of this package, with its kernels compiled or loaded from disk; only where numba is `chosen`.
+    """Return the module `name` of this package, with its kernels compiled or loaded from disk; only with numba.
 
     Raises InferenceError where numba cannot compile them on this machine, or is not there: an engine may have come from
     another one.

@@ -14,26 +14,26 @@ from attrs import evolve
 from dpgm_core.inference.exact.contraction import Contraction, Letters, Step
 from dpgm_core.inference.exact.loops import price
 
-__all__ = ["laid_out"]
+__all__ = ["lay_out_axes"]
 
-_SMALL = 64  # cells of tables whose order matters little
+_MIN_CELLS = 64  # cells of tables whose order matters little
 # Of the whole, and nanoseconds: what the steps around a table must cost for its order to be looked at.
-_WORTH, _LEAST = 0.02, 3000.0
-_TINY = 150.0  # nanoseconds
-_LOOK = 3e5  # nanoseconds to look at one
-_CALLS, _BETTER = 100, 0.1  # inferences that planning is for, and what another beginning may save of one
+_MIN_COST_SHARE, _MIN_COST_NS = 0.02, 3000.0
+_TINY_NS = 150.0  # nanoseconds
+_LOOK_NS = 3e5  # nanoseconds to look at one
+_PLANNED_CALLS, _MIN_SAVING = 100, 0.1  # inferences that planning is for, and what another beginning may save of one
 # How a sum takes its axes from the larger operand, and the new ones: (larger, new, the letter summed) -> axes.
 _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
 
 
-def laid_out(contraction: Contraction) -> Contraction:
+def lay_out_axes(contraction: Contraction) -> Contraction:
     """The same contraction with other orders of the axes of what is made.
 
     >>> from dpgm_core.domain import Domain
-    >>> from dpgm_core.inference.exact.planning import planned
+    >>> from dpgm_core.inference.exact.planning import plan_inference
     >>> from dpgm_core.structure import Structure
-    >>> chain = planned(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).contraction
-    >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, laid_out(chain).nodes)].count(False)
+    >>> chain = plan_inference(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).contraction
+    >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, lay_out_axes(chain).nodes)].count(False)
     0
     """
     one, two = sorted([_Layout(contraction, inherit) for inherit in (_in_front, _in_place)], key=_forwards)
@@ -102,7 +102,7 @@ class _Layout:
 
     def worth_another(self) -> bool:
         """Whether to improve another beginning too is likely to save more than it takes."""
-        return 0 < len(self._dear()) * _LOOK < _CALLS * _BETTER * self.total
+        return 0 < len(self._dear()) * _LOOK_NS < _PLANNED_CALLS * _MIN_SAVING * self.total
 
     def improve(self) -> None:
         """Try for each table that matters the orders of those around it."""
@@ -123,18 +123,18 @@ class _Layout:
 
     def _dear(self) -> list[tuple[Step, Step]]:
         """The steps that make the tables that matter, and those that use these."""
-        prices, worth = self.prices, max(_LEAST, _WORTH * self.total)
+        prices, worth = self.prices, max(_MIN_COST_NS, _MIN_COST_SHARE * self.total)
         pairs = [(step, self.user[step.out]) for step in self.contraction.steps if step.out in self.user]
         return [
             (step, after)
             for step, after in pairs
-            if prices[step.out] + prices[after.out] >= worth and self.contraction.cells(step.out) >= _SMALL
+            if prices[step.out] + prices[after.out] >= worth and self.contraction.cells(step.out) >= _MIN_CELLS
         ]
 
     def _price(self, step: Step, most: float = math.inf) -> float:
         """Of a step forwards, and of the adjoint of either operand; no further than to what is too much."""
         cost = self._forwards(step)
-        if cost < _TINY:  # whatever the orders
+        if cost < _TINY_NS:  # whatever the orders
             return 3 * cost
         out, left = self.nodes[step.out], self.nodes[step.left]
         right = self._other(step)

@@ -21,10 +21,10 @@ __all__ = ["Curvature", "Walkers"]
 
 # Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
 # largest table, and those of all of the structure's tables, may take.
-_COLUMNS, _LARGEST, _ALL = 64, 2**16, 2**19
-_TURNED_COLUMNS, _TURNED_ROWS, _ROOM = 64, 512, 2**21  # turned at once, and doubles that this may take
-_FEW = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
-_FAR = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled
+_COLUMNS, _MAX_TABLE_DOUBLES, _MAX_STRUCTURE_DOUBLES = 64, 2**16, 2**19
+_TURNED_COLUMNS, _TURNED_ROWS, _MAX_TURNED_DOUBLES = 64, 512, 2**21  # turned at once, and doubles that this may take
+_MAX_EMPTY_RATIO = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
+_MAX_DIRECTION = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled
 
 
 class Walkers:
@@ -34,7 +34,7 @@ class Walkers:
         self._contraction, self._structure, self._keeping = contraction, structure, keeping
         self._backend = backend
         largest = max((contraction.cells(node) for node in range(len(contraction.nodes))), default=1)
-        self.many = max(1, min(_COLUMNS, _LARGEST // largest, _ALL // structure.cells))
+        self.many = max(1, min(_COLUMNS, _MAX_TABLE_DOUBLES // largest, _MAX_STRUCTURE_DOUBLES // structure.cells))
         self._made: dict[int, TangentExecutor] = {}
 
     def of(self, columns: int) -> TangentExecutor:
@@ -80,7 +80,7 @@ class Curvature:
             )
         columns = vectors.reshape(len(vectors), math.prod(vectors.shape[1:]))
         product = np.empty(columns.shape)
-        most = max(self._walkers.many, min(_TURNED_COLUMNS, _ROOM // len(columns)))
+        most = max(self._walkers.many, min(_TURNED_COLUMNS, _MAX_TURNED_DOUBLES // len(columns)))
         for low in range(0, columns.shape[1], most):
             part = slice(low, low + most)
             # One row per direction: what a walk takes lies together.
@@ -94,7 +94,7 @@ class Curvature:
         """Replace directions (m, cells) by their products."""
         low, many = 0, self._walkers.many
         while low < len(rows):
-            at_once = many if (len(rows) - low) * _FEW > many else 1
+            at_once = many if (len(rows) - low) * _MAX_EMPTY_RATIO > many else 1
             part = slice(low, low + at_once)
             rows[part] = self._scaled(rows[part], at_once)
             low += at_once
@@ -105,7 +105,7 @@ class Curvature:
             largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         if not np.isfinite(largest).all():
             raise InferenceError("curvature: directions hold NaN or infinities; they must be finite")
-        if float(largest.max()) <= _FAR and float(largest.min()) >= 1 / _FAR:
+        if float(largest.max()) <= _MAX_DIRECTION and float(largest.min()) >= 1 / _MAX_DIRECTION:
             return self._products(rows, at_once)
         size = np.where(largest > 0, largest, 1.0)[:, None]
         rows /= size

@@ -8,12 +8,12 @@ from attrs import field, frozen
 
 from dpgm_core.inference.exact.contraction import Contraction, Step
 from dpgm_core.inference.exact.costs import CostModel
-from dpgm_core.inference.exact.planning import Cost, Plan
-from dpgm_core.inference.exact.refusal import named
+from dpgm_core.inference.exact.planning import Cost, JunctionTreePlan
+from dpgm_core.inference.exact.refusal import list_members
 from dpgm_core.printable import clipped, thousands
 from dpgm_core.structure import human_bytes
 
-__all__ = ["Explanation", "StepCost", "explained"]
+__all__ = ["Explanation", "StepCost", "explain_plan"]
 
 _DEAREST = 5
 
@@ -29,7 +29,7 @@ class StepCost:
     seconds: float
 
     def __str__(self) -> str:
-        product = " * ".join(f"({named(operand)})" for operand in self.operands)
+        product = " * ".join(f"({list_members(operand)})" for operand in self.operands)
         what = product if self.summed is None else f"sum over {clipped(self.summed)} of {product}"
         return f"{_time(self.seconds)}  {what}, {thousands(self.cells)} cells"
 
@@ -60,7 +60,7 @@ class Explanation:
         lines = [
             f"executor {self.executor}, {self.steps:,} steps, about {_time(self.seconds)} an inference",
             f"order: {self.heuristic}, the fastest of {self.tried} tried; treewidth {needs.treewidth}",
-            f"widest cluster: {named(self.widest)}, {thousands(self.widest_cells)} cells",
+            f"widest cluster: {list_members(self.widest)}, {thousands(self.widest_cells)} cells",
             f"made: {thousands(needs.cells)} cells, the largest table {thousands(needs.largest)}; "
             f"{thousands(needs.multiply_adds)} multiply-adds; {human_bytes(needs.peak_bytes)}",
         ]
@@ -69,14 +69,14 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explained(plan: Plan, executor: str) -> Explanation:
+def explain_plan(plan: JunctionTreePlan, executor: str) -> Explanation:
     """What a plan will do.
 
     >>> from dpgm_core.domain import Domain
-    >>> from dpgm_core.inference.exact.planning import planned
+    >>> from dpgm_core.inference.exact.planning import plan_inference
     >>> from dpgm_core.structure import Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("a", "b", "c")])
-    >>> print(explained(planned(structure, 2**20), "numpy"))  # doctest: +ELLIPSIS
+    >>> print(explain_plan(plan_inference(structure, 2**20), "numpy"))  # doctest: +ELLIPSIS
     executor numpy, 3 steps, about ... an inference
     order: ..., the fastest of ... tried; treewidth 2
     widest cluster: a, b, c, 24 cells

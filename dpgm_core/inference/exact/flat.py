@@ -15,16 +15,16 @@ from attrs import field, frozen
 
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled import format as layout
-from dpgm_core.inference.exact.axes import laid_out
+from dpgm_core.inference.exact.axes import lay_out_axes
 from dpgm_core.inference.exact.contraction import Contraction, Letters
 from dpgm_core.inference.exact.loops import PEAK, Arrangement, arrangement, packings, price
 from dpgm_core.inference.exact.lowering import Instruction, Kind, Lowering, Sketch, Table, View
 from dpgm_core.inference.exact.program import InferenceLowering, Program
 from dpgm_core.structure import Structure
 
-__all__ = ["FlatCode", "FlatProgram", "encoded", "flat_scratch", "flatten"]
+__all__ = ["FlatCode", "FlatProgram", "encode_instruction", "flat_scratch", "flatten"]
 
-_WORTH_PACKING = 2000.0  # nanoseconds
+_MIN_PACKING_NS = 2000.0  # nanoseconds
 
 
 @frozen(kw_only=True, eq=False)
@@ -45,7 +45,7 @@ def flatten(contraction: Contraction, structure: Structure, mild: float) -> Flat
 
     mild: tables of potentials within +-mild nats are exponentiated as they are, others less their maximum.
     """
-    contraction = laid_out(contraction)
+    contraction = lay_out_axes(contraction)
     flat = _Flat(contraction, structure)
     return _written(flat, flat.program(), structure, mild)
 
@@ -104,7 +104,7 @@ class FlatCode(Lowering):
     def packed(self, r: Letters, p: Letters, q: Letters) -> tuple[Letters, Letters, Letters]:
         """The orders of axes in which to contract: their own, unless copies to others pay."""
         best, chosen = price(r, p, q, self.sizes), (r, p, q)
-        if best < _WORTH_PACKING or best < _WORTH_PACKING + 2 * self.cells({*p, *q}) / PEAK:
+        if best < _MIN_PACKING_NS or best < _MIN_PACKING_NS + 2 * self.cells({*p, *q}) / PEAK:
             return chosen
         for orders in packings(r, p, q):
             cost = price(*orders, self.sizes)
@@ -160,9 +160,9 @@ def flat_scratch(contraction: Contraction, structure: Structure) -> int:
     """Doubles that a call needs besides its tables.
 
     >>> from dpgm_core.domain import Domain
-    >>> from dpgm_core.inference.exact.planning import planned
+    >>> from dpgm_core.inference.exact.planning import plan_inference
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
-    >>> flat_scratch(planned(pair, 2**20).contraction, pair)
+    >>> flat_scratch(plan_inference(pair, 2**20).contraction, pair)
     138
     """
     return sum(_scratch(contraction, structure).values())
@@ -213,7 +213,7 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
     for part in (*program.forward, *program.backward):
         first = starts[-1] + len(code)
         for instruction in part:
-            code += encoded(instruction, memory.place)
+            code += encode_instruction(instruction, memory.place)
         spans.append((first, starts[-1] + len(code)))
     end = starts[-1] + len(code)
     of_steps = [
@@ -266,7 +266,7 @@ def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
     return memory.place(program.values[node]), memory.place(adjoint)
 
 
-def encoded(instruction: Instruction, place: Callable[[View], int]) -> list[int]:
+def encode_instruction(instruction: Instruction, place: Callable[[View], int]) -> list[int]:
     """One instruction as numbers, for tables that lie where `place` says."""
     r, *others = map(place, (instruction.out, *instruction.inputs))
     cells, loops = math.prod(instruction.out.shape), instruction.loops

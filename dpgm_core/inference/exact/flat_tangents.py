@@ -10,7 +10,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.compiled.loading import kernels
 from dpgm_core.inference.exact.contraction import Contraction
-from dpgm_core.inference.exact.flat import FlatCode, encoded
+from dpgm_core.inference.exact.flat import FlatCode, encode_instruction
 from dpgm_core.inference.exact.lowering import Call, Instruction, Space
 from dpgm_core.inference.exact.program import Program
 from dpgm_core.inference.exact.tangents import Bind, TangentLowering, TangentProgram
@@ -32,7 +32,7 @@ def compiled_tangents(
         code = [
             number
             for instruction in instructions
-            for number in encoded(instruction, lambda view: starts[view.space] + view.start)
+            for number in encode_instruction(instruction, lambda view: starts[view.space] + view.start)
         ]
         plan, loops = np.array(code, dtype=np.int64), np.zeros(layout.LOOPS, dtype=np.int64)
         return [(kernels("contractions").run, (memory, np.zeros(1), plan, loops, 0, len(code), False, False))]

@@ -14,19 +14,19 @@ from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, TooLarge
-from dpgm_core.inference.compiled.loading import Executor, checked_executor, chosen
+from dpgm_core.inference.compiled.loading import Executor, check_executor, resolve_executor
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.axes import laid_out
+from dpgm_core.inference.exact.axes import lay_out_axes
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.compiled import CompiledExecutor
 from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
-from dpgm_core.inference.exact.explain import Explanation, explained
+from dpgm_core.inference.exact.explain import Explanation, explain_plan
 from dpgm_core.inference.exact.flat_tangents import compiled_tangents
 from dpgm_core.inference.exact.logarithms import Logarithms
-from dpgm_core.inference.exact.planning import Cost, Plan, planned
+from dpgm_core.inference.exact.planning import Cost, JunctionTreePlan, plan_inference
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
@@ -67,7 +67,7 @@ class JunctionTree:
     executor: Executor = option(
         "auto",
         help="what runs the plan: numpy, numba (extra `fast`), logarithms throughout, or numba if it is installed",
-        validator=checked_executor,
+        validator=check_executor,
     )
 
     def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:
@@ -79,8 +79,8 @@ class JunctionTree:
 
         Raises TooLarge before allocating.
         """
-        executor = chosen(self.executor)
-        plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
+        executor = resolve_executor(self.executor)
+        plan = plan_inference(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
         if executor == "numba" and plan.model == NUMPY:  # all that fits
             return JunctionTreeEngine(structure, plan, self.max_bytes, "numpy")
         return JunctionTreeEngine(structure, plan, self.max_bytes, self.executor)
@@ -89,9 +89,9 @@ class JunctionTree:
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
-    def __init__(self, structure: Structure, plan: Plan, max_bytes: int, executor: Executor) -> None:
+    def __init__(self, structure: Structure, plan: JunctionTreePlan, max_bytes: int, executor: Executor) -> None:
         self._structure, self._plan, self._max_bytes, self._requested_executor = structure, plan, max_bytes, executor
-        self.contraction, self.executor = plan.contraction, chosen(executor)
+        self.contraction, self.executor = plan.contraction, resolve_executor(executor)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)
 
@@ -132,7 +132,7 @@ class JunctionTreeEngine:
         >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
         (('b', 'c'), 'widest cluster: b, c, 12 cells')
         """
-        return explained(self._plan, self.executor)
+        return explain_plan(self._plan, self.executor)
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Expected counts of every table for `total` records, and log Z of one.
@@ -163,7 +163,7 @@ class JunctionTreeEngine:
         [0.693, 0.693]
         """
         rows = rows_of(potentials, self._structure)
-        share = -(-len(rows) // _SHARES)
+        share = -(-len(rows) // _PARTS)
 
         def some(first: int) -> list[Beliefs]:
             return [self.infer(Tables(self._structure, row), total=total) for row in rows[first : first + share]]
@@ -281,7 +281,7 @@ class JunctionTreeEngine:
         self._potentials.checked(potentials)
         tree = self._tree
         plans = [tree.plan(tuple(query), self._max_bytes // 2) for query in queries]
-        needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _WORTH)
+        needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _QUERY_SHARE)
         if needed > worth:
             size = human_bytes(needed) if needed < 2**60 else f"{thousands(needed)} bytes"
             raise TooLarge(
@@ -313,7 +313,7 @@ class JunctionTreeEngine:
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
         """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
         compiled = self.executor == "numba"
-        contraction = laid_out(self.contraction) if compiled else self.contraction
+        contraction = lay_out_axes(self.contraction) if compiled else self.contraction
         program = lower(contraction, self._structure, keep=True)
         return (
             Walkers(contraction, self._structure, program, compiled_tangents if compiled else numpy_tangents),
@@ -321,5 +321,5 @@ class JunctionTreeEngine:
         )
 
 
-_SHARES = 8  # parts that many inferences are cut into, for threads to take
-_WORTH = 64  # a query outside the cliques is worth tables of this part of max_bytes
+_PARTS = 8  # parts that many inferences are cut into, for threads to take
+_QUERY_SHARE = 64  # a query outside the cliques is worth tables of this part of max_bytes

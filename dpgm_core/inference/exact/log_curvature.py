@@ -22,8 +22,8 @@ from dpgm_core.structure import Structure
 
 __all__ = ["LogCurvature", "Means", "means_of"]
 
-_KEPT = 2**24  # weights of at most this many cells, 128 MiB, are kept between calls
-_ROOM = 2**23  # doubles that the tangents of one walk may take
+_MAX_CACHED_CELLS = 2**24  # weights of at most this many cells, 128 MiB, are kept between calls
+_MAX_TANGENT_DOUBLES = 2**23  # doubles that the tangents of one walk may take
 _COLUMNS = 128  # directions walked at once: enough for matrix products, few enough for the cache
 
 
@@ -46,9 +46,9 @@ class LogCurvature:
         self._values, self._adjoints = values, adjoints
         self._kept: dict[tuple[int, int, int], FloatArray] = {}
         weights = sum(mean.cells for walk in means for step in walk for mean in step if mean.inner)
-        self._keep = weights <= _KEPT
+        self._keep = weights <= _MAX_CACHED_CELLS
         cells = 2 * sum(contraction.cells(node) for node in range(len(contraction.nodes)))
-        self._columns = max(1, min(_COLUMNS, _ROOM // max(1, cells)))
+        self._columns = max(1, min(_COLUMNS, _MAX_TANGENT_DOUBLES // max(1, cells)))
 
     def __call__(self, columns: FloatArray) -> FloatArray:
         """Cov(T) V for V (cells, m), finite."""

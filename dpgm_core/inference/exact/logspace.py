@@ -38,9 +38,9 @@ Pick = Callable[[FloatArray], Choose]
 # contract(p, q) for p (batch, rows, inner) and q (batch, inner, columns): (batch, rows, columns)
 Contract = Callable[[FloatArray, FloatArray], FloatArray]
 
-_SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
-_NORMAL = 700.0  # exp(-this) has all its digits
-_SHORT = 16  # sums of so few terms are made term by term where tables span too much
+_MIN_SURE_SUM = 1e-150  # a larger sum of products of numbers up to 1 has lost at most inner * 1e-158 of itself
+_MAX_SAFE_SPAN = 700.0  # exp(-this) has all its digits
+_SHORT_SUM = 16  # sums of so few terms are made term by term where tables span too much
 _CHUNK = 2**18  # terms recomputed at once
 _EMPTY = np.empty(0)
 _RECORDS = 2**13  # records handled at once, so that scratch stays in the processor's cache
@@ -56,8 +56,8 @@ def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
         return p + q
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         top_p, top_q = _top(p), _top(q)
-        if _span(p, top_p) + _span(q, top_q) > _NORMAL:  # else no term underflows, zeros apart
-            return _by_terms(p, q) if p.shape[2] <= _SHORT else _by_rows(p, q)
+        if _span(p, top_p) + _span(q, top_q) > _MAX_SAFE_SPAN:  # else no term underflows, zeros apart
+            return _by_terms(p, q) if p.shape[2] <= _SHORT_SUM else _by_rows(p, q)
         sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
         result: FloatArray = np.log(sums, out=sums)
         result += top_p + top_q
@@ -82,7 +82,7 @@ def _by_rows(p: FloatArray, q: FloatArray) -> FloatArray:
     top_p, top_q = _finite(_largest(p, 2)), _finite(_largest(q, 1))
     sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
     # The largest terms of a row and of a column need not meet: recompute those cells from their terms.
-    unsure = np.flatnonzero(sums < _SURE)
+    unsure = np.flatnonzero(sums < _MIN_SURE_SUM)
     result: FloatArray = np.log(sums, out=sums)
     result += top_p
     result += top_q
@@ -302,7 +302,7 @@ def _span(table: FloatArray, top: float) -> float:
 def _largest(table: FloatArray, axis: int) -> FloatArray:
     """The maximum along an axis, kept; a few slices at a time beat numpy's reduction over short axes."""
     size = table.shape[axis]
-    if size > _SHORT:
+    if size > _SHORT_SUM:
         largest: FloatArray = table.max(axis=axis, keepdims=True)
         return largest
     return reduce(np.maximum, (table[(slice(None),) * axis + (slice(at, at + 1),)] for at in range(size)))

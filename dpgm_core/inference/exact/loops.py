@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from dpgm_core.inference.compiled.format import DOTS, ELEMENTWISE, MATRIX, PRODUCTS, STRIDED
 from dpgm_core.inference.exact.contraction import Letters
 
-__all__ = ["PEAK", "Arrangement", "Loop", "arranged", "arrangement", "loops_of", "packings", "price"]
+__all__ = ["PEAK", "Arrangement", "Loop", "arrange_loops", "arrangement", "loops_of", "packings", "price"]
 
 #: Codes, and the strides of r, p and q, 0 where a table lacks the letters.
 Loop: TypeAlias = tuple[int, int, int, int]
@@ -74,10 +74,10 @@ def _strides(table: Letters, sizes: Sequence[int]) -> dict[int, int]:
     return strides
 
 
-def arranged(loops: Sequence[Loop]) -> Arrangement:
+def arrange_loops(loops: Sequence[Loop]) -> Arrangement:
     """The loops in the order in which they should run.
 
-    >>> found = arranged(loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5]))
+    >>> found = arrange_loops(loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5]))
     >>> found.inner, found.outer, found.swap
     (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
     """
@@ -160,7 +160,7 @@ def _swapped(loop: Loop) -> Loop:
 
 
 def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int], more: bool = False) -> Arrangement:
-    """`arranged` loops of a contraction; remembered, as most steps of a chain, tree or grid are alike.
+    """`arrange_loops` loops of a contraction; remembered, as most steps of a chain, tree or grid are alike.
 
     more: r is added to, which BLAS cannot.
 
@@ -175,7 +175,7 @@ def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int], more: 
 @lru_cache(maxsize=2**13)
 def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -> Arrangement:
     # Letters are numbered as they come, so those of r are the first.
-    order = arranged(loops_of(_NUMBERS[:r], p, q, sizes))
+    order = arrange_loops(loops_of(_NUMBERS[:r], p, q, sizes))
     if not more:
         order = _as_matrices(order) or order
     return order._replace(nanoseconds=_nanoseconds(order))

@@ -20,7 +20,7 @@ from dpgm_core.inference.exact.costs import NUMPY
 from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
 from dpgm_core.inference.exact.loops import Arrangement
 
-__all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Table", "View", "bind", "viewed"]
+__all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Table", "View", "bind", "view_array"]
 
 #: The arrays that buffers lie in; "retained" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "retained", "tangents", "turns"]
@@ -51,10 +51,10 @@ class Instruction(NamedTuple):
     loops: Arrangement | None = None
 
 
-def viewed(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
+def view_array(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
     """The array that a view is.
 
-    >>> viewed(View("arena", 1, (2, 2), (1, 0)), {"arena": np.arange(6.0)}).tolist()
+    >>> view_array(View("arena", 1, (2, 2), (1, 0)), {"arena": np.arange(6.0)}).tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
     space, start, shape, axes = view
@@ -78,7 +78,7 @@ def bind(instruction: Instruction, spaces: Mapping[Space, FloatArray]) -> Call:
     >>> function(*arguments).tolist(), spaces["arena"].tolist()
     ([2.0, 2.0], [2.0, 2.0, 1.0, 1.0])
     """
-    out, inputs = viewed(instruction.out, spaces), tuple(viewed(view, spaces) for view in instruction.inputs)
+    out, inputs = view_array(instruction.out, spaces), tuple(view_array(view, spaces) for view in instruction.inputs)
     if instruction.call == "copy":
         return np.copyto, (out, *inputs)
     if instruction.call == "add":

@@ -17,7 +17,7 @@ from dpgm_core.printable import thousands
 from dpgm_core.structure import Structure, human_bytes
 from dpgm_core.structure.bitgraph import places
 
-__all__ = ["Cost", "Plan", "plan_along", "planned"]
+__all__ = ["Cost", "JunctionTreePlan", "plan_along", "plan_inference"]
 
 
 @frozen(kw_only=True)
@@ -42,7 +42,7 @@ class Cost:
 
 
 @frozen(kw_only=True, eq=False, slots=False)
-class Plan:
+class JunctionTreePlan:
     """How inference on a structure is done.
 
     candidate: the order. tried: how many there were. model: by what they were compared, that of what runs the plan.
@@ -107,17 +107,17 @@ class Plan:
 
 
 @lru_cache(maxsize=16)
-def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> Plan:
+def plan_inference(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> JunctionTreePlan:
     """The fastest plan that fits; remembered, as learners and selectors ask for the same structures again and again.
 
     Of numpy's model also where NUMBA is asked for, and only numpy's program fits. Raises TooLarge.
 
     >>> from dpgm_core.domain import Domain
-    >>> planned(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).needs.treewidth
+    >>> plan_inference(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).needs.treewidth
     1
     """
     best = search(structure, model, max_bytes)
-    closest: Plan | None = None
+    closest: JunctionTreePlan | None = None
     for candidate in best.candidates:
         plan = plan_along(best, candidate)
         if plan.fits(max_bytes):
@@ -125,7 +125,7 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
         if closest is None or plan.needs.peak_bytes < closest.needs.peak_bytes:
             closest = plan
     if closest is not None and model == NUMBA:
-        return planned(structure, max_bytes, NUMPY)
+        return plan_inference(structure, max_bytes, NUMPY)
     if closest is not None:
         played, needed = closest.candidate.played, closest.needs.peak_bytes
         what = f"{thousands(closest.needs.cells)} cells in intermediate tables"
@@ -135,10 +135,10 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
     raise too_large(structure, best.graph, played, max_bytes, what, needed)
 
 
-def plan_along(search: Search, candidate: Candidate) -> Plan:
+def plan_along(search: Search, candidate: Candidate) -> JunctionTreePlan:
     """The plan along one of the candidates."""
     names = search.structure.domain.names
-    return Plan(
+    return JunctionTreePlan(
         structure=search.structure,
         contraction=search.contraction(candidate),
         candidate=candidate,

@@ -43,7 +43,7 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.inference.compiled.format import LOST, REACH
 from dpgm_core.inference.exact.contraction import Contraction
-from dpgm_core.inference.exact.lowering import Call, Instruction, Space, View, bind, viewed
+from dpgm_core.inference.exact.lowering import Call, Instruction, Space, View, bind, view_array
 from dpgm_core.inference.exact.program import Program
 from dpgm_core.structure import Structure
 
@@ -272,7 +272,7 @@ class _Workspace:
         }
 
         def array(view: View) -> FloatArray:
-            return viewed(view, spaces)
+            return view_array(view, spaces)
 
         def bound(instruction: Instruction) -> Call:
             return bind(instruction, spaces)

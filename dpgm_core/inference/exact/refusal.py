@@ -10,9 +10,9 @@ from dpgm_core.printable import clipped, thousands
 from dpgm_core.structure import Structure, human_bytes
 from dpgm_core.structure.bitgraph import BitGraph, Played, places
 
-__all__ = ["named", "too_large", "widest"]
+__all__ = ["list_members", "too_large", "widest"]
 
-_TRIED, _MANY = 4, 500  # attributes left out for a try, and those of a graph in which that is tried
+_MAX_TRIES, _MAX_ATTRIBUTES = 4, 500  # attributes left out for a try, and those of a graph in which that is tried
 
 
 def too_large(
@@ -34,7 +34,7 @@ def too_large(
     return TooLarge(
         f"exact inference over {len(structure.cliques)} cliques (treewidth {played.width}) needs {what}, {size} "
         f"against max_bytes = {human_bytes(max_bytes)}; its widest cluster {'is the clique' if is_clique else 'joins'} "
-        f"{named(members)}; use fewer or smaller cliques{relief}, or loopy-bp for approximate inference"
+        f"{list_members(members)}; use fewer or smaller cliques{relief}, or loopy-bp for approximate inference"
     )
 
 
@@ -53,10 +53,10 @@ def widest(graph: BitGraph, played: Played) -> int:
     return max((1 << place | near for place, near in zip(played.order, played.around, strict=True)), key=cells)
 
 
-def named(members: Sequence[str]) -> str:
+def list_members(members: Sequence[str]) -> str:
     """At most four attributes by name, and how many there are.
 
-    >>> named("ab"), named("abcdef")
+    >>> list_members("ab"), list_members("abcdef")
     ('a, b', 'a, b, c, d, ... (6 attributes)')
     """
     shown = ", ".join(map(clipped, members[:4]))
@@ -65,9 +65,9 @@ def named(members: Sequence[str]) -> str:
 
 def _relief(names: Sequence[str], graph: BitGraph, cluster: int, max_bytes: int) -> str:
     """Which attribute of the widest cluster to leave out, where that alone would do."""
-    if len(graph.sizes) > _MANY:
+    if len(graph.sizes) > _MAX_ATTRIBUTES:
         return ""
-    busiest = sorted(places(cluster), key=lambda place: -graph.around[place].bit_count())[:_TRIED]
+    busiest = sorted(places(cluster), key=lambda place: -graph.around[place].bit_count())[:_MAX_TRIES]
     message, place = min((_without(graph, place), place) for place in busiest)
     if 8 * message > max_bytes:
         return ""

@@ -21,11 +21,11 @@ from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.inference.exact.contraction import Contraction
 
-__all__ = ["divided", "draw_rounded"]
+__all__ = ["divide_rows", "draw_rounded"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _CHUNK = 2**20  # cells of weights at once, so that scratch stays small
-_MOST_STATES = 2**62
+_MAX_STATES = 2**62
 
 
 def draw_rounded(
@@ -60,12 +60,12 @@ def draw_rounded(
                 log_weights += table[tuple(codes[other][rows] for other in others)]
             return log_weights
 
-        column, order = divided(states, weights, size, order, generator)
+        column, order = divide_rows(states, weights, size, order, generator)
         codes[letter] = column.astype(code_dtype(size))
     return dict(zip(contraction.order, codes, strict=True))
 
 
-def divided(
+def divide_rows(
     states: IntArray,
     weights: Callable[[IntArray], FloatArray],
     size: int,
@@ -78,7 +78,7 @@ def divided(
     order: (rows,), the rows so that neighbours are alike; shuffled to begin with. The second array is the next order.
 
     >>> states, law = np.repeat([0, 1], 50), np.log([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
-    >>> codes, _ = divided(states, lambda rows: law[states[rows]], 3, np.arange(100), np.random.default_rng(0))
+    >>> codes, _ = divide_rows(states, lambda rows: law[states[rows]], 3, np.arange(100), np.random.default_rng(0))
     >>> np.bincount(codes[:50]).tolist(), np.bincount(codes[50:]).tolist()
     ([25, 15, 10], [5, 5, 40])
     """
@@ -134,7 +134,7 @@ def _states(codes: Sequence[Array], sizes: Sequence[int], count: int) -> IntArra
     """One number per row, the same for rows of the same codes."""
     states, bound = np.zeros(count, dtype=np.int64), 1
     for column, size in zip(codes, sizes, strict=True):
-        if bound * size > _MOST_STATES:
+        if bound * size > _MAX_STATES:
             states = np.unique(states, return_inverse=True)[1].reshape(-1).astype(np.int64)
             bound = max(count, 1)
         states = states * size + column

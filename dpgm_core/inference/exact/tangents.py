@@ -36,7 +36,7 @@ from dpgm_core.inference.exact.lowering import (
     Table,
     View,
     bind,
-    viewed,
+    view_array,
 )
 from dpgm_core.inference.exact.probability import Calibration
 from dpgm_core.inference.exact.program import Program
@@ -255,10 +255,10 @@ class _Workspace:
         )
         whole = [*program.forward, program.turn, *program.backward]
         self.calls = bind(tuple([instruction for step in whole for instruction in step]), memory, starts)
-        self.values = [viewed(view, spaces) for view in program.values]
-        self.above = [viewed(view, spaces) for view in program.adjoints]
+        self.values = [view_array(view, spaces) for view in program.values]
+        self.above = [view_array(view, spaces) for view in program.adjoints]
         # The values that the calibration has left behind.
-        self.known = [viewed(view, spaces) for view in keeping.values[len(keeping.values) - len(program.values) :]]
+        self.known = [view_array(view, spaces) for view in keeping.values[len(keeping.values) - len(program.values) :]]
         # (columns, cells) of each table
         places = [slice(program.columns * part.start, program.columns * part.stop) for part in structure.slices]
         self.blocks = [

@@ -14,7 +14,7 @@ from dpgm_core.components.options import option
 from dpgm_core.components.validators import at_least_zero, flag, share, whole
 from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
 from dpgm_core.inference.bounds.bounding import PartwiseBounds
-from dpgm_core.inference.compiled.loading import chosen, kernels
+from dpgm_core.inference.compiled.loading import kernels, resolve_executor
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability, LogPartitionBounds
 from dpgm_core.inference.loopy.flat import FlatPlan, flatten
@@ -281,7 +281,7 @@ class LoopyEngine:
 
 
 def _engine(structure: Structure, options: LoopyBP, plan: LoopyPlan) -> LoopyEngine:
-    compiled = chosen(options.executor) == "numba" and (plan.forest or options.schedule == "flooding")
+    compiled = resolve_executor(options.executor) == "numba" and (plan.forest or options.schedule == "flooding")
     return LoopyEngine(structure=structure, options=options, plan=plan, flat=flatten(plan) if compiled else None)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.inference.compiled.bits import double_of, whole_of
-from dpgm_core.inference.compiled.loading import chosen, jit
+from dpgm_core.inference.compiled.loading import jit, resolve_executor
 
 
 @jit
@@ -22,5 +22,5 @@ def test_bits_are_those_of_the_double(value):
     bits = int(np.float64(value).view(np.int64))
     assert _there(np.array([value])) == bits
     assert _back(np.array([bits])) == value
-    if chosen("auto") == "numpy":
+    if resolve_executor("auto") == "numpy":
         assert whole_of(value) == bits and double_of(bits) == value

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dpgm_core.inference.compiled import cache as caching
-from dpgm_core.inference.compiled.loading import chosen
+from dpgm_core.inference.compiled.loading import resolve_executor
 
-pytestmark = pytest.mark.skipif(chosen("auto") != "numba", reason="needs numba")
+pytestmark = pytest.mark.skipif(resolve_executor("auto") != "numba", reason="needs numba")
 
 
 def is_new(kernel):

@@ -14,9 +14,9 @@ import pytest
 
 from dpgm_core.errors import InferenceError, OptionError
 from dpgm_core.inference.compiled import loading
-from dpgm_core.inference.compiled.loading import chosen, jit, kernels
+from dpgm_core.inference.compiled.loading import jit, kernels, resolve_executor
 
-HAS_NUMBA = chosen("auto") == "numba"
+HAS_NUMBA = resolve_executor("auto") == "numba"
 needs_numba = pytest.mark.skipif(not HAS_NUMBA, reason="needs numba")
 
 
@@ -39,23 +39,23 @@ def numba_import(monkeypatch):
 
 def test_each_executor_is_itself():
     """Only "auto" is decided."""
-    assert chosen("numpy") == "numpy"
-    assert chosen("log") == "log"
+    assert resolve_executor("numpy") == "numpy"
+    assert resolve_executor("log") == "log"
 
 
 @pytest.mark.parametrize("executor", ["Numba", "", None, 1])
 def test_another_name_is_refused(executor):
     """With those there are."""
     with pytest.raises(OptionError, match="executor must be one of 'auto', 'numpy', 'numba', 'log', got "):
-        chosen(executor)
+        resolve_executor(executor)
 
 
 def test_without_numba_numpy_runs_in_silence(numba_import, caplog):
     """It is an extra; who asks for it by name reads how to get it."""
     numba_import(ModuleNotFoundError("No module named 'numba'", name="numba"))
-    assert chosen("auto") == "numpy"
+    assert resolve_executor("auto") == "numpy"
     with pytest.raises(OptionError, match=r"needs numba, which is not installed: pip install 'dpgm-core\[fast\]'"):
-        chosen("numba")
+        resolve_executor("numba")
     assert not caplog.text
 
 
@@ -72,7 +72,7 @@ def test_without_numba_numpy_runs_in_silence(numba_import, caplog):
 def test_a_broken_numba_is_told_once_and_done_without(numba_import, caplog, error):
     """The cause in one line, and what would do; asked for by name it is an error."""
     numba_import(error)
-    assert [chosen("auto") for _ in range(3)] == ["numpy"] * 3
+    assert [resolve_executor("auto") for _ in range(3)] == ["numpy"] * 3
     (record,) = caplog.records
     assert record.name == "dpgm"
     told = f"{type(error).__name__}: {str(error).replace(chr(10), ' ')}"
@@ -81,7 +81,7 @@ def test_a_broken_numba_is_told_once_and_done_without(numba_import, caplog, erro
         "inference goes on without it, slower"
     )
     with pytest.raises(OptionError, match="installed but fails on import"):
-        chosen("numba")
+        resolve_executor("numba")
 
 
 def test_without_numba_a_kernel_stays_a_function(numba_import):
@@ -97,7 +97,7 @@ def test_without_numba_a_kernel_stays_a_function(numba_import):
 
 def test_numba_that_may_not_compile_is_not_chosen():
     """NUMBA_DISABLE_JIT runs kernels as Python: for who looks for an error in them, not for inference."""
-    code = "from dpgm_core.inference.compiled.loading import chosen; print(chosen('auto'))"
+    code = "from dpgm_core.inference.compiled.loading import resolve_executor; print(resolve_executor('auto'))"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "numpy\n"
@@ -174,7 +174,7 @@ def test_kernels_run_in_forked_processes(cache, load):
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing forks there")
 def test_a_fork_waits_for_the_compiler():
     """While another thread compiles no child is made, which would wait for its lock for ever."""
-    chosen("numba")
+    resolve_executor("numba")
     began, ends = threading.Event(), []
 
     def compiling():
@@ -202,8 +202,8 @@ def test_numba_is_loaded_only_where_it_is_chosen():
     code = """
 import sys
 import dpgm_core
-from dpgm_core.inference.compiled.loading import chosen
-chosen("numpy"), chosen("log")
+from dpgm_core.inference.compiled.loading import resolve_executor
+resolve_executor("numpy"), resolve_executor("log")
 print("numba" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
 """Other orders of axes leave the contraction what it is."""
 
 from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.axes import laid_out
+from dpgm_core.inference.exact.axes import lay_out_axes
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.exact.loops import price
 from dpgm_core.structure import Structure
@@ -9,7 +9,7 @@ from dpgm_core.structure import Structure
 
 def test_only_orders_of_what_is_made_change(awkward):
     contraction = JunctionTree(executor="numpy").compile(awkward).contraction
-    other = laid_out(contraction)
+    other = lay_out_axes(contraction)
     inputs = len(contraction.groups)
     assert other.nodes[:inputs] == contraction.nodes[:inputs]
     assert [sorted(one) for one in other.nodes] == [sorted(one) for one in contraction.nodes]
@@ -29,4 +29,4 @@ def test_other_orders_are_cheaper():
     """Of a grid, whose messages have many axes."""
     domain = Domain.from_sizes({f"a{number}": 3 for number in range(64)})
     contraction = JunctionTree(executor="numpy").compile(Structure.grid(domain, 8, 8)).contraction
-    assert _forwards(laid_out(contraction)) < 0.6 * _forwards(contraction)
+    assert _forwards(lay_out_axes(contraction)) < 0.6 * _forwards(contraction)

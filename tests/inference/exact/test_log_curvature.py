@@ -24,6 +24,9 @@ def test_agrees_with_probabilities(awkward, zeros):
     known = engine.curvature(Tables(awkward, theta))(columns)
     with mock.patch.object(ProbabilityExecutor, "calibrate", return_value=None):
         for kept, at_once in ((2**24, 128), (0, 2)):
-            with mock.patch.object(log_curvature, "_COLUMNS", at_once), mock.patch.object(log_curvature, "_KEPT", kept):
+            with (
+                mock.patch.object(log_curvature, "_COLUMNS", at_once),
+                mock.patch.object(log_curvature, "_MAX_CACHED_CELLS", kept),
+            ):
                 found = engine.curvature(Tables(awkward, theta))(columns)
             np.testing.assert_allclose(found, known, rtol=1e-9, atol=1e-13)

@@ -6,12 +6,12 @@ import pytest
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.logarithms import Logarithms
-from dpgm_core.inference.exact.planning import planned
+from dpgm_core.inference.exact.planning import plan_inference
 from dpgm_core.tables import Tables
 
 
 def logarithms_of(structure):
-    contraction = planned(structure, 2**30).contraction
+    contraction = plan_inference(structure, 2**30).contraction
     free = [structure.domain[name].size for name in structure.uncovered]
     return Logarithms(contraction, structure), float(np.log(free).sum() if free else 0.0)
 

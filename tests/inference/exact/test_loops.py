@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.inference.exact.loops import arranged, loops_of, packings, price
+from dpgm_core.inference.exact.loops import arrange_loops, loops_of, packings, price
 
 SIZES = (2, 3, 4, 5, 6)
 TABLES = st.lists(st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 1, 2)]), min_size=5, max_size=5)
@@ -21,7 +21,7 @@ def _tables(draw):
 def test_loops_are_all_of_the_sum(draw):
     tables = _tables(draw)
     loops = loops_of(*tables, SIZES)
-    found = arranged(loops)
+    found = arrange_loops(loops)
     assert sorted(found.inner + found.outer) != [] and math.prod(loop[0] for loop in loops) == math.prod(SIZES)
     ordered = [loop if not found.swap else (*loop[:2], loop[3], loop[2]) for loop in found.inner + found.outer]
     assert sorted(loop for loop in ordered if loop[0] > 1) == sorted(loop for loop in loops if loop[0] > 1)

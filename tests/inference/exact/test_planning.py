@@ -7,16 +7,16 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.planning import planned
+from dpgm_core.inference.exact.planning import plan_inference
 from dpgm_core.structure import Structure
 
 
 def test_an_equal_structure_is_planned_once():
     """Learners check, fit and refit over the same structure; the model and the memory are part of what is asked."""
     one, two = (Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 3)), 2) for _ in range(2))
-    assert planned(one, 2**20) is planned(two, 2**20)
-    assert planned(one, 2**20) is not planned(two, 2**21)
-    assert planned(one, 2**20, NUMBA) is not planned(two, 2**20, NUMPY)
+    assert plan_inference(one, 2**20) is plan_inference(two, 2**20)
+    assert plan_inference(one, 2**20) is not plan_inference(two, 2**21)
+    assert plan_inference(one, 2**20, NUMBA) is not plan_inference(two, 2**20, NUMPY)
 
 
 def test_the_memory_announced_is_what_is_allocated(awkward):
@@ -50,8 +50,8 @@ def test_compiled_kernels_announce_their_own_memory(awkward):
 def test_the_fastest_that_fits_is_taken():
     """With less memory the plan may be slower, never larger than allowed."""
     structure = Structure.erdos_renyi(Domain.from_sizes({f"x{i}": 2 + i * i % 5 for i in range(12)}), 0.35, 9)
-    free = planned(structure, 2**31)
-    tight = planned(structure, free.needs.peak_bytes - 1)
+    free = plan_inference(structure, 2**31)
+    tight = plan_inference(structure, free.needs.peak_bytes - 1)
     assert tight.needs.peak_bytes < free.needs.peak_bytes
     assert tight.candidate.nanoseconds > free.candidate.nanoseconds
 
@@ -60,7 +60,7 @@ def test_a_table_that_no_memory_holds_is_priced_all_the_same():
     """Cells beyond what a float can be, and a limit beyond every address."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 1000 for i in range(150)}))
     with pytest.raises(TooLarge, match=r"a table of 10\^447 cells"):
-        planned(structure, 10**400)
+        plan_inference(structure, 10**400)
 
 
 def test_dense_structures_are_refused_quickly():
@@ -69,4 +69,4 @@ def test_dense_structures_are_refused_quickly():
     pairs = {tuple(sorted(rng.choice(200, 2, replace=False))) for _ in range(5000)}
     structure = Structure(Domain.from_sizes({f"x{i}": 2 for i in range(200)}), [(f"x{i}", f"x{j}") for i, j in pairs])
     with pytest.raises(TooLarge, match=r"its widest cluster joins (x\d+, ){4}\.\.\. \(\d+ attributes\); use fewer"):
-        planned(structure, 2**31)
+        plan_inference(structure, 2**31)

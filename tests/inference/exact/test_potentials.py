@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.exact.planning import planned
+from dpgm_core.inference.exact.planning import plan_inference
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import FLOOR, REACH
 from dpgm_core.structure import Structure
@@ -12,7 +12,7 @@ from dpgm_core.tables import Tables
 
 
 def potentials_of(structure):
-    contraction = planned(structure, 2**30).contraction
+    contraction = plan_inference(structure, 2**30).contraction
     return Potentials(contraction, structure)
 
 

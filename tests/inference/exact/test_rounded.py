@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpgm_core import Domain, InferenceError, Structure, Tables
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.rounded import _states, divided
+from dpgm_core.inference.exact.rounded import _states, divide_rows
 from dpgm_core.testing.oracles import enumerated
 
 SMALL = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "e": 1})
@@ -94,7 +94,7 @@ def test_each_state_is_divided_to_the_next_whole_number():
         law = np.log(shares)
     states = generator.permutation(np.repeat(np.arange(40), generator.integers(1, 60, size=40)))
     order = generator.permutation(len(states))
-    codes, after = divided(states, lambda rows: law[states[rows]], 6, order, generator)
+    codes, after = divide_rows(states, lambda rows: law[states[rows]], 6, order, generator)
     found = np.zeros((40, 6))
     np.add.at(found, (states, codes), 1)
     expected = shares * np.bincount(states)[:, None]
