@@ -170,7 +170,7 @@ class _Solver:
         return np.maximum(self.terms.noisy - residual, 1.0)
 
     def run(self, u: FloatArray) -> None:
-        """From these multipliers until converged, out of calls or at rounding level."""
+        """Solve from these multipliers until converged, out of calls or at rounding level."""
         low, high = self.terms.ends()
         wide = np.isinf(high) if isinstance(self.terms, DualEvidence) else high - low >= 2 * _REACH
         if np.any(wide):

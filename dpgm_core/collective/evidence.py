@@ -188,12 +188,12 @@ class GeneralEvidence:
         return multipliers * best - self.misfit(best)
 
     def _residuals(self) -> tuple[FloatArray, FloatArray]:
-        """Of each cell, the least and the most that some n in [0, m N] leaves; psi* by them alone is finite."""
+        """Return the least and the largest residual of each cell for n in [0, m N]; psi* by them alone is finite."""
         noisy = self.noisy
         return noisy - np.repeat(self.release.totals, self.release.structure.sizes), noisy
 
     def _bisect(self, low: FloatArray, high: FloatArray, rising: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Where a non-decreasing function of each cell crosses 0 in [low, high], or the end nearest to that."""
+        """Return where a non-decreasing function of each cell crosses 0 in [low, high], or the end nearest to that."""
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             above = rising(middle) > 0

@@ -131,7 +131,7 @@ class _Run:
         return point.beliefs.converged and point.measure <= self.options.tolerance
 
     def iterate(self, start: FloatArray) -> _Point:
-        """Where it converged or ended; the printed algorithm starts from BP(theta) whatever `start` is.
+        """Return the last point; the printed algorithm starts from BP(theta) whatever `start` is.
 
         Of noise whose score has no bound a constant rate can lead ever further from the tables. So a step that ends
         below where all began is taken back, and halves the rate; diminishing rates recover by themselves, and where

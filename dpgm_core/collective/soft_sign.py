@@ -136,7 +136,7 @@ class SoftSignEngine:
         return self._engine.infer(Tables(self._evidence.structure, theta), total=self._evidence.total)
 
     def _largest_eigenvalue(self, theta: FloatArray, slope: FloatArray) -> tuple[float, int]:
-        """Of diag(sqrt W) N Cov diag(sqrt W) by power iteration, the covariance through central differences."""
+        """Return that of diag(sqrt W) N Cov diag(sqrt W), by power iteration with central differences."""
         root = np.sqrt(slope)
         vector = root / max(float(np.linalg.norm(root)), 1e-300)
         # A fixed, irregular start: no randomness, and not orthogonal to anything in particular.

@@ -32,7 +32,7 @@ _OWN = _Own()
 
 
 def cores() -> int:
-    """How many threads may work at once: what DPGM_THREADS or else OMP_NUM_THREADS says, at most what may be used.
+    """Return how many threads may work at once: by DPGM_THREADS or else OMP_NUM_THREADS, at most the usable cores.
 
     Those that run many processes on one machine, such as joblib, dask and Spark, say it by OMP_NUM_THREADS. A process
     of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. What our own programs set

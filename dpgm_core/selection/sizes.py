@@ -98,7 +98,7 @@ class ModelSize:
         return around
 
     def _pairs(self, clique: Sequence[str]) -> Iterator[Clique]:
-        """What maps need where columns that they tell are in a clique with others."""
+        """Yield the pairs of derived columns and their sources that a clique of several attributes needs."""
         waiting = list(clique) if len(clique) > 1 else []
         while waiting:
             name = waiting.pop()
@@ -161,7 +161,7 @@ def _places(mask: int) -> Iterator[int]:
 
 
 def _maximal(masks: Iterable[int]) -> list[int]:
-    """Those inside no earlier one: a cluster of an elimination is maximal unless an earlier one holds it."""
+    """Return the maximal clusters: a cluster of an elimination is maximal unless an earlier one contains it."""
     maximal: list[int] = []
     for mask in masks:
         if not any(mask & other == mask for other in maximal):
@@ -187,7 +187,7 @@ def _edges(masks: list[int]) -> list[list[int]]:
 
 
 def _path(start: int, place: int, masks: list[int], edges: list[list[int]]) -> list[int]:
-    """From a cluster to the nearest one that holds an attribute; the cluster alone where no tree leads there."""
+    """Return the path to the nearest cluster with an attribute; the start alone where no tree leads there."""
     before = {start: -1}
     waiting = [start]
     for number in waiting:

@@ -158,7 +158,7 @@ class Attractive:
         return np.stack([neither, two - both, one - both, both], axis=1).reshape(-1, 2, 2)
 
     def _soft(self) -> Attractive:
-        """The same with a penalty instead of each -inf, to look for q."""
+        """Return the model with a penalty instead of each -inf, to look for q."""
         finite = np.concatenate([one[np.isfinite(one)] for one in (self.fields, self.pairs)])
         span = float(np.ptp(finite)) if finite.size else 0.0
         low = (float(finite.min()) if finite.size else 0.0) - PENALTY - span
@@ -206,7 +206,7 @@ def _diagonals(pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _swapped(count: int, edges: IntArray, alike: Array, apart: Array) -> Array | None:
-    """Whose labels to swap so that no pair favours unequal ones; None if that cannot be (a signed graph's balance).
+    """Return whose labels to swap so that no pair favours unequal ones; None if impossible (a signed graph's balance).
 
     Each attribute stands twice in a graph, as it is and swapped; balance means that no component holds both.
     """

@@ -95,7 +95,7 @@ class Growth:
         self._offer(cluster)
 
     def _loss_without(self, name: str, other: str) -> tuple[float, float]:
-        """How much a cluster loses without `other` when `name` joins: cliques with it now, and those still open."""
+        """Return what a cluster loses without `other` when `name` joins: cliques with it now, and those still open."""
         now = sum(weight for scope, weight in self._around[name] if other in scope)
         later = sum(
             weight for scope, weight in self._around[other] if name not in scope and not self.placed.keys() >= scope

@@ -1,4 +1,4 @@
-"""The bits of a double as a whole number, and back: what a power of two is made of, in loops that stay vectors."""
+"""Bits of a double as a whole number, and back, in loops that stay vectors."""
 
 from __future__ import annotations
 

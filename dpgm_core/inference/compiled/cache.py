@@ -34,7 +34,7 @@ _MAX_FILES = 400
 
 
 def folders() -> tuple[Path, ...]:
-    """Where kernels may be: in numba's folder, if NUMBA_CACHE_DIR says one, and in the user's folder of caches."""
+    """Return the folders of kernels: numba's, if NUMBA_CACHE_DIR names one, and the user's folder of caches."""
     parents = [Path(named)] if (named := os.environ.get("NUMBA_CACHE_DIR")) else []
     with suppress(RuntimeError):  # nobody's home is known
         parents.append(_user_cache())
@@ -67,7 +67,7 @@ class KernelCache:
         """Nothing is thrown away: what is compiled again takes the place of what is there."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """What numba compiled for a signature, or None."""
+        """Return what numba compiled for a signature, or None."""
         from numba.core.compiler import CompileResult
 
         key = self._key(signature, context.codegen())
@@ -114,7 +114,7 @@ class KernelCache:
         _warn_uncached("; ".join(failed) or "the user has no home")
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
-        """Of all that machine code depends on: our sources, the versions of who makes it, the processor, settings."""
+        """Hash all that machine code depends on: our sources, versions of the compilers, the processor, settings."""
         import llvmlite
         import numba
         import numpy as np
@@ -136,7 +136,7 @@ def _symbols_called(library: Any) -> list[str]:
 
 
 def _provide(context: Any, called: Iterable[str]) -> None:
-    """See that they are there: LLVM ends the process where one is lacking.
+    """Make sure that these functions are in the process: LLVM ends it where one is lacking.
 
     numba's runtime nearly always is enough. Registering all that numba can compile, as its own cache does, would take
     .3 s of each process.
@@ -150,13 +150,13 @@ def _provide(context: Any, called: Iterable[str]) -> None:
 
 
 def _checksum(key: bytes, payload: bytes) -> bytes:
-    """With the key, so that a file under another's name is not taken either."""
+    """Hash payload and key, so that a file under another's name is not taken either."""
     return hashlib.sha256(key + payload).digest()
 
 
 @lru_cache
 def _sources(folder: Path) -> str:
-    """Of every file that a kernel may take a function from, since numba puts what a kernel calls into the kernel.
+    """Hash every file that a kernel may take a function from, since numba puts called functions into the kernel.
 
     And of ours, which say how it is compiled.
     """
@@ -182,7 +182,7 @@ def _require_own(path: Path, status: os.stat_result) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """In one step, so that no process sees a part; several that write the same are no matter."""
+    """Write in one step, so that no process sees a part; several may write the same."""
     for folder in (*reversed(path.parent.parents), path.parent):  # `parents=True` would leave the rest to the umask
         folder.mkdir(mode=0o755, exist_ok=True)
     _require_own(path, path.parent.stat())
@@ -198,7 +198,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _thin(folder: Path) -> None:
-    """With what a process left that was killed while it wrote."""
+    """Remove the oldest kernels, and parts that a killed process left."""
     ages = []
     for path in folder.glob(f"*{_SUFFIX}*"):
         with suppress(OSError):  # another process was faster

@@ -1,4 +1,4 @@
-"""exp of a table, in vectors: exact to about one unit in the last place, on whatever processor LLVM knows."""
+"""Exponential of a table, in vectors: exact to about one unit in the last place, on every processor of LLVM."""
 
 from __future__ import annotations
 

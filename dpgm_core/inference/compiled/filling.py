@@ -58,7 +58,7 @@ def _or(value: float, instead: float) -> float:
 
 @jit_strictly
 def _counted(theta: FloatArray, start: int, stop: int) -> tuple[int, int]:
-    """How many potentials are finite, and how many -inf; counts are added in any order, so these are vectors."""
+    """Count the finite potentials, and those of -inf; counts are added in any order, so these are vectors."""
     block, finite, minus = theta[start:stop], 0, 0
     for i in range(len(block)):
         finite += 1 if abs(block[i]) <= _LARGEST else 0

@@ -1,4 +1,4 @@
-"""Bounds on every table of an inference, and what is done where they leave the reach of double precision.
+"""Bounds on every table of an inference, and rescaling where they leave the range of double precision.
 
 Guard, floors and their proof are those of `dpgm_core.inference.exact.probability`. Which cells were raised is not
 remembered: no other nonzero cell of a scaled value is as low, but for rounding, and one that is counts as raised,

@@ -1,4 +1,4 @@
-"""Which executor an engine runs on, and kernels compiled by numba where it is installed.
+"""Choice of the executor of an engine, and kernels compiled by numba where it is installed.
 
 numba is an extra, `fast`, never required: it must not hold back the newest Python and numpy.
 """

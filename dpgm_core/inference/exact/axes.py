@@ -27,7 +27,7 @@ _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
 
 
 def lay_out_axes(contraction: Contraction) -> Contraction:
-    """The same contraction with other orders of the axes of what is made.
+    """Return the contraction with other orders of the axes of the tables it makes.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.exact.planning import plan_inference
@@ -49,7 +49,7 @@ def _in_front(large: Letters, new: Letters, summed: frozenset[int]) -> Letters:
 
 
 def _in_place(large: Letters, new: Letters, summed: frozenset[int]) -> Letters:
-    """What is new takes the place of what was summed, so that all else stays where it was."""
+    """Put new axes where axes were summed, so that all others stay where they were."""
     at = next((large.index(letter) for letter in large if letter in summed), 0)
     return (*large[:at], *new, *[letter for letter in large[at:] if letter not in summed])
 
@@ -132,7 +132,7 @@ class _Layout:
         ]
 
     def _price(self, step: Step, most: float = math.inf) -> float:
-        """Of a step forwards, and of the adjoint of either operand; no further than to what is too much."""
+        """Return the cost of a step forwards and of the adjoints of its operands; stop above `most`."""
         cost = self._forwards(step)
         if cost < _TINY_NS:  # whatever the orders
             return 3 * cost

@@ -1,4 +1,4 @@
-"""How a cluster's marginal is multiplied with messages and summed: one matrix product for each message.
+"""Products of a cluster's marginal with messages and their sums: one matrix product for each message.
 
 The attributes are letters, their places in the elimination order, and sets of them are the bits of an integer. A
 message has an axis for each letter of its separator, ascending, and one last axis for all that it carries together: so
@@ -96,7 +96,7 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
 
 
 def _stage(axes: Axes, separator: int, left: int, sizes: Sequence[int], *, first: bool) -> tuple[Stage, Axes]:
-    """How a message over a separator is taken in where some letters are left; and the axes that are left."""
+    """Return how a message over a separator is multiplied in, and the axes that are left."""
     message = tuple(letters_of(separator))
     batch = tuple(letter for letter in message if left >> letter & 1)
     inner = tuple(letter for letter in message if not left >> letter & 1)

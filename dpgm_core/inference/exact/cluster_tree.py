@@ -23,7 +23,7 @@ Message = tuple[int, int]
 
 
 class MessagePlan(NamedTuple):
-    """How a message is made: from which others, by which sum.
+    """Plan of a message: the messages it is made from, and the sum.
 
     carried: the letters of its last axis, in order. cells: of that axis. bytes: of all tables made for it where no
     other is at hand.
@@ -99,7 +99,7 @@ class ClusterTree:
         return parts
 
     def message_plan(self, message: Message) -> MessagePlan:
-        """How a message is made; found once."""
+        """Return the plan of a message; computed once."""
         plans = self._plans
         if message in plans:
             return plans[message]
@@ -116,7 +116,7 @@ class ClusterTree:
         return plans[message]
 
     def _part(self, letters: Sequence[int]) -> tuple[Part, int]:
-        """Of letters of one component, and the bytes of all tables made for them where no message is at hand."""
+        """Return the part of letters of one component, and the bytes of all tables for it without cached messages."""
         mask = sum([1 << letter for letter in letters])
         top = self._top(letters)
         messages = self._messages(top, mask)
@@ -151,7 +151,7 @@ class ClusterTree:
         return cluster
 
     def _messages(self, cluster: int, mask: int) -> tuple[Message, ...]:
-        """What a cluster needs of its children to speak of letters in its subtree."""
+        """Return the messages from its children that a cluster needs for letters in its subtree."""
         carried: dict[int, int] = {}
         for letter in letters_of(mask & ~self.members[cluster]):
             entry = self.entries[self._homes[letter]]
@@ -242,7 +242,7 @@ def cluster_tree(structure: Structure) -> ClusterTree:
 
 
 def _jump(parent: int, jumps: Sequence[int], depths: Sequence[int]) -> int:
-    """Where a child of `parent` jumps: any ancestor is then some log2(depth) steps away (Myers 1983)."""
+    """Return where a child of `parent` jumps: any ancestor is then some log2(depth) steps away (Myers 1983)."""
     over = jumps[parent]
     far = depths[parent] - depths[over] == depths[over] - depths[jumps[over]]
     return jumps[over] if far else parent

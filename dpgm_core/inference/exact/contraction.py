@@ -33,7 +33,7 @@ class Step:
 
 @frozen(kw_only=True)
 class Contraction:
-    """What every executor walks.
+    """Contraction of a structure's tables, which every executor walks.
 
     order: attribute names by letter. sizes: labels by letter. nodes: the letters of each node in the order of its
     array's axes. groups: the group whose table each input node reads (inputs are the first `len(groups)` nodes).
@@ -70,7 +70,7 @@ class Contraction:
 
 @frozen
 class Bucket:
-    """What is multiplied when an attribute is summed out.
+    """Tables that are multiplied when an attribute is summed out.
 
     place: the attribute's. tables: the cliques, by number, and the messages, as ~place of the attribute each came from.
     pairing: over `tables`, by position. message: the scope of the product, once the attribute is summed out.

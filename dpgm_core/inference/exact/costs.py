@@ -1,4 +1,4 @@
-"""The cost model of exact inference: how long a step takes, told by the sizes of its tables alone."""
+"""Cost model of exact inference: the time of a step from the sizes of its tables alone."""
 
 from __future__ import annotations
 

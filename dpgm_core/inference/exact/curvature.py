@@ -28,7 +28,7 @@ _MAX_DIRECTION = 1e8  # directions whose largest entry is beyond this, or below 
 
 
 class Walkers:
-    """What walks with one direction and with many, made once per engine and only when first asked for."""
+    """Executors for one direction and for many, made once per engine on first use."""
 
     def __init__(self, contraction: Contraction, structure: Structure, keeping: Program, backend: Backend) -> None:
         self._contraction, self._structure, self._keeping = contraction, structure, keeping

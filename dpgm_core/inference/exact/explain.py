@@ -1,4 +1,4 @@
-"""What a compiled engine will do, for people: the order that won, where the model is wide and which steps are dear."""
+"""Explanation of a compiled engine, for people: its order, where the model is wide, and the dearest steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StepCost:
 
 @frozen(kw_only=True)
 class Explanation:
-    """How exact inference on a structure is done; `str` of it is for people.
+    """Explanation of exact inference on a structure; its `str` is for people.
 
     executor: what runs the plan. heuristic: what found the elimination order; tried: how many different ones were
     compared. order: attributes as they are summed out. widest: the attributes of the largest cluster; widest_cells: the
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def explain_plan(plan: JunctionTreePlan, executor: str) -> Explanation:
-    """What a plan will do.
+    """Return the explanation of a plan.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.exact.planning import plan_inference

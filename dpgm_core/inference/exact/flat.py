@@ -29,7 +29,7 @@ _MIN_PACKING_NS = 2000.0  # nanoseconds
 
 @frozen(kw_only=True, eq=False)
 class FlatProgram:
-    """What the interpreter is given. plan: whole numbers; logs: doubles. memory: doubles that a call needs.
+    """Program of the interpreter. plan: whole numbers; logs: doubles. memory: doubles that a call needs.
 
     ones: where the memory must hold ones, (start, stop).
     """
@@ -146,7 +146,7 @@ class _Flat(FlatCode, InferenceLowering):
 
 @frozen(kw_only=True)
 class _Memory:
-    """Where everything lies among the doubles of a call: spaces by name, scratch by its place in the head."""
+    """Places among the doubles of a call: spaces by name, scratch by its place in the head."""
 
     spaces: dict[str, int]
     scratch: dict[int, int] = field(factory=dict)
@@ -260,7 +260,7 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
 
 
 def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
-    """Where the value and the adjoint of a step's output lie."""
+    """Return where the value and the adjoint of a step's output lie."""
     adjoint = program.adjoints[node]
     assert adjoint is not None  # every step's output has one
     return memory.place(program.values[node]), memory.place(adjoint)

@@ -26,7 +26,7 @@ class _FlatTangents(FlatCode, TangentLowering):
 def compiled_tangents(
     contraction: Contraction, structure: Structure, program: Program, columns: int
 ) -> tuple[TangentProgram, Bind]:
-    """As `numpy_tangents`, for one call of a kernel in place of many of numpy."""
+    """Lower as `numpy_tangents`, for one call of a kernel in place of many of numpy."""
 
     def bound(instructions: Sequence[Instruction], memory: FloatArray, starts: Mapping[Space, int]) -> list[Call]:
         code = [

@@ -101,7 +101,7 @@ class JunctionTreeEngine:
 
     @property
     def structure(self) -> Structure:
-        """What the engine was compiled for."""
+        """Structure that the engine was compiled for."""
         return self._structure
 
     @property
@@ -125,7 +125,7 @@ class JunctionTreeEngine:
         return self._plan.needs
 
     def explain(self) -> Explanation:
-        """What an inference will do: the order that won, where the model is wide, and the dearest steps.
+        """Explain an inference: its elimination order, where the model is wide, and the dearest steps.
 
         >>> from dpgm_core.domain import Domain
         >>> engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 4})))
@@ -153,7 +153,7 @@ class JunctionTreeEngine:
         return Beliefs(marginals=Tables._trusted(self._structure, marginals), log_partition=log_partition)
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
-        """What `infer` gives for each row of log-potentials (n, cells), nats; over several cores where that pays.
+        """Return what `infer` returns for each row of log-potentials (n, cells), over several cores where that pays.
 
         Raises what `infer` raises, and StructureError for rows of another length.
 
@@ -233,7 +233,7 @@ class JunctionTreeEngine:
         return self._columns(draw_rounded(self.contraction, values, int(count), generator), count)
 
     def _log_sums(self, potentials: Tables, count: object) -> list[FloatArray]:
-        """What records are drawn from, once their number is found to be one."""
+        """Return the node logarithms that records are drawn from; refuse a number of records that is none."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
         theta, _ = self._potentials.checked(potentials)
@@ -311,7 +311,7 @@ class JunctionTreeEngine:
 
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
-        """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
+        """Executors for second derivatives: one that keeps all values, and the walkers on it."""
         compiled = self.executor == "numba"
         contraction = lay_out_axes(self.contraction) if compiled else self.contraction
         program = lower(contraction, self._structure, keep=True)

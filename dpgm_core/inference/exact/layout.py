@@ -45,7 +45,7 @@ def cut_into_runs(order: Letters, tables: Sequence[Letters]) -> list[Letters]:
 
 
 def first_fit(uses: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int], int]:
-    """Where each buffer starts, so that none overlaps another that is live at the same time, and the memory needed.
+    """Return where each buffer starts, so that none overlaps another that is live at the same time, and the memory.
 
     uses: buffer -> (first use, last use, cells). Starts are multiples of a cache line.
 

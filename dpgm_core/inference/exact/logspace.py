@@ -1,4 +1,4 @@
-"""Walk a contraction in logarithms: sums for potentials of any size, maxima for the most probable record.
+"""Walks of a contraction in logarithms: sums for potentials of any size, maxima for the most probable record.
 
 Slower than probabilities, but nothing underflows: -inf is the only zero. Temporary memory stays near that of the
 operands, because the product table of a contraction is never built at once.

@@ -133,7 +133,7 @@ def _reach(loop: Loop) -> int:
 
 
 def _nanoseconds(order: Arrangement) -> float:
-    """As measured, on long and short runs."""
+    """Return the time of an arrangement, as measured on long and short runs."""
     (rows, *_), (terms, *_), (cells, *_) = order.inner
     if order.kind == MATRIX:
         block = 500 + rows * terms * cells / _BLAS_PEAK
@@ -182,7 +182,7 @@ def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -
 
 
 def _as_matrices(order: Arrangement) -> Arrangement | None:
-    """The same as products of matrices for BLAS, where they lie so and are large."""
+    """Return the loops as products of matrices for BLAS, where their layout allows it and they are large."""
     if order.kind == PRODUCTS:
         row, term, column = order.inner
     elif order.kind == DOTS:

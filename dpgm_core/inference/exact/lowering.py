@@ -186,7 +186,7 @@ class Lowering:
             self.code.append((call, _over(buffers, out), tuple([_over(buffers, one) for one in inputs])))
 
     def contract_anew(self, p: Table, q: Table, r: Table) -> None:
-        """What `contract` does, worked out."""
+        """Do what `contract` does, without its memory of similar contractions."""
         summed = [letter for letter in p[1] if letter not in r[1]]
         assert {*p[1], *q[1]} == {*summed, *r[1]} and set(summed) <= set(q[1])
         if not summed:

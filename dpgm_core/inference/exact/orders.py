@@ -38,7 +38,7 @@ class Candidate:
 
 @frozen(kw_only=True, eq=False)
 class Search:
-    """What was found for a structure.
+    """Result of the search for a structure's elimination order.
 
     graph: its attributes as bits, places in the domain's order. candidates: orders that may fit, fastest first. tried:
     the number of orders that were played. thriftiest: the one, fitting or not, whose largest message is smallest.

@@ -1,4 +1,4 @@
-"""Which tables of a bucket are multiplied with which: a binary tree of least predicted time.
+"""Pairing of a bucket's tables: a binary tree of products of least predicted time.
 
 A table's scope is a set of attributes as bits, see `structure.bitgraph`: what a bucket costs depends on scopes alone,
 and many elimination orders share buckets.
@@ -60,7 +60,7 @@ class Pairings:
         self._known: dict[tuple[int, tuple[int, ...]], Pairing] = {}
 
     def of(self, place: int, scopes: tuple[int, ...]) -> Pairing:
-        """That of a bucket: the tables with these scopes are multiplied, and attribute `place` is summed out."""
+        """Return the pairing of a bucket: tables with these scopes are multiplied, attribute `place` is summed out."""
         pairing = self._known.get((place, scopes))
         if pairing is None:
             pairing = self._known[place, scopes] = self._find_pairing(1 << place, scopes)

@@ -1,4 +1,4 @@
-"""The plan of exact inference on a structure: order, contraction and program, within memory; or why there is none."""
+"""Plan of exact inference on a structure: order, contraction and program within memory, or a refusal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Cost", "JunctionTreePlan", "plan_along", "plan_inference"]
 
 @frozen(kw_only=True)
 class Cost:
-    """What one exact inference takes.
+    """Cost of one exact inference.
 
     treewidth: attributes in the largest cluster, less one. cells: cells of all tables made on the way. largest: cells
     of the largest one. multiply_adds: of one call. peak_bytes: memory of one call besides its result.
@@ -43,7 +43,7 @@ class Cost:
 
 @frozen(kw_only=True, eq=False, slots=False)
 class JunctionTreePlan:
-    """How inference on a structure is done.
+    """Plan of exact inference on a structure.
 
     candidate: the order. tried: how many there were. model: by what they were compared, that of what runs the plan.
     widest: the attributes of the largest cluster.
@@ -63,7 +63,7 @@ class JunctionTreePlan:
 
     @cached_property
     def needs(self) -> Cost:
-        """What an inference takes."""
+        """Cost of an inference."""
         contraction = self.contraction
         made = [contraction.cells(step.out) for step in contraction.steps] or [0]
         return Cost(
@@ -76,12 +76,12 @@ class JunctionTreePlan:
 
     @property
     def numpy_bytes(self) -> int:
-        """What one call of numpy's program takes besides its result."""
+        """Bytes of one call of numpy's program besides its result."""
         return 8 * (2 * self.structure.cells + self.program.arena + self.program.ones)
 
     @cached_property
     def flat_bytes(self) -> int:
-        """What one call of compiled kernels takes, their result counted as numpy's program has it: twice the tables."""
+        """Bytes of one call of compiled kernels, with their result as in numpy's program: twice the tables."""
         return 8 * (self.structure.cells + flatten(self.contraction, self.structure, 0.0).memory)
 
     def fits(self, max_bytes: int) -> bool:
@@ -93,7 +93,7 @@ class JunctionTreePlan:
 
     @cached_property
     def most_bytes(self) -> int:
-        """What every program along the contraction stays below: no buffer is used twice, every operand is copied."""
+        """Upper bound of every program's bytes: no buffer is used twice, every operand is copied."""
         contraction = self.contraction
         most = max(contraction.sizes, default=1)
         doubles = 2 * self.structure.cells + most + flat_scratch(contraction, self.structure)

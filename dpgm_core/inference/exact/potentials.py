@@ -1,4 +1,4 @@
-"""What an engine is given: potentials that are checked, and made ready for an executor of probabilities."""
+"""Checks of potentials, and their preparation for an executor of probabilities."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ready(NamedTuple):
 
 
 class Potentials:
-    """Of one structure and contraction; no state between calls.
+    """Checks and preparation of potentials for one structure and contraction; no state between calls.
 
     mild: tables within so many nats are exponentiated as they are. log_free: what attributes in no clique add to log Z.
     """
@@ -78,7 +78,7 @@ class Potentials:
         return theta, top
 
     def ready(self, theta: FloatArray, top: FloatArray) -> Ready:
-        """What the executor is given for potentials of these maxima."""
+        """Return the executor's input for potentials of these maxima."""
         low = np.minimum.reduceat(theta, self._starts)
         zeros = not np.isfinite(low).all()
         if zeros:

@@ -1,4 +1,4 @@
-"""Run a program on probabilities: the fast executor, with a check that it cannot have lost anything.
+"""Execution of a program on probabilities: the fast executor, with a check that nothing is lost.
 
 Why its answer can be trusted. The forward pass only multiplies and adds non-negative numbers, so rounding errors stay
 relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
@@ -118,7 +118,7 @@ class ProbabilityExecutor:
     def calibrate(
         self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
     ) -> Calibration | None:
-        """As a call, and every value and adjoint on the way; of a program that keeps them."""
+        """Return the result of a call with every value and adjoint; for a program that retains them."""
         with self._workspace() as work:
             outcome = self._walk(work, fill, lows, highs, zeros=zeros)
             if outcome is None:

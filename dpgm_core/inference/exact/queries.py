@@ -119,7 +119,7 @@ class TreeQueries:
         return table
 
     def _first(self, cluster: int, summing: ClusterSum) -> FloatArray:
-        """What is needed of the cluster's marginal, as the matrix that the first message meets."""
+        """Return the needed part of the cluster's marginal, as the matrix that the first message meets."""
         table = self._kept.get(summing)
         if table is None:
             first = summing.stages[0]

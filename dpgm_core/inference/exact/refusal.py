@@ -1,4 +1,4 @@
-"""What is said where exact inference does not fit: how large it is, where, and what would do."""
+"""Refusal of models too large for exact inference: how large, where, and what would do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def list_members(members: Sequence[str]) -> str:
 
 
 def _relief(names: Sequence[str], graph: BitGraph, cluster: int, max_bytes: int) -> str:
-    """Which attribute of the widest cluster to leave out, where that alone would do."""
+    """Return which attribute of the widest cluster to leave out, where that alone would do."""
     if len(graph.sizes) > _MAX_ATTRIBUTES:
         return ""
     busiest = sorted(places(cluster), key=lambda place: -graph.around[place].bit_count())[:_MAX_TRIES]

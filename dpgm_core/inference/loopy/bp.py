@@ -231,7 +231,7 @@ class LoopyEngine:
     def _compiled(
         self, flat: FlatPlan, log_cells: FloatArray, floor: float
     ) -> tuple[FloatArray, float, bool, int] | None:
-        """What `_iterate` gives in probability space; None where a product might underflow."""
+        """Return what `_iterate` returns in probability space; None where a product might underflow."""
         plan, options, kernel = self.plan, self.options, kernels("loopy")
         memory = np.empty(flat.memory)
         np.exp(log_cells, out=memory[: plan.cells])

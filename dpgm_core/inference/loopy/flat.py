@@ -41,7 +41,7 @@ class FlatPlan:
 
 
 def flatten(plan: LoopyPlan) -> FlatPlan:
-    """The same plan in arrays of int64.
+    """Return the plan in arrays of int64.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.plan import compile_plan

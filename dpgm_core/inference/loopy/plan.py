@@ -89,7 +89,7 @@ class LoopyPlan:
 
 
 def compile_plan(structure: Structure) -> LoopyPlan:
-    """All index work for one structure; memory and time are proportional to the cells of all cliques.
+    """Do all index work for one structure; memory and time are proportional to the cells of all cliques.
 
     >>> from dpgm_core.domain import Domain
     >>> plan = compile_plan(Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2))))

@@ -39,7 +39,7 @@ def _log_sum(table: FloatArray, axis: int) -> FloatArray:
 
 @frozen(kw_only=True)
 class Algebra:
-    """How to multiply, sum over an axis, divide and raise to a power numbers in one representation.
+    """Arithmetic of one number representation: product, sum over an axis, quotient and power.
 
     to: from the representation to probabilities. log: from it to logarithms. of_log: from logarithms to it.
     """

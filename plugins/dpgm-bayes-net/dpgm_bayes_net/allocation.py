@@ -1,4 +1,4 @@
-"""How a first look divides a budget over families: Chowdhury, Rekatsinas and Jha (2020) as we read it, with guards.
+"""Division of a budget over families by a first look: Chowdhury, Rekatsinas and Jha (2020) as we read it, with guards.
 
 The paper's text at hand names what enters (a preliminary estimate, each node's height and out-degree, its influence on
 its children), not the formula; that one, [M] in our notes, is a reading from memory. For node v with K labels, of
@@ -30,7 +30,7 @@ __all__ = ["Need", "divide_budget", "least_share", "losses_by_table", "needs_of"
 
 @frozen(kw_only=True)
 class Need:
-    """What speaks for giving budget to one conditional table.
+    """Reasons to give budget to one conditional table.
 
     table: the number of the measured table it is read off. structure, error, influence: W, G and S above.
     """
@@ -42,7 +42,7 @@ class Need:
     influence: float
 
     def loss(self, weights: str) -> float:
-        """What a unit of noise in its table costs, by the rule named `weights`."""
+        """Return the cost of a unit of noise in its table, by the rule named `weights`."""
         return (self.structure if weights != "error" else 1.0) * (self.error if weights != "structure" else 1.0)
 
 
@@ -92,7 +92,7 @@ def needs_of(dag: Dag, counts: Mapping[str, Counts], cliques: Sequence[Clique], 
 
 
 def losses_by_table(needs: Sequence[Need], tables: int, weights: str) -> list[float]:
-    """What a unit of noise costs in each measured table: the sum over the attributes it serves; 1 each for "even"."""
+    """Return the cost of a unit of noise in each table: summed over the attributes it serves; 1 each for "even"."""
     by_table = [0.0] * tables
     for need in needs:
         by_table[need.table] += need.loss(weights)

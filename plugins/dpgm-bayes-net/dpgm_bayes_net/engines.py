@@ -1,4 +1,4 @@
-"""Engines that are compiled once, for who learns again and again over the same structures."""
+"""Engines that are compiled once, for learners that learn repeatedly over the same structures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Engines:
 
     @property
     def max_order(self) -> int | None:
-        """That of the inference."""
+        """Largest order of the inference."""
         return self.inference.max_order
 
     def compile(self, structure: Structure) -> Engine:

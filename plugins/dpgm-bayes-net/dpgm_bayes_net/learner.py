@@ -84,11 +84,11 @@ class BayesNet:
         inner.check(self._modelled(inner, structure), inference)
 
     def planned_tables(self, structure: Structure) -> tuple[Structure, str | None]:
-        """What the release will measure, and how the budget is split. Raises StructureError."""
+        """Return the tables of the release and the split of the budget. Raises StructureError."""
         return self._measured(Dag.of(structure)), self._over_tables
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """What the other learner takes; by the number of cells where it does not say. See `ResourceEstimator`."""
+        """Estimate by the other learner; by the number of cells where it has no estimate. See `ResourceEstimator`."""
         inner = self._inner()
         modelled = self._modelled(inner, structure)
         if isinstance(inner, ResourceEstimator):
@@ -154,7 +154,7 @@ class BayesNet:
         return Structure(dag.domain, dag.maximal) if self.measure == "maximal" else dag.structure()
 
     def _modelled(self, inner: Learner, structure: Structure) -> Structure:
-        """Of the other learner's model: what is measured; `local` makes the network itself."""
+        """Return the structure of the other learner's model: what is measured; `local` makes the network itself."""
         dag = Dag.of(structure)
         return structure if isinstance(inner, Local) else self._measured(dag)
 
@@ -215,7 +215,7 @@ def _divergence(model: Model, network: Model, joints: Mapping[Clique, FloatArray
 
 
 def _note_faint_rows(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]) -> list[str]:
-    """What a user is told of rows that expect little but noise."""
+    """Return notes on rows that expect little but noise."""
     if max(release.structure.multiplicities) > 1:  # whose tables are of no family
         return []
     counts = counts_of(release.tables, release.variances, dag.families)
@@ -224,5 +224,5 @@ def _note_faint_rows(release: NoisyTables, dag: Dag, joints: Mapping[Clique, Flo
 
 @lru_cache(maxsize=1)
 def _registry() -> Registry:
-    """Of what is installed, found once."""
+    """Return the registry of what is installed, discovered once."""
     return Registry.discover()

@@ -1,4 +1,4 @@
-"""Conditional tables each from its own noisy counts, after all tables were made to agree; no inference."""
+"""Learner of conditional tables, each from its own noisy counts, after all tables were made to agree; no inference."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Local:
         Dag.of(structure).check_constraints()
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """By the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
+        """Estimate by the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
         return Resources.by_cells(structure, each=300, cpu_seconds=1e-5, calls=0)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:

@@ -1,4 +1,4 @@
-"""A curator as another learner sees it: the tables that its one release is of are chosen for it."""
+"""Curator for another learner, which chooses the tables of its one release."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MeasuredCurator:
 
     @property
     def handed(self) -> NoisyTables:
-        """What was handed out. Raises OptionError if nothing was."""
+        """The release that was handed out. Raises OptionError if there was none."""
         if self._handed is None:
             raise _refusal("asked for none")
         return self._handed

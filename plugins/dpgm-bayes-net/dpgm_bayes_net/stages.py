@@ -15,7 +15,7 @@ __all__ = ["Stage", "pool_stages"]
 
 @frozen(kw_only=True, eq=False)
 class Stage:
-    """What one stage released.
+    """Release of one stage.
 
     tables: records. noise: its variance in a cell of each table, (groups,), records**2. rate: of the subsample that was
     counted; tables and noise are already those of all records, 1 / rate and 1 / rate**2 of the subsample's.
@@ -35,7 +35,7 @@ class Stage:
         return cls(tables=tables / rate, noise=finite(release.variances[places]) / rate**2, rate=rate)
 
     def variances(self, counts: FloatArray) -> FloatArray:
-        """Of noise and sampling, each cell, (cells,), records**2, if `counts` are those of all records.
+        """Return variances of noise and sampling of each cell, records**2, if `counts` are those of all records.
 
         Each record is in the subsample with probability q, so that a count n scaled by 1 / q has variance
         n (1 - q) / q.

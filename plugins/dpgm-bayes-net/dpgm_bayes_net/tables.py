@@ -48,7 +48,7 @@ class Counts:
 
     @property
     def sd(self) -> float:
-        """Of the noise in a cell, records."""
+        """Standard deviation of the noise in a cell, records."""
         return math.sqrt(self.variance)
 
 
@@ -156,7 +156,7 @@ def smooth_counts(
 
 
 def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | None = None) -> list[str]:
-    """What a user is told of rows that expect fewer records than the noise in their sum has standard deviation.
+    """Return a note on rows that expect fewer records than the noise in their sum has standard deviation.
 
     rows: child -> expected records of each state of the parents; None: the sums of the counts.
     """
@@ -177,7 +177,7 @@ def conditionals(counts: Mapping[str, Counts], smoothing: float, dag: Dag | None
 
 
 def reorder_families(network: Model, structure: Structure) -> Model:
-    """The same network over these families in this order, which `Dag.structure` has in the domain's."""
+    """Return the same network over these families in this order; `Dag.structure` has them in the domain's."""
     return Model(
         structure,
         Tables.from_arrays(structure, dict(network.potentials.items())),

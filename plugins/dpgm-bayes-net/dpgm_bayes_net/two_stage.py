@@ -105,7 +105,7 @@ class BayesNetTwoStage:
         Dag.of(structure).check_constraints()
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """By the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
+        """Estimate by the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
         return Resources.by_cells(structure, each=300, cpu_seconds=1e-5, calls=0)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
@@ -174,7 +174,7 @@ class BayesNetTwoStage:
             return rounds.next()
 
     def _needs(self, dag: Dag, release: NoisyTables, cliques: Sequence[Clique]) -> tuple[Need, ...]:
-        """What the first stage says of each conditional table."""
+        """Return the need of each conditional table by the first stage."""
         stage = Stage.of(release, cliques)
         # All tables are of one subsample, which agrees with itself: only the noise is to be made consistent.
         counts = self._counts(dag, stage.tables, stage.noise)

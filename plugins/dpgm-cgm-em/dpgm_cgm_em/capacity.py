@@ -1,4 +1,4 @@
-"""Choosing tau without the truth: by a parametric bootstrap of the path."""
+"""Choice of tau without the truth: by a parametric bootstrap of the path."""
 
 from __future__ import annotations
 

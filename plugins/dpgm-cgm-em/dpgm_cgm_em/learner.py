@@ -123,7 +123,7 @@ class CgmEm:
         steady(inference.compile(structure), "cgm-em")
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """By the number of cells, as measured on one column of 10,000 and of 100,000; see `ResourceEstimator`."""
+        """Estimate by the number of cells, as measured on columns of 10,000 and 100,000; see `ResourceEstimator`."""
         return Resources.by_cells(structure, each=1000, cpu_seconds=1e-4, calls=500)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
@@ -151,7 +151,7 @@ class CgmEm:
         )
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
-        """The same path for releases like the model's; all begin where EM starts, as their end depends on it.
+        """Return the same path for releases like the model's; all begin where EM starts, as their end depends on it.
 
         Raises OptionError unless tau is a number that is used up, and for a model without its release.
         """
@@ -263,7 +263,7 @@ class _Run:
         return math.log(shares[0] / shares[1]) / (now["tau"] - before["tau"])
 
     def notes(self) -> list[str]:
-        """What the user should know about where the path ended."""
+        """Return sentences for the user on where the path ended."""
         notes = []
         share = self.trace[-1]["discrepancy"]
         if self.path.unconverged:

@@ -1,4 +1,4 @@
-"""Tables of unequal noise at one pace: what the evidence of each weighs on EM's path.
+"""Weights of the tables' evidence on EM's path, where their noise is unequal.
 
 A round moves no potential of a table by more than the bound c of its noise's score, so that in the time the quietest
 table takes one of ten times the noise goes a tenth of the way: it is starved, or the quiet ones overfit. But how far
@@ -103,7 +103,7 @@ def weight_tables(release: NoisyTables) -> NoisyTables:
 
 
 def slowness(release: NoisyTables) -> list[float]:
-    """Of each table, how many rounds it needs for what the quietest does in one: at least 1."""
+    """Return, for each table, how many rounds it needs for what the least noisy does in one: at least 1."""
     bounds = [_bound(noise) for noise in release.noise]
     return [max(bounds) / bound for bound in bounds]
 

@@ -1,4 +1,4 @@
-"""A public model as the centre of the prior: what the tables do not tell is as it says."""
+"""Public models as the centre of the prior: where the tables tell nothing, the model is the base."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ class _DeviationEngine:
 
     @property
     def structure(self) -> Structure:
-        """Of the deviations."""
+        """Structure of the deviations."""
         return self._structure
 
     @property
     def exact(self) -> bool:
-        """As the engine within is."""
+        """Whether the inner engine is exact."""
         return self._engine.exact
 
     @property
@@ -111,11 +111,11 @@ class _DeviationEngine:
 
     @property
     def cost(self) -> str | None:
-        """Of the engine within."""
+        """Cost of the inner engine."""
         return self._engine.cost
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        """Of base and deviations together; marginals of the deviations' cliques."""
+        """Infer with base and deviations together; return marginals of the deviations' cliques."""
         beliefs = self._engine.infer(self._with(potentials), total=total)
         return evolve(beliefs, marginals=Tables(self._structure, self._own(beliefs.marginals.values)))
 
@@ -129,10 +129,10 @@ class _DeviationEngine:
 
 
 class _WithCurvature(_DeviationEngine):
-    """With second derivatives too."""
+    """Deviation engine with second derivatives."""
 
     def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
-        """Those of the engine within, along deviations."""
+        """Return the inner engine's curvature along deviations."""
         assert isinstance(self._engine, SecondOrder)
         product = self._engine.curvature(self._with(potentials))
 

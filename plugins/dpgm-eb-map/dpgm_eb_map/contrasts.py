@@ -55,7 +55,7 @@ class Holder:
     spread: tuple[int, ...]
 
     def margin(self, table: FloatArray) -> FloatArray:
-        """Of a table with one more axis, summed over the other attributes, axes as the effect has them."""
+        """Return the margin of a table with one more axis, axes as the effect has them."""
         summed = table.sum(axis=self.summed_axes) if self.summed_axes else table
         return summed.transpose(*_ranks(self.order), len(self.order))
 
@@ -99,7 +99,7 @@ def contrast_rows(labels: IntArray, first: int, count: int) -> FloatArray:
 
 
 def _heights(columns: IntArray) -> FloatArray:
-    """What each contrast gives the labels before its own."""
+    """Return the value of each contrast at the labels before its own."""
     heights: FloatArray = 1 / np.sqrt((columns + 1.0) * (columns + 2.0))
     return heights
 
@@ -190,7 +190,7 @@ class Basis:
 
     @cached_property
     def by_table(self) -> tuple[tuple[tuple[slice, ...], FloatArray], ...]:
-        """Of each table the parts of what it tells about, and its rows of B in their columns (cells, q)."""
+        """For each table the parameters it tells about, and its rows of B in their columns (cells, q)."""
         tables = []
         for group, where in enumerate(self.structure.slices):
             own: list[Effect] = []
@@ -277,7 +277,7 @@ def basis_of(release: NoisyTables) -> Basis:
 
 
 def group_count(structure: Structure) -> int:
-    """How many prior scales a structure has: one for all main effects, one for each clique that has interactions.
+    """Return the number of prior scales: one for all main effects, one for each clique that has interactions.
 
     >>> from dpgm_core import Domain
     >>> group_count(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
@@ -357,7 +357,7 @@ def _as_contrasts(size: int, table: FloatArray, axis: int) -> FloatArray:
 
 
 def _column(values: FloatArray, like: FloatArray) -> FloatArray:
-    """To be broadcast over all axes but the first."""
+    """Reshape to broadcast over all axes but the first."""
     return values.reshape(-1, *[1] * (like.ndim - 1))
 
 

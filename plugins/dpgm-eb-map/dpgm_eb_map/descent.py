@@ -127,7 +127,7 @@ class Objective:
 def minimise_together(
     objectives: Sequence[Objective], phi: FloatArray, tolerance: float, steps: int
 ) -> list[tuple[FloatArray, float]]:
-    """What `minimise` finds for each, from `phi`: they have one engine and one system."""
+    """Return what `minimise` returns for each, from `phi`: they share one engine and one system."""
     moments, system = objectives[0].moments, objectives[0].system
     descents = [one.descent(phi, tolerance, steps) for one in objectives]
     results: list[tuple[FloatArray, float]] = [(phi, math.inf)] * len(descents)

@@ -33,11 +33,11 @@ class Span:
 
     @property
     def starts(self) -> IntArray:
-        """Where runs of labels begin that these contrasts do not tell apart, except for the first run."""
+        """Beginnings of the runs of labels that these contrasts do not distinguish, except for the first run."""
         return np.arange(self.first + 1, self.first + self.count + 2) if self.count else np.empty(0, dtype=np.intp)
 
     def at(self, labels: IntArray) -> FloatArray:
-        """As the factor of a `Piece`, of these labels alone."""
+        """Return the factor of a `Piece` at these labels."""
         return contrast_rows(labels, self.first, self.count) if self.count else np.ones((len(labels), 1))
 
 
@@ -106,12 +106,12 @@ def blocks_of(basis: Basis) -> tuple[Block, ...]:
 
 
 def largest_block(shape: tuple[int, ...]) -> int:
-    """How many parameters a block may have of an effect whose attributes have so many labels."""
+    """Return the most parameters of a block of an effect whose attributes have so many labels."""
     return min(_LARGEST, _LARGEST_WIDE) if max(shape) > WIDE else _LARGEST
 
 
 class Diagonal:
-    """What `Dense` offers, by blocks: see there. mean: the statistics of one record (p,), at which F is taken."""
+    """`Dense` by blocks: see there. mean: the statistics of one record (p,), at which F is taken."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int
 
 
 def _factor(labels: int, first: int, count: int) -> FloatArray | Span:
-    """So many contrasts of an attribute from the first on; none: ones."""
+    """Return `count` contrasts of an attribute from `first` on; ones for none."""
     if labels > WIDE:
         return Span(first=first, count=count)
     return contrasts(labels)[:, first : first + count] if count else np.ones((labels, 1))

@@ -80,7 +80,7 @@ def _residuals(release: NoisyTables, marginals: FloatArray) -> tuple[FloatArray,
 
 
 def _parts(release: NoisyTables) -> tuple[slice, ...]:
-    """Where the numbers of each table stand."""
+    """Return the places of each table's numbers."""
     structure = release.structure
     return tuple(slice(one, one + 1) for one in range(len(structure.groups))) if release.contrasts else structure.slices
 

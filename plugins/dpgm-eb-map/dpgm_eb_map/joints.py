@@ -51,7 +51,7 @@ def covariance_by_pairs(engine: Engine, basis: Basis, potentials: Tables) -> Flo
 
 
 def _places(basis: Basis, table: int) -> list[tuple[slice, slice]]:
-    """Where parameters that a table tells about stand among all of them, and among its own."""
+    """Return the places of a table's parameters among all parameters, and among its own."""
     parts = basis.by_table[table][0]
     ends = accumulate([part.stop - part.start for part in parts])
     return [(part, slice(end - part.stop + part.start, end)) for part, end in zip(parts, ends, strict=True)]

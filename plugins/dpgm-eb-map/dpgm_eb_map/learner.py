@@ -185,7 +185,7 @@ class EbMap:
 
 
 def _to_fit(run: Run, structure: Structure) -> Fit:
-    """What a run found, as a model over `structure`."""
+    """Return the model of a finished run over `structure`, as a fit."""
     potentials = run.potentials(structure)
     return Fit(
         model=Model(potentials.structure, potentials),

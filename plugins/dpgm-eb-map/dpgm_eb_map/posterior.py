@@ -104,7 +104,7 @@ class Moments:
         return slope
 
     def move(self, direction: FloatArray) -> float:
-        """How far to go for central differences; 0 where the direction moves no potential."""
+        """Return the step of central differences; 0 where the direction moves no potential."""
         largest = float(np.abs(self.basis.potentials(direction)).max(initial=0.0))
         return _MOVE / largest if largest > 0.0 else 0.0
 

@@ -25,7 +25,7 @@ _CALLS = 400
 
 
 def resources(structure: Structure, curvature: Literal["auto", "dense", "diagonal"]) -> Resources:
-    """What a fit over the structure takes; with "auto" as in little noise, where the dense path goes on for longest.
+    """Return what a fit over the structure takes; with "auto" for little noise, where the dense path goes furthest.
 
     >>> from dpgm_core import Domain
     >>> wide = Structure(Domain.from_sizes({"a": 10_000}), [("a",)])

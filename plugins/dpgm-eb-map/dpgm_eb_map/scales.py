@@ -1,4 +1,4 @@
-"""The prior scales, one per group of parameters: what the noisy tables say of each, and of all of them together.
+"""Prior scales, one per group of parameters, from what the noisy tables say of each and of all together.
 
 A group's posterior with its prior taken out again, a *cavity*, is what the tables alone say of it: precision
 P = C^-1 - Lam and direction h = C^-1 phi. Where P is lam_i against the prior's weights, the evidence of u = log s^2 is
@@ -98,7 +98,7 @@ class Scales:
         return bool((self.values > before).any())
 
     def log_odds_of_effects(self, phi: FloatArray, system: System) -> float:
-        """How much likelier the tables are, in logs, if main effects may be on, or cliques, than if nothing is."""
+        """Return the log odds that main effects or cliques may be on, against that nothing is."""
         evidence = np.array([evidence_of(lam, squares) for lam, squares in self._cavities(phi, system)])
         return max(log_odds_of_effects(evidence[:1]), log_odds_of_effects(evidence[1:]))
 
@@ -154,7 +154,7 @@ def combine_chances(evidence: FloatArray) -> FloatArray:
 
 
 def log_odds_of_effects(evidence: FloatArray) -> float:
-    """How much likelier the tables are, in logs, if some cliques may be on than if all are off.
+    """Return the log odds that some cliques may be on, against that all are off.
 
     >>> nothing, strong = np.zeros((3, 49)), np.array([np.linspace(0, 40, 49)])
     >>> bool(log_odds_of_effects(nothing) < 0.1), bool(log_odds_of_effects(strong) > 20)

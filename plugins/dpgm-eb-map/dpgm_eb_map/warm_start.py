@@ -47,5 +47,5 @@ class BatchRefitter:
         return self.many([release])[0]
 
     def many(self, releases: Sequence[NoisyTables]) -> list[Tables]:
-        """The same of each, in their order."""
+        """Return log-potentials for each release, in their order."""
         return self.run.refit(self.structure, releases)

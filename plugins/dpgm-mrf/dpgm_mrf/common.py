@@ -1,4 +1,4 @@
-"""What the selectors do alike: options that are shares, the pairs and attributes of a workload, limits with room."""
+"""Helpers of the selectors: validators of shares, pairs and attributes of a workload, limits with room."""
 
 from __future__ import annotations
 

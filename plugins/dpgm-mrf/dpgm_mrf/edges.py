@@ -1,4 +1,4 @@
-"""Which pairs of a fitted model are edges: whose interaction is more than noise, or than a least one that is stated.
+"""Edges of a fitted model: pairs whose interaction is more than noise, or than a least one that is stated.
 
 The interaction of two attributes is their part of the log-density, centred: W(a, b) with rows and columns that sum to
 0, in nats. Of binary attributes that is A z_a z_b, A the coupling of an Ising model, and its size |A|.

@@ -73,7 +73,7 @@ class _Point:
         return step
 
     def _conjugate(self, damping: float) -> FloatArray:
-        """The same, as near as pays: by preconditioned conjugate gradients."""
+        """Return the step by preconditioned conjugate gradients, as near as pays."""
         scale = 1 - self.means[self._monomials] ** 2 + self._variances + damping
         step, left = np.zeros_like(self.x), -self.gradient
         ahead = direction = left / scale

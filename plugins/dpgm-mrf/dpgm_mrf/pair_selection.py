@@ -52,7 +52,7 @@ class Partners:
 
     @property
     def other(self) -> list[str]:
-        """Those of other than two labels, though no pair may hold them: each attribute is measured alone, too."""
+        """Attributes of other than two labels, in pairs or not: each attribute is measured alone, too."""
         return [name for name in self.names if self.domain[name].size != 2]
 
     def groups(self, taken: Collection[Clique] = ()) -> dict[str, list[int]]:
@@ -65,7 +65,7 @@ class Partners:
         return numbers
 
     def choosing(self, picks: int) -> int:
-        """How many attributes have more partners than they pick; the others take all, which needs no records."""
+        """Return how many attributes have more partners than they pick; the others take all, which needs no records."""
         return sum(len(pairs) > picks for pairs in self.groups().values())
 
 
@@ -182,7 +182,7 @@ class ChosenPairs:
         return taken
 
     def notes(self, what: str, instead: str) -> list[str]:
-        """What did not fit, in words. what: the pairs are. instead: what else could be done."""
+        """Return a sentence on the pairs that did not fit. what: the pairs are. instead: what else could be done."""
         if not self.left_out or self._limits is None:
             return []
         return [

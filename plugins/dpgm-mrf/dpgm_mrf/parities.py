@@ -1,4 +1,4 @@
-"""Noisy parities out of a release: of contrasts, or of tables of cells, whatever holds them. Post-processing."""
+"""Noisy parities from a release of contrasts or of tables of cells. Post-processing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Parities", "parities_of"]
 
 @frozen(kw_only=True, eq=False)
 class Parities:
-    """What is known of the means of monomials.
+    """Noisy means of monomials.
 
     monomials: (m,), each once. values: their noisy means, (m,), between -1 and 1. variances: of their noise, (m,).
     """

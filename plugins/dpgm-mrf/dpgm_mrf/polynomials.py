@@ -37,7 +37,7 @@ def transform(values: Array) -> Array:
 
 
 def degrees(count: int) -> IntArray:
-    """How many attributes each monomial below `count`, a power of two, multiplies.
+    """Return how many attributes each monomial below `count`, a power of two, multiplies.
 
     >>> degrees(4).tolist()
     [0, 1, 1, 2]
@@ -85,7 +85,7 @@ def clique_of(monomial: int, attributes: Sequence[str]) -> Clique:
 
 
 def maximal(monomials: IntArray, size: int) -> list[int]:
-    """Those that lie in no other one, the largest first. size: 2^p, above all of them.
+    """Return the monomials that lie in no other one, the largest first. size: 2^p, above all of them.
 
     >>> maximal(np.array([1, 2, 3, 4]), 8)
     [3, 4]

@@ -58,7 +58,7 @@ _UNITS = 2**16
 
 @frozen(kw_only=True, eq=False)
 class PublishedMethod:
-    """What the algorithm will do for a model over `structure`: decided by public things.
+    """Plan of the published algorithm for a model over `structure`, decided by public facts.
 
     attributes: those in cliques. order: t. width: lambda.
     """
@@ -80,7 +80,7 @@ class PublishedMethod:
 
     @property
     def regressions(self) -> Regressions | None:
-        """Of every attribute on the products of the others; None where all stand alone."""
+        """Regressions of every attribute on the products of the others; None where all stand alone."""
         several = [clique for clique in self.products if len(clique) > 1]
         if not several:
             return None
@@ -92,7 +92,7 @@ class PublishedMethod:
         return 2 * Fraction(str(self.width))
 
     def measure(self, curator: Curator, progress: Progress) -> NoisyTables:
-        """All steps of a session, and its release. Raises BudgetError for a budget too small, before the charge."""
+        """Take all steps of a session; return its release. Raises BudgetError before the charge if it is too small."""
         budget = curator.remaining.zcdp_within() if curator.remaining.kind == "approx" else curator.remaining
         self._check(curator, budget)
         workload = Workload.of(self.structure.domain, self.products, max_cells=2**self.order)
@@ -194,7 +194,7 @@ class PublishedMethod:
             weights = _move_weights(weights, radius, step, descent)
 
     def _choose_and_measure(self, session: Session, total: float, progress: Progress) -> None:
-        """As many rounds as attributes: half of each for the choice, half for the measurement."""
+        """Make as many rounds as attributes: half of each for the choice, half for the measurement."""
         each = self._each(session.remaining)
         products, inside = self.products, self.inside
         candidates = Structure(self.structure.domain, products)
@@ -223,7 +223,7 @@ class PublishedMethod:
         return budget * Fraction(1, 2 * self._rounds)
 
     def _means(self, step: NoisyTables, total: float) -> list[tuple[int, float]]:
-        """What a step told of means of monomials; the number of records is none."""
+        """Return the means of monomials that a step measured; the number of records is none."""
         return [
             (int(local(clique, self.attributes)[-1]), min(1.0, max(-1.0, float(sum_of) / total)))
             for clique, sum_of in zip(step.structure.cliques, step.measured, strict=True)

@@ -202,7 +202,7 @@ class MrfSelect:
         )
 
     def _deviation(self, shares: _Shares, partners: Partners, terms: Terms) -> float:
-        """Of the noise in a cell of the tables measured first."""
+        """Return the standard deviation of the noise in a cell of the tables measured first."""
         most = min(len(partners.pairs), len(partners.names) * sum(shares.picks))
         first = list(partners.pairs[:most]) if shares.alone is None else [(name,) for name in partners.names]
         measured = Structure(partners.domain, first)
@@ -261,7 +261,7 @@ def _picks(
     budget: Budget | None,
     scored: Callable[[Mapping[str, Sequence[int]]], TableDistance],
 ) -> dict[str, list[Clique]]:
-    """What each attribute picks in one round, in its order; who has no more partners than picks takes them all."""
+    """Return what each attribute picks in one round, in its order; with no more partners than picks it takes all."""
     groups = partners.groups(taken)
     picked = {name: [partners.pairs[number] for number in group] for name, group in groups.items()}
     choosing = {name: group for name, group in groups.items() if len(group) > picks}

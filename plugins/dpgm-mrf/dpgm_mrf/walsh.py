@@ -124,7 +124,7 @@ class MrfWalsh:
         return self._fit(solution, structure)
 
     def _published(self, curator: Curator, progress: Progress) -> Fit:
-        """By the paper's algorithm, of a new session or from the steps of a saved one."""
+        """Learn by the paper's algorithm, in a new session or from the steps of a saved one."""
         structure, attributes = curator.structure, self._attributes(curator.structure)
         run = PublishedMethod(structure=structure, attributes=attributes, order=self.order, width=self.width or 0.0)
         release = curator.release() if curator.replayed else run.measure(curator, progress)
@@ -156,7 +156,7 @@ class MrfWalsh:
             )
 
     def _attributes(self, structure: Structure) -> tuple[str, ...]:
-        """Those in cliques, in the domain's order; raises what `check` raises."""
+        """Return the attributes in cliques, in the domain's order; raise what `check` raises."""
         if max(structure.multiplicities) > 1:
             raise StructureError("mrf-walsh cannot tie cliques: each has products of its own; untie them")
         within = {name for clique in structure.cliques for name in clique}

@@ -71,7 +71,7 @@ class NaiveMLE:
         steady(inference.compile(structure), "naive-mle")
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """By the number of cells, as measured on one column of 10,000 and of 100,000; see `ResourceEstimator`."""
+        """Estimate by the number of cells, as measured on columns of 10,000 and 100,000; see `ResourceEstimator`."""
         return Resources.by_cells(structure, each=3000, cpu_seconds=1e-4, calls=500)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:

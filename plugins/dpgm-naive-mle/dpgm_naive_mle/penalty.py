@@ -1,4 +1,4 @@
-"""Choosing the penalty without the truth: by the discrepancy rule, and by a parametric bootstrap of the fit."""
+"""Choice of the penalty without the truth: by the discrepancy rule, and by a parametric bootstrap of the fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SIMULATED_STEPS = 60
 
 
 def standard_error(release: NoisyTables, marginals: FloatArray) -> float:
-    """Of a typical cell of the tables per record, noise and sampling: the median over cells.
+    """Return the standard error of a typical cell of the tables per record, noise and sampling: the median over cells.
 
     marginals: (cells,), about those of the truth.
     """
@@ -126,7 +126,7 @@ class _Fits:
 
 
 def _find_minimum(score: Callable[[int], float]) -> float:
-    """Where a function of the whole numbers is least, walked down to from 0, between them by a parabola."""
+    """Return where a function of the whole numbers is least, walking down from 0, between them by a parabola."""
     place = 0
     way = 1 if score(1) < score(0) else -1
     while abs(place) < _MAX_WALK and score(place + way) < score(place):

@@ -30,7 +30,7 @@ def project_to_simplex(values: FloatArray, total: float = 1.0) -> FloatArray:
 
 
 def targets(release: NoisyTables, *, project: bool) -> Tables:
-    """What the model's marginals should be: y / N, each group's table summing to its number of cliques m_g.
+    """Return the target marginals: y / N, each group's table summing to its number of cliques m_g.
 
     project: move each table to the nearest one without negative cells first; otherwise only its sum is set right, by
     spreading the excess evenly. Then overlapping tables are made to agree, by the noise of each; what is left of their

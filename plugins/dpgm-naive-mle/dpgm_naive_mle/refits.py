@@ -38,7 +38,7 @@ class BatchRefitter:
         return self.many([release])[0]
 
     def many(self, releases: Sequence[NoisyTables]) -> list[Tables]:
-        """The same of each, in their order."""
+        """Return log-potentials for each release, in their order."""
         # Without a penalty the potentials are not unique, and depend on where they start; of a fit from nothing, what
         # it gained is no measure.
         warm = self.l2 > 0 and self.model.structure == self.release.structure

@@ -89,7 +89,7 @@ class Psgd:
 
     @property
     def steps(self) -> int:
-        """How many rounds it opens."""
+        """Number of rounds it opens."""
         return max(1, math.ceil(self.epochs / self.sampling_rate - 1e-9))
 
     def check(self, structure: Structure, inference: Inference) -> None:
@@ -97,7 +97,7 @@ class Psgd:
         inference.compile(structure)
 
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
-        """By the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
+        """Estimate by the number of cells, as measured on one table of 1000 x 500 labels; see `ResourceEstimator`."""
         return Resources.by_cells(structure, each=500, cpu_seconds=2e-6 * self.steps, calls=self.steps)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
@@ -141,7 +141,7 @@ class _Ascent:
         self.trace: list[Mapping[str, float]] = []
 
     def run(self) -> NoisyTables:
-        """All steps; the last round."""
+        """Take all steps; return the last round."""
         release = None
         for step in range(self.settings.steps):
             self.progress("learning", step, self.settings.steps)
@@ -154,7 +154,7 @@ class _Ascent:
         return self.tail / (self.settings.steps - self.first_averaged)
 
     def notes(self) -> list[str]:
-        """What the user should know."""
+        """Return sentences for the user."""
         if not self.unconverged:
             return []
         return [

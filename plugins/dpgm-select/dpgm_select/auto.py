@@ -1,4 +1,4 @@
-"""Which selector: by what the budget pays for, and by size."""
+"""Choice of the selector by the kind of budget and by size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all selectors do alike: refuse, measure and merge single attributes, and score candidates against a model."""
+"""Helpers of all selectors: refusals, one-way tables with merged codes, and scores of candidates against a model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Options:
         return [f"{why}, unless enough rare codes are merged; else the budget for pairs is lost, so raise them"]
 
     def limits_by_name(self) -> dict[str, int]:
-        """As a plan states them."""
+        """Return the limits as a plan states them."""
         return {"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells}
 
 
@@ -121,7 +121,7 @@ class Growth:
         return fitting(self.session.pooled(), self.structure, before)
 
     def left_out(self, candidates: Sequence[Clique], limits: Limits) -> list[str]:
-        """What can no longer be measured for its size, in words."""
+        """Return a note on candidates that can no longer be measured for their size."""
         count = sum(not self.size.may_fit(clique, limits) for clique in candidates)
         if not count:
             return []

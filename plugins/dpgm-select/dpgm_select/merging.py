@@ -1,4 +1,4 @@
-"""Merging of rare codes, whose counts drown in noise: fewer cells, so that pairs become worth measuring."""
+"""Merging of rare codes, whose counts are mostly noise: fewer cells, so that pairs become worth measuring."""
 
 from __future__ import annotations
 

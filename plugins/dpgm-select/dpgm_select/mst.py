@@ -134,7 +134,7 @@ class Mst(Options):
 
 
 class _Components:
-    """Which attributes are joined, by whatever edges."""
+    """Connected components of the attributes."""
 
     def __init__(self, alone: Sequence[Clique]) -> None:
         self._of = {name: name for (name,) in alone}
@@ -150,7 +150,7 @@ class _Components:
 
 
 def _edges(workload: Workload) -> int:
-    """Of a spanning forest of the workload's pairs."""
+    """Return the number of edges of a spanning forest of the workload's pairs."""
     joined, count = _Components(single_candidates(workload)), 0
     for pair in larger_candidates(workload, 2):
         if not joined.together(pair):

@@ -243,7 +243,7 @@ def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
 
 
 def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int) -> Budget:
-    """What one choice costs."""
+    """Return the budget of one choice."""
     return share_of(budget, _CHOICES / (rounds * len(families)))
 
 
@@ -254,7 +254,7 @@ def _detectable(budget: Budget, families: Mapping[str, Sequence[Clique]], terms:
 
 
 def _rounds(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, records: float | None) -> int:
-    """How many parents each may have: as the largest family, or fewer where choices would be too blunt for N.
+    """Return how many parents each may have: as the largest family, or fewer where choices would be too blunt for N.
 
     records: N, noisy or guessed; None: not known.
     """
@@ -266,7 +266,7 @@ def _rounds(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Ter
 
 
 def _fewer(rounds: int, largest: int) -> list[str]:
-    """That they are fewer, in words."""
+    """Return a note where they are fewer than the largest family."""
     if rounds == largest:
         return []
     return [
@@ -291,7 +291,7 @@ def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits)
 
 
 def _scores(session: Session, families: Sequence[Clique], fit: Fit, total: float, a_cell: float) -> TableDistance:
-    """How far each family's table is from the model's, less a_cell records for each of its cells."""
+    """Return how far each family's table is from the model's, less a_cell records for each of its cells."""
     structure = Structure(session.domain, list(families))
     probabilities: Mapping[Clique, FloatArray] = predict_tables(fit, families)
     return TableDistance(
@@ -310,5 +310,5 @@ def _weights(session: Session, chosen: Mapping[str, Clique]) -> dict[Clique, flo
 
 
 def _family(child: str, family: Clique) -> str:
-    """As traces have it."""
+    """Return a family as traces have it."""
     return " | ".join(filter(None, (child, ", ".join(name for name in family if name != child))))

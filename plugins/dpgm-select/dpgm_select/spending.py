@@ -1,4 +1,4 @@
-"""Budgets of choices and of tables, and what noise to expect of them."""
+"""Budgets of choices and of tables, and the noise to expect of them."""
 
 from __future__ import annotations
 

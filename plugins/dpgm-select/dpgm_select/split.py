@@ -66,7 +66,7 @@ def best_subset(
 
 
 def top_up_budget(costs: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
-    """What is left of a budget, divided so that each table's whole part comes as near y_c as can be; sums to `left`.
+    """Divide the rest of a budget so that each table's whole part comes as near y_c as can be; sums to `left`.
 
     costs: w_c K_c. had: what tables have had. All in one unit of rho.
 

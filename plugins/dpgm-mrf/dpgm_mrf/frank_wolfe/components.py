@@ -105,7 +105,7 @@ class FrankWolfeLearner(FrankWolfe):
         return self._fit(release, parameters_of(course.regressions, weights / self.weights_grid), inference, trace)
 
     def _again(self, curator: Curator, inference: Inference) -> Fit:
-        """From the directions that a release of a session holds."""
+        """Fit from the directions that a release of a session holds."""
         release = curator.release()
         descents = [step for step in release.steps if isinstance(step, Descent)]
         if not descents:
@@ -265,7 +265,7 @@ class FrankWolfeSelector(FrankWolfe):
 def _feasible_edges(
     session: Session, singles: Sequence[Clique], edges: Sequence[Clique], inference: Inference
 ) -> Sequence[Clique]:
-    """As many of the edges, the first ones, as the engine holds a model of."""
+    """Return the first edges, as many as the engine can hold a model of."""
 
     def fits(count: int) -> bool:
         try:

@@ -50,7 +50,7 @@ MIN_STEPS = 8
 
 @frozen(kw_only=True, eq=False)
 class Course:
-    """What a run of Frank-Wolfe is going to do: decided by public things before its first step.
+    """Plan of a run of Frank-Wolfe, decided by public facts before its first step.
 
     options: of the run. regressions: what is regressed on what. terms: what is protected. budget: of all steps
     together, pure or zCDP.
@@ -63,13 +63,13 @@ class Course:
 
     @classmethod
     def of(cls, options: FrankWolfe, regressions: Regressions, terms: Terms, budget: Budget) -> Course:
-        """With what the options let regressions use of a budget."""
+        """Return the course with the part of a budget that the options let regressions use."""
         used = _used(options, regressions)
         return cls(options=options, regressions=regressions, terms=terms, budget=budget * used)
 
     @property
     def radii(self) -> tuple[Fraction, ...]:
-        """Of each choice the absolute sum that its weights may have.
+        """Largest absolute sum of the weights of each choice.
 
         A width bounds sum_j max_b |W_ij(a, b)| + |theta_i(a)| for every label a, so the one-hot weights of a row of W
         have at most k times the width, k the most labels of a partner: differences of two rows twice that, and all
@@ -92,7 +92,7 @@ class Course:
         return tuple(max(1, math.floor(radius * self.options.weights_grid)) for radius in self.radii)
 
     def gradients(self, weights: IntArray) -> NodeGradients:
-        """What core is asked to score at these weights."""
+        """Return the scores that core is to compute at these weights."""
         return NodeGradients(
             regressions=self.regressions,
             weights=weights,
@@ -131,7 +131,7 @@ class Course:
         )
 
     def temperature(self, steps: int) -> Fraction:
-        """Of each choice, with so many steps; BudgetError where it is too small."""
+        """Return the temperature of each choice, with so many steps; BudgetError where it is too small."""
         gradients = self.gradients(self.regressions.zeros())
         reach = gradients.reach("pure" if self.budget.kind == "pure" else "zcdp")
         return descent_temperature(
@@ -175,7 +175,7 @@ class Course:
         return plain / bound / TableDistance.move(self.terms)
 
     def each(self, steps: int) -> Budget:
-        """What one step may cost."""
+        """Return the budget of one step."""
         return self.budget * Fraction(1, steps - 1)
 
 
@@ -231,7 +231,7 @@ def rebuild_weights(course: Course, picks: Sequence[Sequence[tuple[int, int, int
 
 
 def regressions_of(options: FrankWolfe, domain: Domain, pairs: Iterable[Clique]) -> Regressions | None:
-    """What is regressed on what: those of the pairs whose attributes both have several labels; None for no such pair.
+    """Return the regressions on the pairs whose attributes both have several labels; None for no such pair.
 
     Raises TooLarge for more weights than core takes.
     """
@@ -281,7 +281,7 @@ def _width(instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 @frozen(kw_only=True)
 class FrankWolfe:
-    """How the regressions are made.
+    """Options that the selector and the learner `mrf-fw` share.
 
     >>> [float(FrankWolfe(width=1.2).kappa("zcdp", [2] * p, "logistic")) for p in (3, 16, 32, 128)]
     [0.6763, 0.389, 0.3315, 0.3]

@@ -25,7 +25,7 @@ _SIGNS = np.array([1.0, -1.0])
 
 @frozen(kw_only=True, eq=False)
 class Parameters:
-    """What regressions say of a model: log-potentials, nats.
+    """Parameters of a model from regressions: log-potentials, nats.
 
     pairs: of each candidate, axes in its order, rows and columns centred. fields: of each attribute, (labels,), sum 0.
     """
@@ -84,7 +84,7 @@ def parameters_of(regressions: Regressions, weights: FloatArray) -> Parameters:
 
 
 def centre_weights(weights: FloatArray, columns: Mapping[str, list[int]]) -> FloatArray:
-    """The same function of one-hot codes with the weights of each attribute's labels of mean 0: <U, x> = <w, x>.
+    """Return the same function of one-hot codes with each attribute's weights of mean 0: <U, x> = <w, x>.
 
     weights: (rows, columns), the constant last. columns: those of each attribute's labels.
 

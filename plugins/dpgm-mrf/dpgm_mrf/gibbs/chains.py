@@ -62,7 +62,7 @@ def sweeper(layout: Layout, chains: int, sweeps: int) -> Sweep:
 
 
 def annealed(layout: Layout, potentials: Tables, chains: int, steps: int, generator: np.random.Generator) -> Annealed:
-    """From independent attributes to the model in so many sweeps.
+    """Anneal chains from independent attributes to the model in so many sweeps.
 
     Raises InferenceError for NaN and +inf, and where no chain comes to a possible record.
     """
@@ -117,13 +117,13 @@ class Chains:
         self._run = sweeper(layout, codes.shape[1], sweeps)
 
     def move(self, sweeps: int) -> None:
-        """So many sweeps."""
+        """Make so many sweeps."""
         shape = len(self._layout.conditionals), self.codes.shape[1]
         for _ in range(sweeps):
             self._run(self._layout.lookups, self._buffer, self.codes, self._generator.random(shape))
 
     def visited(self, draws: int, thinning: int) -> Iterator[IntArray]:
-        """Where they are, so many times, the given number of sweeps after each other."""
+        """Yield the codes `draws` times, `thinning` sweeps apart."""
         for draw in range(draws):
             if draw:
                 self.move(thinning)
@@ -239,7 +239,7 @@ def _looked_up(lookups: Lookups, buffer: FloatArray, codes: IntArray, block: int
 
 
 def _code(sums: FloatArray, draw: FloatArray) -> IntArray:
-    """How many of the cumulated probabilities a number reaches."""
+    """Return how many of the cumulated probabilities a number reaches."""
     if len(sums) == 1:
         one: IntArray = draw >= sums[0]
         return one
@@ -292,7 +292,7 @@ def _kernel(
     codes: Any,
     uniform: Any,
 ) -> None:
-    """The same as `sweep`, as loops over plain arrays."""
+    """Sweep as `sweep` does, in loops over plain arrays."""
     chains = codes.shape[1]
     logs = np.empty(sizes.max())
     at = np.empty(chains, np.int64)

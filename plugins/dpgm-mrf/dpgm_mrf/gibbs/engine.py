@@ -226,7 +226,7 @@ class GibbsEngine:
         )
 
     def _tallied(self, potentials: Tables) -> tuple[Annealed, Tally]:
-        """Where chains started, and what they visited."""
+        """Return the start of the chains, and a tally of the records they visited."""
         options = self.options
         generator = np.random.default_rng(options.seed)
         start = self._started(potentials, options.chains, generator)
@@ -246,11 +246,11 @@ class GibbsEngine:
         return annealed(self.layout, theta, chains, self.options.annealing, generator)
 
     def _left(self, tally: Tally) -> float:
-        """What is left of the start after burn-in, of the slowest code: as of a sequence of that autocorrelation."""
+        """Return the share of the start that is left after burn-in, for the slowest code."""
         return float(((tally.delay - 1) / (tally.delay + 1)) ** (self.options.burn_in / self.options.thinning))
 
     def _said(self, start: Annealed, tally: Tally) -> tuple[str, ...]:
-        """What speaks against the errors stated, as sentences; nothing where they say it all."""
+        """Return reasons to doubt the stated errors, as sentences."""
         said, left = [], self._left(tally)
         if not start.reliable:
             said.append(

@@ -76,7 +76,7 @@ class Prepared:
     first: tuple[tuple[int, slice, int], ...]
 
     def tables(self, share: float = 1.0, free: Sequence[FloatArray] | None = None) -> FloatArray:
-        """What sweeps read. free: log q of each attribute, nats; uniform if left out."""
+        """Return the tables that sweeps read. free: log q of each attribute, nats; uniform if left out."""
         with np.errstate(all="ignore"):  # of configurations that have probability 0, which are never looked up
             buffer = share * self.buffer
             for attribute, where, logs in self.single:
@@ -161,7 +161,7 @@ def _cumulated(logs: FloatArray) -> FloatArray:
 
 
 def compile_layout(structure: Structure) -> Layout:
-    """All that depends on the structure alone."""
+    """Return all that depends on the structure alone."""
     names = structure.domain.names
     number = {name: place for place, name in enumerate(names)}
     sizes = tuple(structure.domain.sizes.values())
