@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 import cattrs
+from cattrs.strategies import use_class_methods
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
 from dpgm_core.places import Place, Url, place
 from dpgm_core.privacy.amounts import amount
-from dpgm_core.privacy.budget import Budget
 
 __all__ = [
     "OptionInfo",
@@ -355,18 +355,14 @@ def _fraction(value: Any, _: Any) -> Fraction:
         raise ValueError("not an exact amount") from None
 
 
-def _budget_from_plain(value: Any, _: Any) -> Budget:
-    return Budget.parse(value)
-
-
 #: Strict cattrs converter shared by options and files.
 converter = cattrs.Converter(forbid_extra_keys=True)
 for _type in (bool, int, float, str):
     converter.register_structure_hook(_type, _strict)
 converter.register_structure_hook(Fraction, _fraction)
 converter.register_unstructure_hook(Fraction, str)
-converter.register_structure_hook(Budget, _budget_from_plain)
-converter.register_unstructure_hook(Budget, Budget.to_dict)
+# Classes that read and write themselves, such as Budget, which this module must not import.
+use_class_methods(converter, "_structure", "_unstructure")
 converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_func(_is_union, _union)
 converter.register_structure_hook_func(lambda hint: hint == Place, lambda value, _: place(value))

@@ -118,6 +118,9 @@ class Budget:
             return {"rho": str(self.rho)}
         return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
 
+    # The converter of options and files calls these two; see `dpgm_core.components.options`.
+    _structure, _unstructure = parse, to_dict
+
     @classmethod
     def zero(cls, kind: BudgetKind) -> Budget:
         """Nothing spent, in the given kind."""
