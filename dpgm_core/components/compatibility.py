@@ -44,27 +44,27 @@ def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
     True
     """
     for text in requirements:
-        found = _REQUIREMENT.fullmatch(text)
-        if found is None or re.sub(r"[-_.]+", "-", found[1]).lower() != name or found[3]:
+        match = _REQUIREMENT.fullmatch(text)
+        if match is None or re.sub(r"[-_.]+", "-", match[1]).lower() != name or match[3]:
             continue
-        if not all(_holds(clause, version) for clause in found[2].split(",") if clause.strip()):
+        if not all(_holds(clause, version) for clause in match[2].split(",") if clause.strip()):
             return text.strip()
     return None
 
 
 def _holds(clause: str, version: str) -> bool:
-    found, own = _CLAUSE.fullmatch(clause), re.match(r"\d+(\.\d+)*", version)
-    if found is None or own is None:
+    match, own = _CLAUSE.fullmatch(clause), re.match(r"\d+(\.\d+)*", version)
+    if match is None or own is None:
         return True
-    sign, wanted, here = found[1], _numbers(found[2]), _numbers(own[0])
+    sign, required, here = match[1], _numbers(match[2]), _numbers(own[0])
     if sign == "~=":  # ~= 1.4.2 is >= 1.4.2, == 1.4.*
-        return _compared(">=", here, wanted) and here[: len(wanted) - 1] == wanted[:-1]
-    return _compared(sign, here[: len(wanted)] if found[3] else here, wanted)
+        return _compared(">=", here, required) and here[: len(required) - 1] == required[:-1]
+    return _compared(sign, here[: len(required)] if match[3] else here, required)
 
 
-def _compared(sign: str, here: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    width = max(len(here), len(wanted))
-    padded = [numbers + (0,) * (width - len(numbers)) for numbers in (here, wanted)]
+def _compared(sign: str, here: tuple[int, ...], required: tuple[int, ...]) -> bool:
+    width = max(len(here), len(required))
+    padded = [numbers + (0,) * (width - len(numbers)) for numbers in (here, required)]
     return _COMPARE[sign](padded[0], padded[1])
 
 

@@ -136,14 +136,14 @@ def describe(cls: type) -> list[OptionInfo]:
     ]
 
 
-def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
+def build(cls: type[T], values: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
     """Make a component from its options; every refusal is an OptionError that names component and option.
 
     what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
     """
     fields = {field.name: field for field in _fields(cls) if field.init}
     hints = dict.fromkeys(fields, Any) | _hints(cls)
-    for name in given:
+    for name in values:
         if name not in fields:
             for one in fields.values():
                 if name in one.metadata.get("replaces", ()):
@@ -151,21 +151,21 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
             raise OptionError(f"{what} has no option {name!r}{did_you_mean(name, fields)}")
     ready: dict[str, Any] = {}
     for name, field in fields.items():
-        if name not in given and field.default is attrs.NOTHING:
+        if name not in values and field.default is attrs.NOTHING:
             raise OptionError(
                 f"{what} needs option {name!r} ({type_text(hints[name])}): {field.metadata.get('help', '')}"
             )
         if "component" in field.metadata and resolve is not None:
-            ready[name] = resolve(field.metadata["component"], given.get(name, field.default))
-        elif name in given and _is_held(field, given[name]):
-            ready[name] = given[name]
-        elif name in given:
-            if "holds" in field.metadata and given[name] == _stand_in(field):
+            ready[name] = resolve(field.metadata["component"], values.get(name, field.default))
+        elif name in values and _is_whole_object(field, values[name]):
+            ready[name] = values[name]
+        elif name in values:
+            if "holds" in field.metadata and values[name] == _stand_in(field):
                 raise OptionError(
                     f"option {name!r} of {what} was a {field.metadata['holds'].__name__} given as an object, which no "
                     "file holds; give the component itself again, made with that object"
                 )
-            ready[name] = _converted(hints[name], given[name], f"option {name!r} of {what}")
+            ready[name] = _converted(hints[name], values[name], f"option {name!r} of {what}")
     refusal = None
     try:
         return cls(**ready)
@@ -196,23 +196,23 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
         raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
     fields = {one.name: one for one in _fields(cls)}
     # What stands in for an object in a file changes nothing: the object is here.
-    given = {
+    values = {
         name: value
         for name, value in options.items()
         if name not in fields
-        or not (_is_held(fields[name], getattr(component, name)) and value == _stand_in(fields[name]))
+        or not (_is_whole_object(fields[name], getattr(component, name)) and value == _stand_in(fields[name]))
     }
-    kept = {}
+    unchanged = {}
     for name, one in fields.items():
         inside = getattr(component, name)
-        if "component" in one.metadata and isinstance(given.get(name), Mapping) and attrs.has(type(inside)):
-            table = {key: value for key, value in given.pop(name).items() if key != "name"}
-            kept[name] = changed(inside, table, what=f"option {name!r} of {what}")
-        elif name not in given and ("component" in one.metadata or _is_held(one, inside)):
-            kept[name] = inside
-    plain = {name: value for name, value in plain_options(component).items() if name not in kept}
-    built: Any = build(cls, plain | given, what=what)
-    made: T = attrs.evolve(built, **kept)
+        if "component" in one.metadata and isinstance(values.get(name), Mapping) and attrs.has(type(inside)):
+            table = {key: value for key, value in values.pop(name).items() if key != "name"}
+            unchanged[name] = changed(inside, table, what=f"option {name!r} of {what}")
+        elif name not in values and ("component" in one.metadata or _is_whole_object(one, inside)):
+            unchanged[name] = inside
+    plain = {name: value for name, value in plain_options(component).items() if name not in unchanged}
+    built: Any = build(cls, plain | values, what=what)
+    made: T = attrs.evolve(built, **unchanged)
     return made
 
 
@@ -235,8 +235,10 @@ def plain_options(component: object) -> dict[str, Any]:
     if not attrs.has(cls):
         return {}
     plain: dict[str, Any] = converter.unstructure(component)
-    held = {one.name: _stand_in(one) for one in _fields(cls) if _is_held(one, getattr(component, one.name))}
-    return plain | held
+    stand_ins = {
+        one.name: _stand_in(one) for one in _fields(cls) if _is_whole_object(one, getattr(component, one.name))
+    }
+    return plain | stand_ins
 
 
 def type_text(hint: Any) -> str:
@@ -266,7 +268,7 @@ def _default_text(default: Any) -> str:
     return "none" if default is None else repr(default) if isinstance(default, str) else str(default)
 
 
-def _is_held(field: attrs.Attribute[Any], value: object) -> bool:
+def _is_whole_object(field: attrs.Attribute[Any], value: object) -> bool:
     return "holds" in field.metadata and isinstance(value, field.metadata["holds"])
 
 
@@ -316,12 +318,12 @@ def _is_union(hint: Any) -> bool:
     return origin is Union or origin is types.UnionType
 
 
-def _strict(value: Any, wanted: type) -> Any:
-    accepted = (int, float) if wanted is float else wanted
-    if isinstance(value, bool) is not (wanted is bool) or not isinstance(value, accepted):
-        raise ValueError(f"not a {wanted.__name__}")
-    made: Any = wanted(value)
-    if wanted is float and math.isnan(made):
+def _strict(value: Any, kind: type) -> Any:
+    accepted = (int, float) if kind is float else kind
+    if isinstance(value, bool) is not (kind is bool) or not isinstance(value, accepted):
+        raise ValueError(f"not a {kind.__name__}")
+    made: Any = kind(value)
+    if kind is float and math.isnan(made):
         raise ValueError("not a number")
     return made
 

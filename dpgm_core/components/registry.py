@@ -108,9 +108,9 @@ class Registry:
         offers: list[Offer] = []
         broken: list[Broken] = []
         skipped: list[str] = []
-        found, unreadable = _entry_points()
+        entry_points, unreadable = _entry_points()
         broken += unreadable
-        for entry_point in sorted(found, key=lambda point: point.name):
+        for entry_point in sorted(entry_points, key=lambda point: point.name):
             # A damaged distribution has neither name nor version.
             distribution = (entry_point.dist and entry_point.dist.name) or entry_point.name
             version = (entry_point.dist and entry_point.dist.version) or "?"
@@ -162,15 +162,15 @@ class Registry:
         if not isinstance(name, str):
             raise OptionError(f"a {kind} is named by a text such as 'laplace', got {name!r}")
         same_kind = [offer for offer in self if offer.component.kind == kind]
-        found = [offer for offer in same_kind if offer.component.name == name]
-        if len(found) > 1:
-            who = " and ".join(str(offer) for offer in found)
+        matches = [offer for offer in same_kind if offer.component.name == name]
+        if len(matches) > 1:
+            who = " and ".join(str(offer) for offer in matches)
             raise ContestedComponent(
                 f"{kind} {name!r} is offered by {who}; choose one by setting "
-                f"DPGM_DISABLE={found[-1].distribution} (or the other), or uninstall one"
+                f"DPGM_DISABLE={matches[-1].distribution} (or the other), or uninstall one"
             )
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
         message = f"there is no {kind} {name!r}{did_you_mean(name, [offer.component.name for offer in same_kind])}"
         if (kind, name) in _DEFAULTS:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
@@ -234,15 +234,15 @@ class Registry:
         """
         parents = type(data).__mro__
         for cls in parents:
-            found = [offer for offer in self if f"{cls.__module__}:{cls.__qualname__}" in offer.component.takes]
-            if len(found) > 1:
-                who = " and ".join(f"{offer.component.name!r} of {offer}" for offer in found)
+            matches = [offer for offer in self if f"{cls.__module__}:{cls.__qualname__}" in offer.component.takes]
+            if len(matches) > 1:
+                who = " and ".join(f"{offer.component.name!r} of {offer}" for offer in matches)
                 raise ContestedComponent(
                     f"a {cls.__name__} is taken by the sources {who}; make the one that is meant: "
-                    f"make('source', {found[0].component.name!r}, data=...)"
+                    f"make('source', {matches[0].component.name!r}, data=...)"
                 )
-            if found:
-                return self.make("source", found[0].component.name, data=data)
+            if matches:
+                return self.make("source", matches[0].component.name, data=data)
         for package in [cls.__module__.partition(".")[0] for cls in parents]:
             plugin = _TAKEN_BY.get(package)
             if plugin is not None and plugin not in {normal_name(offer.distribution) for offer in self}:
@@ -313,7 +313,7 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
         return list(metadata.entry_points(group="dpgm")), []
     except Exception:  # one damaged entry_points.txt anywhere; find out whose, the slow way
         pass
-    found: list[metadata.EntryPoint] = []
+    entry_points: list[metadata.EntryPoint] = []
     broken = []
     seen = set()
     for distribution in metadata.distributions():
@@ -321,17 +321,17 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
         if normal_name(name) not in seen:
             seen.add(normal_name(name))
             try:
-                found += distribution.entry_points.select(group="dpgm")
+                entry_points += distribution.entry_points.select(group="dpgm")
             except Exception as error:
                 version = distribution.version or "?"
                 broken.append(Broken(distribution=name, version=version, cause=f"entry_points.txt: {_cause(error)}"))
-    return found, broken
+    return entry_points, broken
 
 
 def _components(entry_point: metadata.EntryPoint) -> list[Component]:
-    wanted = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
-    if wanted is not None:
-        raise IncompatiblePlugin(f"it needs {wanted}, but this is dpgm-core {__version__}; upgrade one of the two")
+    requirement = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
+    if requirement is not None:
+        raise IncompatiblePlugin(f"it needs {requirement}, but this is dpgm-core {__version__}; upgrade one of the two")
     module = entry_point.load()
     manager = pluggy.PluginManager("dpgm")
     manager.add_hookspecs(plugin_module)
@@ -404,15 +404,15 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
     begun = _begun(kind, owner)
     if not begun:
         first = [next(iter(_methods(one).items())) for one in _protocols(kind)]
-        either = " nor ".join(f"{method}{inspect.signature(wanted)}" for method, wanted in first)
+        either = " nor ".join(f"{method}{inspect.signature(contract)}" for method, contract in first)
         raise IncompatiblePlugin(f"{where}: it has no method {either}")
-    for method, wanted in [pair for one in begun for pair in _methods(one).items()]:
-        expected = inspect.signature(wanted)
+    for method, contract in [pair for one in begun for pair in _methods(one).items()]:
+        expected = inspect.signature(contract)
         own = getattr(owner, method, None)
         if not callable(own):
             raise IncompatiblePlugin(f"{where}: it has no method {method}{expected}")
         try:
-            found = inspect.signature(own)
+            actual = inspect.signature(own)
         except (ValueError, TypeError):  # written in C, say; nothing to compare
             continue
         if not isinstance(owner, type):
@@ -420,13 +420,13 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
         positional = [p.name for p in expected.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         keywords = {p.name: None for p in expected.parameters.values() if p.kind is p.KEYWORD_ONLY}
         try:
-            found.bind(*positional, **keywords)
+            actual.bind(*positional, **keywords)
             # Callers may name them too, apart from self.
             named = positional[1:] if isinstance(owner, type) else positional
-            found.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
+            actual.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
         except TypeError:
             raise IncompatiblePlugin(
-                f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"
+                f"{where}: {method}{actual} does not accept what its contract says, {method}{expected}"
             ) from None
     for member in [name for one in begun for name in _declarations(one)]:
         if not hasattr(owner, member):

@@ -19,7 +19,7 @@ __all__ = [
     "check_one_name",
     "check_rights",
     "connected",
-    "held",
+    "is_locked",
     "opened",
     "part_name",
     "unwritable",
@@ -64,7 +64,7 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
 
-def held(error: sqlite3.Error) -> bool:
+def is_locked(error: sqlite3.Error) -> bool:
     """Whether another process holds the file."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -124,7 +124,7 @@ def _remove_parts(path: Path) -> None:
 def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
-    if held(error):
+    if is_locked(error):
         return busy(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return unwritable(path)

@@ -143,14 +143,14 @@ def add(
     connection: sqlite3.Connection, when: str, cost: Budget, note: str, conditions: tuple[str, ...], identity: str
 ) -> int:
     """Write one more charge, in a transaction that has `read` the file, and say its number."""
-    held = connection.execute("SELECT digest FROM tally").fetchone()[0]
+    previous = connection.execute("SELECT digest FROM tally").fetchone()[0]
     written = (when, json.dumps(cost.to_dict()), note, json.dumps(conditions), identity)
     row = connection.execute(
         "INSERT INTO charges (charged_at, cost, note, status, conditions, identity) VALUES (?, ?, ?, 'charged', ?, ?)",
         written,
     )
     number = int(row.lastrowid or 0)
-    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(held, (number, *written))))
+    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(previous, (number, *written))))
     return number
 
 
@@ -218,11 +218,11 @@ def _text(value: object) -> str:
 def _read(conditions: object) -> tuple[str, ...]:
     if conditions is None:
         return (NOT_RECORDED,)
-    found = json.loads(_text(conditions))
-    if not isinstance(found, list):
+    texts = json.loads(_text(conditions))
+    if not isinstance(texts, list):
         raise TypeError("conditions are a list")
-    check_conditions(tuple(found))
-    return tuple(found)
+    check_conditions(tuple(texts))
+    return tuple(texts)
 
 
 def _damaged(path: Path) -> ModelFileError:

@@ -166,8 +166,8 @@ class Ledger:
         """
         if provenance.get("ledger") != self.name or provenance.get("ledger_identity") not in (None, self.identity):
             return None
-        wanted = provenance.get("entry"), provenance.get("entry_identity")
-        return next((one for one in self.history() if (one.id, one.identity) == wanted), None)
+        key = provenance.get("entry"), provenance.get("entry_identity")
+        return next((one for one in self.history() if (one.id, one.identity) == key), None)
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
@@ -177,10 +177,10 @@ class Ledger:
             "person": (self.terms.person, terms.person),
             "rows_per_person": (self.terms.rows_per_person, terms.rows_per_person),
         }
-        for what, (fixed, asked) in pairs.items():
-            if fixed != asked:
+        for what, (fixed, stated) in pairs.items():
+            if fixed != stated:
                 raise BudgetError(
-                    f"a release with {what} = {asked!r} was asked of ledger {self.name!r}, which was created with "
+                    f"a release with {what} = {stated!r} was asked of ledger {self.name!r}, which was created with "
                     f"{what} = {fixed!r}; guarantees of different kinds do not add up: "
                     "use the ledger's terms, or a ledger of its own"
                 )
@@ -316,12 +316,12 @@ class Ledger:
 def _followed(path: str | Path, *, new: bool = False) -> Path:
     """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
     new file where one leads nowhere."""
-    given, what = Path(path), "a name that no file can have"
+    named, what = Path(path), "a name that no file can have"
     try:
-        above = (given, *given.absolute().parents)
+        above = (named, *named.absolute().parents)
         dead = next((one for one in above if new and one.is_symlink() and not one.exists()), None)
         if dead is None:
-            return given.resolve()
+            return named.resolve()
         what = f"{dead} is a link that leads nowhere"
     except RuntimeError:
         what = "links in it lead in a circle"

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.ledger import access
-from dpgm_core.ledger.access import held
+from dpgm_core.ledger.access import is_locked
 from dpgm_core.ledger.file import (
     CONDITIONS,
     IDENTITY,
@@ -69,7 +69,7 @@ def _without_log(path: Path) -> bool:
         try:
             return bool(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone() == (JOURNAL,))
         except sqlite3.OperationalError as error:
-            if held(error):
+            if is_locked(error):
                 return False
             raise
 

@@ -72,7 +72,7 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
 
     Raises DomainError for columns whose labels are still to be found, which comes before a session.
     """
-    wanted, found = set(measured), {}
+    names, resolved = set(measured), {}
     for attribute in domain:
         if attribute.private is None:
             continue
@@ -81,11 +81,11 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
                 f"the labels of {attribute.name!r} are found before a session opens; use fit, or give it those that "
                 "were found with Domain.with_attributes"
             )
-        if attribute.name not in wanted:
-            found[attribute.name] = attribute.binned(attribute.edges or ())
+        if attribute.name not in names:
+            resolved[attribute.name] = attribute.binned(attribute.edges or ())
         elif _cells(attribute) <= attribute.private.count:
-            found[attribute.name] = attribute.binned(attribute.grid().edges or ())
-    return domain.with_attributes(found) if found else domain
+            resolved[attribute.name] = attribute.binned(attribute.grid().edges or ())
+    return domain.with_attributes(resolved) if resolved else domain
 
 
 def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Terms) -> tuple[AskedBins, ...]:
@@ -96,37 +96,37 @@ def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: T
     still to be found.
     """
     domain = settled(domain, measured)
-    wanted = [one for one in domain if isinstance(one.private, PrivateBins)]
-    if not wanted:
+    attributes = [one for one in domain if isinstance(one.private, PrivateBins)]
+    if not attributes:
         return ()
-    check_single_rows(terms, [one.name for one in wanted])
-    shares = _shares(wanted)
-    return tuple(_asked(one, budget, share, terms.neighbours) for one, share in zip(wanted, shares, strict=True))
+    check_single_rows(terms, [one.name for one in attributes])
+    shares = _shares(attributes)
+    return tuple(_plan(one, budget, share, terms.neighbours) for one, share in zip(attributes, shares, strict=True))
 
 
-def bins_cost(asked: Sequence[AskedBins], budget: Budget) -> Budget:
+def bins_cost(plans: Sequence[AskedBins], budget: Budget) -> Budget:
     """What they cost together; zero where there are none. budget: of the session."""
-    return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in asked)])
+    return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in plans)])
 
 
-def _shares(wanted: Sequence[Attribute]) -> list[Fraction]:
-    stated = [one.private.share if isinstance(one.private, PrivateBins) else None for one in wanted]
+def _shares(attributes: Sequence[Attribute]) -> list[Fraction]:
+    stated = [one.private.share if isinstance(one.private, PrivateBins) else None for one in attributes]
     default = min(SHARE, MOST_SHARE / max(1, stated.count(None)))
     shares = [default if share is None else share for share in stated]
-    for one, share in zip(wanted, shares, strict=True):
+    for one, share in zip(attributes, shares, strict=True):
         if not isinstance(share, Fraction) or not 0 < share < 1:
             raise BudgetError(
                 f"private bins of {one.name!r} have a share of the budget of {share}; give one above 0 and below 1"
             )
     if not sum(shares) < 1:
         raise BudgetError(
-            f"private bins of {', '.join(repr(one.name) for one in wanted)} take {float(sum(shares)):.4g} of the "
+            f"private bins of {', '.join(repr(one.name) for one in attributes)} take {float(sum(shares)):.4g} of the "
             "budget together, which leaves none for tables; give them smaller shares"
         )
     return shares
 
 
-def _asked(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Neighbours) -> AskedBins:
+def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Neighbours) -> AskedBins:
     private = attribute.private
     assert isinstance(private, PrivateBins)
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"

@@ -147,7 +147,7 @@ def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) ->
     [1]
     """
     left = np.arange(len(scores))
-    found = []
+    picked = []
     for _ in range(picks):
         above, below = _cumulated(scores[left], h)
         high, low = (int(word) for word in randomness.words(2))
@@ -155,9 +155,9 @@ def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) ->
         first, second = np.uint64(share >> 32), np.uint64(share & 2**32 - 1)
         # how many totals are at most the share; all are looked at, whatever it is
         place = int(np.count_nonzero((above < first) | ((above == first) & (below <= second))))
-        found.append(int(left[place]))
+        picked.append(int(left[place]))
         left = np.delete(left, place)
-    return found
+    return picked
 
 
 def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
@@ -194,6 +194,6 @@ def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """w[0], ..., w[K]."""
     steps = np.arange(entries(h))
-    found: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
-    found.flags.writeable = False
-    return found
+    weights: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
+    weights.flags.writeable = False
+    return weights

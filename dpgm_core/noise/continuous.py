@@ -91,12 +91,12 @@ def smoothed_delta(parts: Mapping[Part, int], epsilon: Fraction) -> float:
     >>> smoothed_delta({(Fraction(5000), pair): 1}, epsilon) / analytic_delta(Fraction(5000), pair, epsilon)
     1.00...
     """
-    found = 1.0
+    delta = 1.0
     for price in _PRICES:
         mu, cost, factor = smoothed(parts, price)
         if math.isfinite(mu):
-            found = min(found, factor * float(normal_delta(mu, np.array(float(epsilon) - cost))) + _LEAST)
-    return found
+            delta = min(delta, factor * float(normal_delta(mu, np.array(float(epsilon) - cost))) + _LEAST)
+    return delta
 
 
 def smoothed(parts: Mapping[Part, int], price: float = _PRICES[-1]) -> tuple[float, float, float]:

@@ -87,9 +87,9 @@ def is_told(structure: Structure, clique: Clique) -> bool:
     >>> is_told(Structure(domain, [("a", "b"), ("a",)]), ("a", "b")), is_told(Structure(domain, [("a",)]), ("a",))
     (False, True)
     """
-    held = _sets(structure)
+    sets = _sets(structure)
     return all(
-        frozenset(inside) in held
+        frozenset(inside) in sets
         for size in range(1, len(clique) + 1)
         for inside in itertools.combinations(clique, size)
     )
@@ -107,12 +107,12 @@ def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cell
     >>> noise_ratios(monomials(pair, empty=False), np.array([3.0, 3.0, 3.0]), pair, np.array([1.0])).tolist()
     [0.75, 0.75, 0.75]
     """
-    told: dict[frozenset[str], float] = {}
+    precisions: dict[frozenset[str], float] = {}
     for clique, variance in zip(tables.cliques, cells.tolist(), strict=True):
         for size in range(len(clique) + 1):
             for inside in map(frozenset, itertools.combinations(clique, size)):
-                told[inside] = told.get(inside, 0.0) + 1 / (2 ** len(clique) * variance)
-    return np.asarray(variances * [told.get(frozenset(clique), 0.0) for clique in sums.cliques])
+                precisions[inside] = precisions.get(inside, 0.0) + 1 / (2 ** len(clique) * variance)
+    return np.asarray(variances * [precisions.get(frozenset(clique), 0.0) for clique in sums.cliques])
 
 
 def products(tables: Tables) -> Array:
@@ -125,13 +125,13 @@ def products(tables: Tables) -> Array:
     >>> products(Tables(structure, np.array([5, 1, 2, 4, 6, 6]))).tolist()
     [6, 0]
     """
-    found = np.zeros(len(tables.structure.groups), dtype=tables.values.dtype)
+    sums = np.zeros(len(tables.structure.groups), dtype=tables.values.dtype)
     for part in _parts(tables.structure):
         table = tables.values[part.cells].reshape(-1, *(2,) * part.order)
         for _ in range(part.order):  # axis by axis, so that no sum on the way is larger than a contrast
             table = table[:, 0] - table[:, 1]
-        found[part.groups] = table
-    return found
+        sums[part.groups] = table
+    return sums
 
 
 def spread(structure: Structure, contrasts: Array, total: float) -> Tables:
@@ -185,7 +185,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
     for number, clique in enumerate(cliques):
         by_order.setdefault(len(clique), []).append(number)
     starts = np.array([part.start for part in structure.slices])
-    found = []
+    parts = []
     for order, numbers in by_order.items():
         masks = list(itertools.product((False, True), repeat=order))
         inside = [
@@ -194,7 +194,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
             for mask in masks
         ]
         groups = np.array(numbers)
-        found.append(
+        parts.append(
             _Part(
                 order=order,
                 groups=groups,
@@ -202,7 +202,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
                 inside=np.array(inside).reshape(-1, 2**order),
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def _named(clique: Clique) -> str:

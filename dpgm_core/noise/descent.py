@@ -98,15 +98,15 @@ def steepest(
     >>> list(steepest(np.array([0, 9, -900, 800, 0, 3]), own, Fraction(1), SeededRandomness(1)))
     [(0, 2, -1), (1, 0, 1)]
     """
-    allowed, found = regressions.allowed, sums.reshape(regressions.allowed.shape)
+    allowed, gradients = regressions.allowed, sums.reshape(regressions.allowed.shape)
     for rows in regressions.choices:
         at = [(row, int(column)) for row in rows for column in np.flatnonzero(allowed[row])]
-        upwards = np.concatenate([found[row][allowed[row]] for row in rows])
+        upwards = np.concatenate([gradients[row][allowed[row]] for row in rows])
         (picked,) = chosen(np.concatenate([upwards, -upwards]), h, 1, randomness)
         yield *at[picked % len(at)], (1 if picked < len(at) else -1)
 
 
 def _root(value: int) -> Fraction:
     """The square root, exact for squares, else rounded up by less than 2^-64."""
-    found = math.isqrt(value << (2 * _BITS))
-    return Fraction(found + (found**2 != value << (2 * _BITS)), 1 << _BITS)
+    root = math.isqrt(value << (2 * _BITS))
+    return Fraction(root + (root**2 != value << (2 * _BITS)), 1 << _BITS)

@@ -62,8 +62,8 @@ def with_placeholders(domain: Domain) -> Domain:
     columns = {one.name: evolve(one, private=None) for one in open_columns(domain)}
     if not columns:
         return domain
-    kept = [one for one in domain.constraints if columns.keys().isdisjoint(one.columns)]
-    return Domain((columns.get(one.name, one) for one in domain.attributes), kept)
+    constraints = [one for one in domain.constraints if columns.keys().isdisjoint(one.columns)]
+    return Domain((columns.get(one.name, one) for one in domain.attributes), constraints)
 
 
 def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLabels, ...]:
@@ -91,7 +91,7 @@ def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLab
     for one in columns:
         _check(one)
     _check_shares(names, (_declared(one).share for one in columns))
-    return tuple(_asked(one, budget, terms) for one in columns)
+    return tuple(_plan(one, budget, terms) for one in columns)
 
 
 def _declared(attribute: Attribute) -> PrivateLabels:
@@ -116,7 +116,7 @@ def _check_shares(names: str, shares: Iterable[Fraction]) -> None:
         )
 
 
-def _asked(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
+def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
     declared, own = _declared(attribute), budget * _declared(attribute).share
     try:
         noise = threshold_noise(own, terms.rows_per_person, terms.neighbours)

@@ -78,8 +78,8 @@ class Measurement:
 
         Of contrasts that along a table's own contrast z_S(x) / sqrt(2^|S|), so Var(c_S) / 2^|S|.
         """
-        found = self._variances
-        return found / np.asarray(self.structure.sizes) if self.contrasts else found
+        variances = self._variances
+        return variances / np.asarray(self.structure.sizes) if self.contrasts else variances
 
     @property
     def sum_variances(self) -> FloatArray:
@@ -95,8 +95,8 @@ class Measurement:
     @property
     def _variances(self) -> FloatArray:
         alike = np.array([calibration.noise.variance for calibration in self.calibrations])
-        found: FloatArray = alike[list(self.of_group)]
-        return found
+        variances: FloatArray = alike[list(self.of_group)]
+        return variances
 
     @property
     def unsafe(self) -> str | None:
@@ -165,9 +165,9 @@ def measure(
                 "split = 'contrasts' has one noise for all products, and a budget for each clique was given; give one "
                 "budget for all, or leave split = 'even'"
             )
-        found = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
-        _check_worth(found, measure(mechanism, structure, terms, budget))
-        return found
+        contrasts = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
+        _check_worth(contrasts, measure(mechanism, structure, terms, budget))
+        return contrasts
     if not isinstance(budget, Mapping):
         check_budget(budget)
         if budget.is_zero:
@@ -293,12 +293,12 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
 
 def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Budget]:
     own: dict[int, Budget] = {}
-    for clique, asked in budgets.items():
-        check_budget(asked)
+    for clique, budget in budgets.items():
+        check_budget(budget)
         number = structure.find(clique)[0]
         if number in own:
             raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
-        own[number] = asked
+        own[number] = budget
     for number, group in enumerate(structure.groups):
         if number not in own:
             raise BudgetError(f"clique {group[0]!r} has no budget; give one to each measured clique")

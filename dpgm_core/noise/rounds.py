@@ -63,35 +63,35 @@ def _bisected(
     neighbours: Neighbours | str,
     presence: Sensitivity | None,
 ) -> tuple[Noise, Budget]:
-    wanted = float(budget.epsilon) * (1 - 1e-9)
+    target = float(budget.epsilon) * (1 - 1e-9)
 
-    def asked(log2_rho: float) -> Budget:
+    def budget_at(log2_rho: float) -> Budget:
         return Budget.zcdp(Fraction(2.0**log2_rho))
 
-    def drawn(log2_rho: float) -> Noise | None:
+    def noise_at(log2_rho: float) -> Noise | None:
         try:
-            return mechanism.noise(sensitivity, asked(log2_rho))
+            return mechanism.noise(sensitivity, budget_at(log2_rho))
         except BudgetError:
             return None
 
     def excess(log2_rho: float, tight: bool) -> float:
         """ln of what the rounds cost over what they may; infinite where no noise can be drawn."""
-        noise = drawn(log2_rho)
+        noise = noise_at(log2_rho)
         if noise is None:
             return math.inf
         accountant = compose(
             event_of(noise), sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours, presence=presence
         )
-        found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
-        return math.log(found / wanted) if found > 0 else -math.inf
+        epsilon = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
+        return math.log(epsilon / target) if epsilon > 0 else -math.inf
 
-    if drawn(0.0) is None:
-        mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
+    if noise_at(0.0) is None:
+        mechanism.noise(sensitivity, budget_at(0.0))  # a mechanism that refuses zCDP says so itself
     # The widest noise that can be drawn. From there up the Renyi bound first, because it is cheap, then all bounds.
     # Of subsampled rounds, and of Laplace noise, it knows no epsilon below about ln(1/delta) / 4096: there the others
     # find a start on their own.
     tight = has_dp_accounting()
-    widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
+    widest = next(float(at) for at in range(_LEAST, 1) if noise_at(at) is not None)
     low: float | None = None
     if excess(widest, False) <= 0:
         low = _edge(lambda at: excess(at, False), widest, _MOST)
@@ -107,7 +107,7 @@ def _bisected(
         while high < _MOST and excess(high, True) <= 0:
             low, high = high, high + 1
         low = _edge(lambda at: excess(at, True), low, high)
-    return mechanism.noise(sensitivity, asked(low)), asked(low)
+    return mechanism.noise(sensitivity, budget_at(low)), budget_at(low)
 
 
 def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
@@ -137,21 +137,21 @@ def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
 
 def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
     """The largest eps0 that subsampling at `rate` < 1 amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
-    wanted, q = float(epsilon), float(rate)
-    if wanted < 1:
-        base = math.log1p(math.expm1(wanted) / q)
+    target, q = float(epsilon), float(rate)
+    if target < 1:
+        base = math.log1p(math.expm1(target) / q)
     else:
-        base = wanted + math.log(math.exp(-wanted) - math.expm1(-wanted) / q)
+        base = target + math.log(math.exp(-target) - math.expm1(-target) / q)
     return Fraction(base * (1 - 1e-12))
 
 
 def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fraction:
     """The same under replace-one, by bisection; presence: what a person's rows cost over what replacing them costs."""
-    wanted, q = float(epsilon), float(rate)
-    low, high = wanted, 2 * wanted  # a subsample costs no more than the whole
-    while replaced(presence * high, high, q) <= wanted:
+    target, q = float(epsilon), float(rate)
+    low, high = target, 2 * target  # a subsample costs no more than the whole
+    while replaced(presence * high, high, q) <= target:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if replaced(presence * middle, middle, q) <= wanted else (low, middle)
+        low, high = (middle, high) if replaced(presence * middle, middle, q) <= target else (low, middle)
     return Fraction(low * (1 - 1e-12))

@@ -69,13 +69,13 @@ def likely_distance(budget: Budget, chance: Fraction = Fraction(9, 10)) -> int:
     20
     """
     table = _table(budget)
-    found = bisect_left(table, chance * (1 << _BITS))
-    if found == len(table):
+    distance = bisect_left(table, chance * (1 << _BITS))
+    if distance == len(table):
         raise BudgetError(
             f"{budget} is too little for votes: not even {len(table) - 1:,} records or blocks that agree beyond doubt "
             "would be heard; give a larger epsilon or delta"
         )
-    return found
+    return distance
 
 
 def published(distance: int, budget: Budget, randomness: Randomness) -> bool:

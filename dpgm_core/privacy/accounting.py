@@ -73,14 +73,14 @@ class Accountant:
         if self.event.bound is not None:
             within = self._within(delta)
             return {"renyi": math.inf} if within is None else within[0].bounds(within[1])
-        found = {"renyi": self.renyi_epsilon(delta)}
+        by_method = {"renyi": self.renyi_epsilon(delta)}
         if self.event.kind in _LAPLACE:
-            found["pure"] = self.pure_epsilon()
+            by_method["pure"] = self.pure_epsilon()
         if has_dp_accounting():
             tight = self.pld_epsilon(delta)
             if tight is not None:
-                found["pld"] = tight
-        return found
+                by_method["pld"] = tight
+        return by_method
 
     def pure_epsilon(self) -> float:
         """What one round costs, times the rounds; infinite for Gaussian noise. Source: `amplified` and `replaced`."""
@@ -105,11 +105,11 @@ class Accountant:
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
             epsilons = (moments - log_delta - np.log(ORDERS)) / (ORDERS - 1) + np.log1p(-1 / ORDERS)
-        found = max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
+        bound = max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
         if self.presence is None:
-            return found
-        found = min(found, self._unsampled().renyi_epsilon(delta))
-        return self._by_absence(found, delta, lambda there, less: there.renyi_epsilon(less))
+            return bound
+        bound = min(bound, self._unsampled().renyi_epsilon(delta))
+        return self._by_absence(bound, delta, lambda there, less: there.renyi_epsilon(less))
 
     def pld_epsilon(self, delta: Amount) -> float | None:
         """epsilon from the exact privacy loss distribution; None where it is out of reach (then Renyi serves).
@@ -124,10 +124,10 @@ class Accountant:
             return None if within is None else within[0].pld_epsilon(within[1])
         probability, rate = _delta(delta), float(self.sampling_rate)
         if self.presence is not None:
-            found = [self._unsampled().pld_epsilon(delta)]
+            bounds = [self._unsampled().pld_epsilon(delta)]
             if self.event.kind in _LAPLACE:
-                found.append(composed_epsilon(response_pair(1, self._pure_round()), 1.0, self.rounds, probability))
-            least = min((one for one in found if one is not None), default=self.renyi_epsilon(delta))
+                bounds.append(composed_epsilon(response_pair(1, self._pure_round()), 1.0, self.rounds, probability))
+            least = min((one for one in bounds if one is not None), default=self.renyi_epsilon(delta))
             return self._by_absence(least, delta, lambda there, less: there.pld_epsilon(less))
         if self.event.kind == "gaussian":
             from dp_accounting.pld import privacy_loss_distribution
@@ -200,8 +200,8 @@ class Accountant:
         event = evolve(self.event, sensitivity=float(norm))
         there = evolve(self, event=event, sensitivity=self.presence, presence=None)
         room = min(known / 2, 300.0)
-        found = epsilon_of(there, _delta(delta) / (1 + math.exp(room)))
-        return known if found is None or found > room else 2 * found
+        one_way = epsilon_of(there, _delta(delta) / (1 + math.exp(room)))
+        return known if one_way is None or one_way > room else 2 * one_way
 
     def _unsampled(self) -> Accountant:
         """Every round on the whole data set, which a subsample never costs more than."""
@@ -278,11 +278,11 @@ def has_dp_accounting() -> bool:
 
 def _pair_moments(pair: DominatingPair, rate: float) -> FloatArray:
     """(a - 1) D_a of a pair at `rate`, for each order a; the larger direction."""
-    found = []
+    moments = []
     for log_upper, log_lower in pair.subsampled(rate):
         ratio = log_upper - log_lower
-        found.append(logsumexp(log_upper + np.multiply.outer(ORDERS - 1, ratio), axis=1))
-    return np.asarray(np.maximum(*found))
+        moments.append(logsumexp(log_upper + np.multiply.outer(ORDERS - 1, ratio), axis=1))
+    return np.asarray(np.maximum(*moments))
 
 
 def _delta(delta: Amount) -> float:

@@ -40,7 +40,7 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
     >>> amount("epsilon", 0.1), amount("epsilon", "1/3")
     (Fraction(1, 10), Fraction(1, 3))
     """
-    wanted = "0 or a positive number" if zero else "a positive number"
+    expected = "0 or a positive number" if zero else "a positive number"
     exact: Fraction | None = None
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
         exact = Fraction(value)
@@ -58,7 +58,7 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
     if exact is None or exact < 0 or (exact == 0 and not zero):
         comma = re.fullmatch(r"([0-9]+),([0-9]+)", value) if isinstance(value, str) else None
         hint = "" if comma is None else f"; write {comma[1]}.{comma[2]}"
-        raise BudgetError(f"{what} must be {wanted} such as 0.5, got {value!r}{hint}")
+        raise BudgetError(f"{what} must be {expected} such as 0.5, got {value!r}{hint}")
     return exact
 
 

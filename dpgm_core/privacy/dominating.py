@@ -133,11 +133,11 @@ def lessened(delta: float, rounds: int) -> float | None:
 
 
 def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
-    kept = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
-    lost += math.fsum(np.exp(log_upper[~kept]))
-    if not kept.any():  # the two never meet
+    shared = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
+    lost += math.fsum(np.exp(log_upper[~shared]))
+    if not shared.any():  # the two never meet
         return None
-    mass, loss = np.exp(log_upper[kept]), log_upper[kept] - log_lower[kept]
+    mass, loss = np.exp(log_upper[shared]), log_upper[shared] - log_lower[shared]
     mean = float(mass @ loss)
     spread = math.sqrt(float(mass @ (loss - mean) ** 2))
     # splitting adds at most step^2 / 4 to the variance of a loss: for most pairs 1/40000 of it

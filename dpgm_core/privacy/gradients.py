@@ -82,9 +82,9 @@ def _copied(value: IntArray) -> IntArray:
     """A copy that nobody changes once it was looked at, and no child of arrays that would be shown true sums."""
     if not isinstance(value, np.ndarray) or value.dtype != np.int64:
         return value  # refused by its validator
-    found = np.array(value, np.int64)
-    found.flags.writeable = False
-    return found
+    copy = np.array(value, np.int64)
+    copy.flags.writeable = False
+    return copy
 
 
 def _check_regressions(instance: NodeGradients, attribute: object, value: Regressions) -> None:

@@ -60,11 +60,11 @@ def best_guess(budget: Budget) -> float:
     """
     if budget.kind == "zcdp":
         rho = float(budget.rho)
-        found = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+        probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
     else:
         wrong = math.exp(-min(float(budget.epsilon), _LARGEST))  # 1 / e^epsilon
-        found = (1 + float(budget.delta) * wrong) / (1 + wrong)
-    return min(1.0, math.nextafter(found, math.inf))
+        probability = (1 + float(budget.delta) * wrong) / (1 + wrong)
+    return min(1.0, math.nextafter(probability, math.inf))
 
 
 def of_group(budget: Budget, size: int) -> Budget | None:

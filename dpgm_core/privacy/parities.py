@@ -59,19 +59,19 @@ def _packed(sets: set[frozenset[int]]) -> int:
 
 def _cut(edges: list[tuple[int, ...]]) -> int:
     """A bound on the largest cut of a graph: complete parts of it, grown one after the other."""
-    beside: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
+    neighbours: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
     for one, two in edges:
-        beside[one] = beside.get(one, 0) | 1 << two + 1
-        beside[two] = beside.get(two, 0) | 1 << one + 1
+        neighbours[one] = neighbours.get(one, 0) | 1 << two + 1
+        neighbours[two] = neighbours.get(two, 0) | 1 << one + 1
     bound = 0
-    for vertex in sorted(beside):
-        while beside[vertex]:
-            part, common = [vertex], beside[vertex]
+    for vertex in sorted(neighbours):
+        while neighbours[vertex]:
+            part, common = [vertex], neighbours[vertex]
             while common:
                 part.append((common & -common).bit_length() - 2)
-                common &= beside[part[-1]]
+                common &= neighbours[part[-1]]
             for one, two in itertools.combinations(part, 2):
-                beside[one] &= ~(1 << two + 1)
-                beside[two] &= ~(1 << one + 1)
+                neighbours[one] &= ~(1 << two + 1)
+                neighbours[two] &= ~(1 << one + 1)
             bound += len(part) ** 2 // 4
     return bound

@@ -118,12 +118,12 @@ def nodes_of(cells: int, choices: Sequence[Sequence[int]]) -> list[Node]:
     """
     nodes: list[Node] = [(0, cells)]
     for level, chosen in enumerate(choices, start=1):
-        asked = [node for node in nodes if node[1] - node[0] > 1]
-        if len(asked) != len(chosen):
+        wide = [node for node in nodes if node[1] - node[0] > 1]
+        if len(wide) != len(chosen):
             raise StructureError(
-                f"level {level} of a bisection of {cells} cells has {len(asked)} nodes to cut, but {len(chosen)} edges"
+                f"level {level} of a bisection of {cells} cells has {len(wide)} nodes to cut, but {len(chosen)} edges"
             )
-        for (first, last), edge in zip(asked, chosen, strict=True):
+        for (first, last), edge in zip(wide, chosen, strict=True):
             if edge not in RankDistance(first=first, last=last).candidates:
                 raise StructureError(f"level {level} of a bisection cuts cells {first} to {last} outside of them")
         ends = sorted({end for node in nodes for end in node} | set(chosen))

@@ -120,13 +120,13 @@ class Regressions:
     @cached_property
     def allowed(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """Which weights there are, (rows, columns): the rest is 0 and stays 0. Read only."""
-        found = np.zeros((len(self.rows), len(self.columns)), np.bool_)
-        found[:, -1] = True
+        mask = np.zeros((len(self.rows), len(self.columns)), np.bool_)
+        mask[:, -1] = True
         if self.loss == "logistic":
             column = {attributes: number for number, (attributes, _) in enumerate(self.columns)}
             for clique in self.candidates.cliques:
                 for name, rest in zip(self._in_order(clique), self._rests(clique), strict=True):
-                    found[self._place[name], column[rest]] = True
+                    mask[self._place[name], column[rest]] = True
         else:
             rows, columns = (
                 {name: [number for number, one in numbered if one == name] for name in self.nodes}
@@ -136,10 +136,10 @@ class Regressions:
                 )
             )
             for one, other in self.candidates.cliques:
-                found[np.ix_(rows[one], columns[other])] = True
-                found[np.ix_(rows[other], columns[one])] = True
-        found.flags.writeable = False
-        return found
+                mask[np.ix_(rows[one], columns[other])] = True
+                mask[np.ix_(rows[other], columns[one])] = True
+        mask.flags.writeable = False
+        return mask
 
     @cached_property
     def choices(self) -> tuple[tuple[int, ...], ...]:

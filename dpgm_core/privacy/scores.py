@@ -32,16 +32,16 @@ def _copied(value: FloatArray) -> FloatArray:
     """A copy that nobody changes once it was looked at, and no child of arrays that would be shown true counts."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "if":
         return value  # refused by its validator
-    found = np.array(value, np.float64)
-    found.flags.writeable = False
-    return found
+    copy = np.array(value, np.float64)
+    copy.flags.writeable = False
+    return copy
 
 
 def _numbers(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     try:
-        found = [tuple(group) for group in groups]
-        if not any(isinstance(number, bool) for group in found for number in group):
-            return tuple(tuple(operator.index(number) for number in group) for group in found)
+        lists = [tuple(group) for group in groups]
+        if not any(isinstance(number, bool) for group in lists for number in group):
+            return tuple(tuple(operator.index(number) for number in group) for group in lists)
     except TypeError:
         pass
     raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]")
@@ -56,9 +56,9 @@ def _fractions(weights: Iterable[Fraction]) -> tuple[Fraction, ...]:
 
 def _records(offsets: Iterable[float]) -> tuple[float, ...]:
     try:
-        found = tuple(offsets)
-        if not any(isinstance(one, bool) for one in found):
-            return tuple(float(one) for one in found)
+        values = tuple(offsets)
+        if not any(isinstance(one, bool) for one in values):
+            return tuple(float(one) for one in values)
     except (TypeError, ValueError):
         pass
     raise StructureError("offsets must be finite numbers of records, one for each candidate")
@@ -129,9 +129,9 @@ class TableDistance:
             raise StructureError(f"contrast must be True or False, got {type(self.contrast).__name__}")
         if self.contrast:
             _check_contrasts(self.candidates)
-        for name, given in (("weights", self.weights), ("offsets", self.offsets)):
-            if len(given) not in (0, count):
-                raise StructureError(f"{len(given)} {name} do not fit {count} candidates; give one each, or none")
+        for name, values in (("weights", self.weights), ("offsets", self.offsets)):
+            if len(values) not in (0, count):
+                raise StructureError(f"{len(values)} {name} do not fit {count} candidates; give one each, or none")
         if not all(isinstance(one, Fraction) and one > 0 for one in self.weights):
             raise StructureError("weights must be positive Fractions")
         if not np.isfinite(np.asarray(self.offsets, float)).all():
@@ -158,23 +158,23 @@ class TableDistance:
     def rounded(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """m in units of 1/1024 record, (cells,); cut far beyond any table, and at 0 where cells are compared."""
         least = -_MOST_RECORDS if self.contrast else 0.0
-        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+        units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
             np.clip(self.predicted, least, _MOST_RECORDS) * SCORE_GRID
         ).astype(np.int64)
-        return found
+        return units
 
     @property
     def whole_weights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """w over the greatest, in units of 1/4096, (candidates,); at least 1, and 4096 for the greatest."""
-        given = self.weights or (Fraction(1),) * len(self.candidates.groups)
-        most = max(given)
-        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in given], np.int64)
+        weights = self.weights or (Fraction(1),) * len(self.candidates.groups)
+        most = max(weights)
+        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in weights], np.int64)
 
     @property
     def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """b in units of 1/1024 record, (candidates,)."""
-        given = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
-        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(given, -_MOST_RECORDS, _MOST_RECORDS) * SCORE_GRID
+        offsets = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
+        units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+            np.clip(offsets, -_MOST_RECORDS, _MOST_RECORDS) * SCORE_GRID
         ).astype(np.int64)
-        return found
+        return units

@@ -135,10 +135,10 @@ def _central(counts: FloatArray, log_second: Callable[[FloatArray], FloatArray],
 
     log_second: of the second moment, of shifts whose squares are so many times as long. direct: other bounds.
     """
-    found = np.minimum(direct, counts / 2 * log_second(np.maximum(counts - 1, 1.0)))
+    moments = np.minimum(direct, counts / 2 * log_second(np.maximum(counts - 1, 1.0)))
     odd = np.arange(3, len(counts) - 1, 2)
-    found[odd] = np.minimum(direct[odd], (found[odd - 1] + found[odd + 1]) / 2)
-    return found
+    moments[odd] = np.minimum(direct[odd], (moments[odd - 1] + moments[odd + 1]) / 2)
+    return moments
 
 
 def _log_less(x: FloatArray) -> FloatArray:
@@ -148,8 +148,8 @@ def _log_less(x: FloatArray) -> FloatArray:
 
 def _between(at_whole: FloatArray) -> FloatArray:
     """The same at ORDERS, of logarithms of moments at whole orders from 2 on; ln 1 = 0 at order 1."""
-    found: FloatArray = np.interp(ORDERS, np.append(1.0, _binomials()[0]), np.append(0.0, at_whole))
-    return found
+    interpolated: FloatArray = np.interp(ORDERS, np.append(1.0, _binomials()[0]), np.append(0.0, at_whole))
+    return interpolated
 
 
 @lru_cache(maxsize=1)

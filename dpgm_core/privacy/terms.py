@@ -67,10 +67,10 @@ def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), const
     "the domain but for the labels of 'job' and the bins of 'age' and 'pay', which were found privately within the ..."
     """
     domain = f"the domain with its constraints {_named(constraints)}" if constraints else "the domain"
-    found = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
-    if not found:
+    private_parts = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
+    if not private_parts:
         return domain
-    return f"{domain} but for {' and '.join(found)}, which were found privately within the stated budget"
+    return f"{domain} but for {' and '.join(private_parts)}, which were found privately within the stated budget"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -338,5 +338,5 @@ def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tup
     >>> charge_conditions(Terms(neighbours="add-remove", total="public"), unsafe=None, private=True)
     ('conditional on public N',)
     """
-    found = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
-    return tuple(condition for condition, holds in found.items() if holds)
+    conditions = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
+    return tuple(condition for condition, holds in conditions.items() if holds)

@@ -71,8 +71,8 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     True
     """
     lost = revealing_mass(scale, bound, sensitivity)
-    kept = laplace_delta(scale, sensitivity, epsilon)
-    return min(1.0, (lost + (1 - lost) * kept) * _ROUNDING)
+    remaining = laplace_delta(scale, sensitivity, epsilon)
+    return min(1.0, (lost + (1 - lost) * remaining) * _ROUNDING)
 
 
 def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Amount) -> float:
@@ -83,18 +83,18 @@ def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Am
     >>> laplace_delta(2.0, Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), "1/2")
     0.0
     """
-    width, asked = _width(scale), amount("epsilon", epsilon, zero=True)
-    kept = 0.0
+    width, target = _width(scale), amount("epsilon", epsilon, zero=True)
+    delta = 0.0
     if sensitivity.linf <= 1:
         cells = _cells(sensitivity)
-        if asked < cells / width:
+        if target < cells / width:
             pair = response_pair(cells, float(1 / width))
-            above = pair.log_p - pair.log_q > float(asked)
-            kept = math.fsum(np.exp(pair.log_p[above]) - np.exp(float(asked) + pair.log_q[above]))
-    elif asked < (whole_loss := sensitivity.l1 / width):
+            above = pair.log_p - pair.log_q > float(target)
+            delta = math.fsum(np.exp(pair.log_p[above]) - np.exp(float(target) + pair.log_q[above]))
+    elif target < (whole_loss := sensitivity.l1 / width):
         # (e^l - e^epsilon) / (1 + e^l), without overflow
-        kept = -math.expm1(float(asked - whole_loss)) / (1 + math.exp(-float(whole_loss)))
-    return min(1.0, max(kept, 0.0) * _ROUNDING)
+        delta = -math.expm1(float(target - whole_loss)) / (1 + math.exp(-float(whole_loss)))
+    return min(1.0, max(delta, 0.0) * _ROUNDING)
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:

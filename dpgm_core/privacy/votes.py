@@ -158,10 +158,10 @@ def voter_of(plain: object, pairs: Structure) -> Voter:
     by = plain.get("by") if isinstance(plain, Mapping) else None
     if not isinstance(plain, Mapping) or not isinstance(by, str) or by not in kinds:
         raise ModelFileError("its votes were cast by no known voter")
-    made, wanted = kinds[by]
-    if set(plain) != {"by"} | wanted:
-        raise ModelFileError(f"votes by {by} state {', '.join(sorted(wanted))}")
+    kind, names = kinds[by]
+    if set(plain) != {"by"} | names:
+        raise ModelFileError(f"votes by {by} state {', '.join(sorted(names))}")
     try:
-        return made(pairs=pairs, **{name: plain[name] for name in wanted})
+        return kind(pairs=pairs, **{name: plain[name] for name in names})
     except (OptionError, StructureError) as error:
         raise ModelFileError(f"its votes are none that a session casts: {error}") from None

@@ -22,7 +22,7 @@ from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shiel
 from dpgm_core.sources.remote import remote_file
 from dpgm_core.sources.texts import check_key, is_textual, plain
 
-__all__ = ["ArrowIpcSource", "ArrowSource", "asked", "checked_types", "coder", "is_text", "keyed", "raw"]
+__all__ = ["ArrowIpcSource", "ArrowSource", "with_key", "checked_types", "coder", "is_text", "keyed", "raw"]
 
 _PATH = {"help": "the file, or a URL"}
 
@@ -46,7 +46,7 @@ class ArrowIpcSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -112,7 +112,7 @@ class ArrowSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -223,7 +223,7 @@ def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
             yield RawBatch([part.column(name) for name in columns])
 
 
-def asked(columns: Sequence[str], key: str | None) -> list[str]:
+def with_key(columns: Sequence[str], key: str | None) -> list[str]:
     """The columns with the person key behind them, if there is one."""
     return [*columns, *([key] if key is not None else [])]
 
@@ -253,5 +253,5 @@ def coder(domain: Domain, columns: Sequence[str]) -> Callable[[Iterator[RawBatch
 def _keyed(
     schema: Any, raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str], key: str | None
 ) -> Iterator[tuple[Codes, Any]]:
-    checked_types({name: schema.field(name).type for name in asked(columns, key)}, domain, columns, key)
+    checked_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
     return keyed(raw, domain, columns)

@@ -206,10 +206,10 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
         if values.is_temporal or rules != EXACT:
             return np.array([attribute.code(text) for text in texts], dtype)
         numbers = [math.nan if text in null_texts else parse_number(text) for text in texts]
-        found = np.array([0.0 if number is None else number for number in numbers], np.float64)
-        codes = of_floats(found)
+        floats = np.array([0.0 if number is None else number for number in numbers], np.float64)
+        codes = of_floats(floats)
         codes[[number is None for number in numbers]] = attribute.unknown
-        for at in np.nonzero(np.abs(found) >= EXACT_WHOLE)[0].tolist():  # perhaps whole numbers that no float is
+        for at in np.nonzero(np.abs(floats) >= EXACT_WHOLE)[0].tolist():  # perhaps whole numbers that no float is
             codes[at] = attribute.code(texts[at])
         return codes
 
@@ -280,7 +280,7 @@ def _null_places(attribute: Attribute) -> list[int | float]:
     """The numbers, dates and times that are null, in ticks: those whose own text is a null value."""
     values = attribute.values
     iso = Values(kind=values.kind)
-    found: list[int | float] = []
+    places: list[int | float] = []
     for text in attribute.null_values:
         place = iso.exact(text.encode())
         if place is None and values.format is not None:
@@ -288,8 +288,8 @@ def _null_places(attribute: Attribute) -> list[int | float]:
         if place is None or place != place:
             continue
         if values.is_temporal or attribute.typed_code(_number_text(place)) == attribute.null:
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _number_text(number: int | float) -> str:

@@ -36,11 +36,11 @@ def mixed(words: Words) -> Words:
     >>> hex(mixed(np.array([1], np.uint64))[0])
     '0x5692161d100b05e5'
     """
-    found = words.astype(np.uint64)
+    state = words.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        found ^= found >> np.uint64(shift)
-        found *= np.uint64(factor)
-    return found ^ (found >> np.uint64(31))
+        state ^= state >> np.uint64(shift)
+        state *= np.uint64(factor)
+    return state ^ (state >> np.uint64(31))
 
 
 def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
@@ -54,7 +54,7 @@ def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
     ends = np.cumsum(lengths)
     padded = np.concatenate([np.zeros(8, np.uint8), letters])
     words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))  # one that begins at each byte
-    found = mixed(lengths.astype(np.uint64))
+    hashes = mixed(lengths.astype(np.uint64))
     for number in range(_MOST_WORDS):
         left = lengths - 8 * number
         some = np.flatnonzero(left > 0)
@@ -62,5 +62,5 @@ def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
             break
         own = words[ends[some] - 8 * number]  # the word that ends there, as the padding is one word
         own = own >> (8 * np.maximum(0, 8 - left[some])).astype(np.uint64)  # without the letters of the text before
-        found[some] = mixed(found[some] ^ own)
-    return ((found >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.uint16)
+        hashes[some] = mixed(hashes[some] ^ own)
+    return ((hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.uint16)

@@ -109,11 +109,11 @@ def flat(texts: Any) -> tuple[IntArray, Array]:
     ([2, 0, 1], b'abc')
     """
     lengths = np.zeros(len(texts), np.int64)
-    held = texts.drop_null()  # whose letters are nobody else's
-    if not len(held):
+    valid = texts.drop_null()  # whose letters are nobody else's
+    if not len(valid):
         return lengths, np.zeros(0, np.uint8)
-    _, places, letters = held.buffers()
-    ends = np.frombuffer(places, np.int64, len(held) + 1, 8 * held.offset)
+    _, places, letters = valid.buffers()
+    ends = np.frombuffer(places, np.int64, len(valid) + 1, 8 * valid.offset)
     lengths[texts.is_valid().to_numpy(zero_copy_only=False)] = np.diff(ends)
     return lengths, np.frombuffer(letters or b"", np.uint8)[ends[0] : ends[-1]]
 
@@ -150,10 +150,10 @@ def _with_checksum(kind: bytes, content: bytes) -> bytes:
 def _checked(kind: bytes, part: Buffer) -> memoryview:
     """What follows the checksum, if it is of this kind; SourceRefused with the reason, if it is one."""
     whole = memoryview(part).cast("B")
-    found, content = bytes(whole[:1]), whole[1 + _CHECKSUM.size :]
+    actual, content = bytes(whole[:1]), whole[1 + _CHECKSUM.size :]
     if len(whole) > _CHECKSUM.size and _CHECKSUM.unpack_from(whole, 1)[0] == zlib.crc32(content):
-        if found == _REASON:
+        if actual == _REASON:
             raise SourceRefused(bytes(content).decode())
-        if found == kind:
+        if actual == kind:
             return content
     raise SourceRefused(_DAMAGED)

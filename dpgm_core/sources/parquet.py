@@ -18,7 +18,7 @@ from attrs import field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.places import Place, place
-from dpgm_core.sources.arrow import asked, checked_types, coder, is_text, raw
+from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.lanes import LANES, in_lanes
 from dpgm_core.sources.partitions import Part, parts_of
@@ -61,7 +61,7 @@ class ParquetSource:
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
         return self._opened(
-            asked(columns, key),
+            with_key(columns, key),
             lambda types: checked_types(types, domain, columns, key),
             coder(domain, columns),
             lambda made: sum(part.nbytes for part in made[0]) + (0 if made[1] is None else made[1].nbytes),

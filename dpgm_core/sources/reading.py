@@ -103,7 +103,7 @@ def _in_silence(function: Callable[[S], T], item: S) -> T:
         return function(item)
 
 
-def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[int]:
+def locate(where: str, columns: Iterable[str], present: Sequence[str]) -> list[int]:
     """The positions of the wanted columns; DataError for one that is missing or stands twice.
 
     where: the public name of the data, such as a path. Of the names that are present none is listed or suggested: where
@@ -113,7 +113,7 @@ def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[in
     [1]
     """
     positions = []
-    for name in wanted:
+    for name in columns:
         if name not in present:
             raise DataError(f"{where} has no column {name!r}; for the owner's eyes, dpgm validate shows those it has")
         if list(present).count(name) > 1:
@@ -160,14 +160,14 @@ def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray
     [3, 0, 3]
     """
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
-        given = f"{array.ndim}-d {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise DataError(f"{where}: codes must be a 1-d array of whole numbers, got {given}")
-    wanted = code_dtype(size)
+        actual = f"{array.ndim}-d {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise DataError(f"{where}: codes must be a 1-d array of whole numbers, got {actual}")
+    dtype = code_dtype(size)
     if array.dtype.kind == "u" and np.iinfo(array.dtype).max < size:
-        return array.astype(wanted, copy=False)
+        return array.astype(dtype, copy=False)
     # One pass each for the extremes, far cheaper than a mask, and almost always enough.
     if not len(array) or (array.max() < size and (array.dtype.kind == "u" or array.min() >= 0)):
-        return array.astype(wanted, copy=False)
-    codes = np.where((array >= 0) & (array < size), array, 0).astype(wanted)
+        return array.astype(dtype, copy=False)
+    codes = np.where((array >= 0) & (array < size), array, 0).astype(dtype)
     codes[(array < 0) | (array >= size)] = unknown
     return codes

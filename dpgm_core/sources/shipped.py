@@ -121,11 +121,11 @@ class Shipped:
         places = [self.reading.columns.index(name) for name in reduction.columns]
         sums = _zeros(reduction.cells)
         for codes, lengths in pieces:
-            asked = [codes[place] for place in places]
+            columns = [codes[place] for place in places]
             if isinstance(reduction, Adding):  # in place: of a wide sum, another one for each piece takes long
-                reduction.add(asked, lengths, sums)
+                reduction.add(columns, lengths, sums)
             else:
-                sums += reduction.partial(asked, lengths)
+                sums += reduction.partial(columns, lengths)
         return sums
 
     def _pieces(self, batches: Iterable[Any]) -> Iterator[tuple[Codes, IntArray | None]]:
@@ -151,7 +151,7 @@ class Shipped:
     def _by_person(self, coded: Iterable[tuple[Codes, Any]]) -> Iterator[tuple[Codes, IntArray]]:
         self._check_version()
         own = self.reading
-        rows = PersonSource(source=_Held(coded), person=own.person or "", rows_per_person=own.rows_per_person)
+        rows = PersonSource(source=_CodedSource(coded), person=own.person or "", rows_per_person=own.rows_per_person)
         yield from rows.pieces(own.domain, own.columns)
 
     def _blocks(self, pieces: Iterable[tuple[Codes, IntArray | None]]) -> Iterator[bytes]:
@@ -204,7 +204,7 @@ def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
 
 
 @frozen
-class _Held:
+class _CodedSource:
     """Keyed batches of codes that are there already, as a KeyedSource."""
 
     coded: Iterable[tuple[Codes, Any]]
@@ -250,8 +250,8 @@ def _guarded(items: Iterator[T], failed: Callable[[str], T]) -> Iterator[T]:
 
 
 def _one(call: Callable[[], IntArray]) -> bytes:
-    found = _attempted(lambda: of_sum(call()))
-    return of_reason(found.words) if isinstance(found, _Failed) else found
+    result = _attempted(lambda: of_sum(call()))
+    return of_reason(result.words) if isinstance(result, _Failed) else result
 
 
 def _added(one: Buffer, other: Buffer) -> IntArray:

@@ -59,9 +59,9 @@ class _Transcoded(io.RawIOBase):
             self._ready = memoryview(self._utf8(raw) if raw else self._end())
             if not raw:
                 break
-        given = min(len(buffer), len(self._ready))
-        buffer[:given], self._ready = self._ready[:given], self._ready[given:]
-        return given
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
 
     def close(self) -> None:
         """Close the file too."""
@@ -75,6 +75,6 @@ class _Transcoded(io.RawIOBase):
 
     def _end(self) -> bytes:
         """What the decoder still holds, half a unit or half a pair, belongs to the last line and spoils it."""
-        held, _ = self._decoder.getstate()
+        pending, _ = self._decoder.getstate()
         self._decoder.reset()
-        return _SPOILED if held else b""
+        return _SPOILED if pending else b""

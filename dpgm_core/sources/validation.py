@@ -150,9 +150,9 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
                 "validate an extract of them, as a file or a data frame"
             )
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
-    wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
-    present = _names(source, wanted)
-    names = [name for name in wanted if name in present]
+    expected = [*domain.names, *([person] if person is not None and person not in domain else [])]
+    present = _names(source, expected)
+    names = [name for name in expected if name in present]
     checks = {name: _Check(domain[name]) for name in names if name in domain}
     keys: Counter[bytes | None] = Counter()
     rules = _Rules(domain, names)
@@ -167,7 +167,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
             if name == person:
                 keys.update(text or None for text in as_text(array).to_pylist())
                 keys.update({None: batch.malformed} if batch.malformed else {})
-    missing = tuple(name for name in wanted if name not in present)
+    missing = tuple(name for name in expected if name not in present)
     first = tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else ()
     return ValidationReport(
         records=records,
@@ -182,10 +182,10 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     )
 
 
-def _names(source: RawValues, wanted: Sequence[str]) -> tuple[str, ...]:
+def _names(source: RawValues, expected: Sequence[str]) -> tuple[str, ...]:
     """The columns there are; where a CSV file's first line names all that are wanted in another dialect, DataError."""
     if isinstance(source, CsvSource):
-        fitting = source.fitting(wanted)
+        fitting = source.fitting(expected)
         if fitting is not None and fitting != source.dialect:
             raise DataError(otherwise(source.path, source.dialect, fitting))
     return source.names()
@@ -221,9 +221,9 @@ class _Rules:
 
     def __init__(self, domain: Domain, present: Sequence[str]) -> None:
         # Bins and labels that are still to be found say nothing yet of what is impossible.
-        settled = [name for name in domain.names if name in present and name not in domain.undetermined]
-        self._domain = domain.subset(settled) if domain.constraints and settled else None
-        self._encoders = {name: encoder(domain[name]) for name in settled} if self._domain is not None else {}
+        determined = [name for name in domain.names if name in present and name not in domain.undetermined]
+        self._domain = domain.subset(determined) if domain.constraints and determined else None
+        self._encoders = {name: encoder(domain[name]) for name in determined} if self._domain is not None else {}
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, Any]) -> None:

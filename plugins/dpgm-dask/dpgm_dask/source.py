@@ -64,8 +64,8 @@ class DaskSource:
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
-        found: tuple[str, ...] = self._asked(lambda: self._table().names())
-        return found
+        names: tuple[str, ...] = self._read(lambda: self._table().names())
+        return names
 
     @contextmanager
     def pinned(self, reading: Reading) -> Iterator[_Pinned]:
@@ -74,10 +74,10 @@ class DaskSource:
         A frame is held still by dask: what it reads when it makes a partition is the user's to keep. Files that change
         are noticed, and the sum is refused.
         """
-        table = self._asked(self._table)
-        self._asked(lambda: table.check(reading))
+        table = self._read(self._table)
+        self._read(lambda: table.check(reading))
         with self._client() as client:
-            partitions = self._asked(lambda: table.partitions(reading))
+            partitions = self._read(lambda: table.partitions(reading))
             shipped = delayed(Shipped(reading=reading), pure=False)
             pinned = _Pinned(client, shipped, partitions, lambda: self._check_same(table))
             try:
@@ -93,13 +93,13 @@ class DaskSource:
         return Frame(self.data) if self.path is None else listed(self.path)
 
     def _check_same(self, table: Frame | Files) -> None:
-        if self.path is not None and self._asked(self._table) != table:
+        if self.path is not None and self._read(self._table) != table:
             raise SourceRefused(f"files at {shown(self.path)} changed while they were read; count when they are whole")
 
-    def _asked(self, call: Any) -> Any:
+    def _read(self, call: Any) -> Any:
         what = "the dask data frame" if self.path is None else f"the Parquet at {shown(self.path)}"
         hint = "" if self.path is None else "; of other formats make a dask data frame"
-        return _asked(f"{what} cannot be read{hint}", call)
+        return _guard(f"{what} cannot be read{hint}", call)
 
     @contextmanager
     def _client(self) -> Iterator[Client | None]:
@@ -113,22 +113,22 @@ class DaskSource:
                 client.close()
 
     def _connected(self) -> Client:
-        return _asked(
+        return _guard(
             f"no dask scheduler answers at {self.scheduler} within {self.timeout:g} seconds; start one there, or leave "
             "scheduler out",
             lambda: Client(self.scheduler, timeout=self.timeout, set_as_default=False),
         )
 
     def _check_workers(self, client: Client) -> None:
-        _asked(
+        _guard(
             f"dask has no worker after {self.timeout:g} seconds; start one",
             lambda: client.wait_for_workers(1, timeout=self.timeout),
         )
-        found = _asked(
+        versions = _guard(
             "dask's workers cannot load dpgm-dask; install it there, with the same dpgm-core as here",
             lambda: client.run(work.version),
         )
-        others = sorted({version for version in found.values() if version != __version__})
+        others = sorted({version for version in versions.values() if version != __version__})
         if others:
             raise SourceRefused(
                 f"dpgm-core is {__version__} here and {', '.join(others)} on dask's workers; install one version on all"
@@ -150,14 +150,14 @@ class _Pinned:
         """The sum over all partitions, merged on the workers: one vector travels."""
         if not self.open:
             raise SourceRefused("the records are held no longer; sums are taken while the source is pinned")
-        asked = delayed(reduction, pure=False, traverse=False)
+        shared = delayed(reduction, pure=False, traverse=False)
         if self.blocks is None:
-            sums = [_task(work.summed, self.shipped, asked, part, frame) for part, frame in self.partitions]
+            sums = [_task(work.summed, self.shipped, shared, part, frame) for part, frame in self.partitions]
         else:
-            sums = [_task(work.summed_blocks, self.shipped, asked, blocks) for blocks in self.blocks]
+            sums = [_task(work.summed_blocks, self.shipped, shared, blocks) for blocks in self.blocks]
         while len(sums) > 1:
             sums = [_task(work.merge, *sums[place : place + _FAN]) for place in range(0, len(sums), _FAN)]
-        whole = _asked(
+        whole = _guard(
             _FAILED,
             lambda: dask.compute(*sums) if self.client is None else self.client.gather(self.client.compute(sums)),
         )
@@ -181,11 +181,11 @@ class _Pinned:
         if made is None:
             made = [_task(work.blocks, self.shipped, part, frame) for part, frame in self.partitions]
         client = self.client
-        self.blocks = _asked(_FAILED, lambda: list(dask.persist(*made)) if client is None else client.persist(made))
+        self.blocks = _guard(_FAILED, lambda: list(dask.persist(*made)) if client is None else client.persist(made))
         if (
             client is not None
         ):  # core silences logs until this returns: what the cluster says of records is said by then
-            _asked(_FAILED, lambda: wait(self.blocks))
+            _guard(_FAILED, lambda: wait(self.blocks))
 
     def drop(self) -> None:
         """What was kept, on the workers too."""
@@ -209,7 +209,7 @@ def _active() -> Client | None:
     return client
 
 
-def _asked(refusal: str, call: Any) -> Any:
+def _guard(refusal: str, call: Any) -> Any:
     """What `call` returns; of what it raises only the kind is told, outside of the except block."""
     words = ""
     try:

@@ -46,10 +46,10 @@ def summed_blocks(work: Shipped, reduction: Reduction, blocks: list[bytes]) -> b
 
 def spread(work: Shipped, partition: Partition, frame: Any, parts: int) -> list[list[bytes]]:
     """The rows of one partition by the part that their persons belong to."""
-    found: list[list[bytes]] = [[] for _ in range(parts)]
+    pieces: list[list[bytes]] = [[] for _ in range(parts)]
     for part, block in work.spread(partition.batches(frame), parts):
-        found[part].append(block)
-    return found
+        pieces[part].append(block)
+    return pieces
 
 
 def part_of(spread: list[list[bytes]], part: int) -> list[bytes]:

@@ -127,8 +127,8 @@ class Pushed:
 
     def _grown(self, table: tuple[str, ...], waiting: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
         """The table with the columns that bring most groupings for each column; None if it is full."""
-        held = set(table)
-        gains = Counter(tuple(name for name in one if name not in held) for one in waiting)
+        present = set(table)
+        gains = Counter(tuple(name for name in one if name not in present) for one in waiting)
         room = JOINT_CELLS // self._cells(table)
         fitting = [more for more in gains if more and self._cells(more) <= room]
         return (*table, *max(fitting, key=lambda more: gains[more] / len(more))) if fitting else None
@@ -197,6 +197,6 @@ def _counted(cells: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], size: 
 
 def _marginal(names: Sequence[str], counts: npt.NDArray[np.int64], grouping: Sequence[str]) -> npt.NDArray[np.int64]:
     others = tuple(axis for axis, name in enumerate(names) if name not in grouping)
-    kept = [name for name in names if name in grouping]
-    marginal: npt.NDArray[np.int64] = counts.sum(axis=others).transpose([kept.index(name) for name in grouping])
+    remaining = [name for name in names if name in grouping]
+    marginal: npt.NDArray[np.int64] = counts.sum(axis=others).transpose([remaining.index(name) for name in grouping])
     return marginal.reshape(-1)

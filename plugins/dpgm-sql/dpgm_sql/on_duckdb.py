@@ -88,8 +88,8 @@ class DuckDb:
 
     def named(self, table: Table) -> list[Named]:
         """All columns and their types."""
-        found = guarded(lambda: self.connection.execute(f"DESCRIBE {table.quoted}").fetchall(), self._failed)
-        return [Named(name=name, declared=_declared(kind)) for name, kind, *_ in found]
+        rows = guarded(lambda: self.connection.execute(f"DESCRIBE {table.quoted}").fetchall(), self._failed)
+        return [Named(name=name, declared=_declared(kind)) for name, kind, *_ in rows]
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
         """How columns are read, each as its own type or as a union."""

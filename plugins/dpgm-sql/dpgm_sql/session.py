@@ -178,7 +178,7 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    found: list[T] = []
+    results: list[T] = []
     raised: list[BaseException] = []
 
     # Not `join`, which after Ctrl-C takes a thread that runs for one that has ended.
@@ -186,7 +186,7 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
 
     def run() -> None:
         try:
-            found.append(call())
+            results.append(call())
         except BaseException as error:  # for the other thread to raise
             raised.append(error)
         finally:
@@ -203,7 +203,7 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
             ended.wait(_PATIENCE)
     if raised:
         raise raised.pop()
-    return found.pop()
+    return results.pop()
 
 
 def unreadable(table: Table, column: Named) -> SourceRefused:
