@@ -1,4 +1,4 @@
-"""Which core a plugin's metadata ask for, and which they should."""
+"""Which versions of core a plugin's metadata ask for, and which they should."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 def bounds(version: str) -> str:
-    """What a plugin states that was tested with this core: up to the next release that may break contracts.
+    """Return a requirement on this core: up to the next release that may break contracts.
 
     That is the next MINOR version before 1.0, the next MAJOR version then.
 
@@ -33,10 +33,10 @@ def bounds(version: str) -> str:
 
 
 def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
-    """The first unconditional requirement on `name` that `version` does not meet, as written; None if there is none.
+    """Return the first unconditional requirement on `name` that `version` does not meet, as written, or None.
 
     Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
-    hangs on a condition, is taken as met: pip judged it at installation, this only explains what came after.
+    depends on a condition, is taken as met: pip checked it at installation, this only explains what came after.
 
     >>> unmet(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
     'dpgm_core>=0.9,<2'

@@ -1,4 +1,4 @@
-"""Component options: the attrs fields of a component class, read from TOML, CLI or JSON values through cattrs.
+"""Options of components: attrs fields, read from TOML, CLI or JSON values through cattrs.
 
 Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
 everywhere.
@@ -49,14 +49,27 @@ def option(
     replaces: tuple[str, ...] = (),
     holds: type | None = None,
 ) -> T:
-    """An attrs field that is an option: with its help, its unit and its validator.
+    """Return an attrs field that is an option of a component.
 
-    replaces: options of older versions that this one stands for. They are refused by this one's name; in a model's file
-    they are left out, and this one has its default. holds: a class whose objects are taken as they are. A file says of
-    one only that it was there, so who makes the component again from the file is told to give the object.
+    Parameters
+    ----------
+    default
+        The default value.
+    help : str
+        What the option does.
+    unit : str, optional
+        The unit of its value.
+    validator : callable or list of callables, optional
+        (instance, attribute, value), as in attrs; may raise ValueError or any DpgmError.
+    replaces : tuple of str
+        Options of older versions that this one stands for. They are refused by this one's name; where a model's file
+        has one, it is left out and this one has its default.
+    holds : type, optional
+        A class whose objects are taken as they are. A file records only that there was one, so whoever makes the
+        component again from the file is asked for the object.
 
-    A validator is `(instance, attribute, value)` as in attrs; it may raise ValueError or any DpgmError.
-
+    Examples
+    --------
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     strength: float = option(0.5, help="how much", unit="nats", validator=attrs.validators.ge(0))
@@ -72,8 +85,10 @@ def option(
 
 
 def _is_one_of_its_texts(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: no other text than those of the option's type, if it has some; who makes the class need not ask
-    `build`, which converts."""
+    """Refuse a text that is not among those of the option's type, if it has some.
+
+    A validator, so that it also holds where the class is made without `build`, which converts.
+    """
     cls: Any = type(instance)
     hint = _types(cls).get(attribute.name, Any)
     members = [hint] if get_origin(hint) is Literal else [one for one in get_args(hint) if get_origin(one) is Literal]
@@ -92,8 +107,19 @@ def _types(cls: type) -> dict[str, Any]:
 
 
 def component_option(default: str, *, kind: str, help: str) -> Any:
-    """An option that is itself a component: given by name, by a table `{name = ..., option = ...}`, or as an instance.
+    """Return an attrs field that is itself a component: a name, a table `{name = ..., option = ...}`, or an instance.
 
+    Parameters
+    ----------
+    default : str
+        The name of the default component.
+    kind : str
+        The kind of component.
+    help : str
+        What the component does.
+
+    Examples
+    --------
     >>> component_option("collective-dual", kind="collective", help="the E-step").metadata["component"]
     'collective'
     """
@@ -112,7 +138,7 @@ class OptionInfo:
 
 
 def describe(cls: type) -> list[OptionInfo]:
-    """Every option of a component class: name, type, default, unit and help.
+    """Return every option of a component class: name, type, default, unit and help.
 
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
@@ -137,9 +163,9 @@ def describe(cls: type) -> list[OptionInfo]:
 
 
 def build(cls: type[T], values: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
-    """Make a component from its options; every refusal is an OptionError that names component and option.
+    """Return a component made from its options; every refusal is an OptionError that names component and option.
 
-    what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
+    what: how messages call it, such as "learner 'naive-mle'". resolve: makes component-valued options.
     """
     fields = {field.name: field for field in _fields(cls) if field.init}
     hints = dict.fromkeys(fields, Any) | _hints(cls)
@@ -181,7 +207,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, what: str, resolve: Resolv
 
 
 def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
-    """The same component with some options set anew, as plain values. Raises OptionError.
+    """Return the same component with some options replaced, as plain values. Raises OptionError.
 
     A table for an option that is a component itself changes that component; its name is not looked at.
 
@@ -230,7 +256,7 @@ def still_known(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_options(component: object) -> dict[str, Any]:
-    """A component's fields as plain values for a file; {} for objects that are not attrs classes."""
+    """Return a component's fields as plain values for a file; {} for objects that are not attrs classes."""
     cls: Any = type(component)
     if not attrs.has(cls):
         return {}
@@ -242,7 +268,7 @@ def plain_options(component: object) -> dict[str, Any]:
 
 
 def type_text(hint: Any) -> str:
-    """A type as users read it.
+    """Return a type as users read it.
 
     >>> type_text(float), type_text(Literal["a", "b"]), type_text(float | Literal["auto"] | None)
     ('number', "'a' or 'b'", "number or 'auto' or none")
@@ -273,7 +299,7 @@ def _is_whole_object(field: attrs.Attribute[Any], value: object) -> bool:
 
 
 def _stand_in(field: attrs.Attribute[Any]) -> str:
-    """What a file has in place of an object."""
+    """Return what a file has in place of an object."""
     return f"<{field.metadata['holds'].__name__} given as an object>"
 
 

@@ -1,4 +1,4 @@
-"""How the file of a ledger is reached: under its one name, by a connection whose commits survive a power cut."""
+"""Access to the file of a ledger, by a connection whose commits survive a power cut."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIDECARS = ("-journal", "-wal", "-shm")
 
 @contextlib.contextmanager
 def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
-    """The open file, closed (and rolled back, unless committed) at the end; SQLite's errors become ours.
+    """Open the file, and close it (rolled back, unless committed) at the end; SQLite's errors become ours.
 
     mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
     """
@@ -47,7 +47,7 @@ def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
-    """The same, whatever names the file has. how: the options of SQLite's address."""
+    """Open the file as `connected` does, whatever names it has. how: the options of SQLite's address."""
     try:
         address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
@@ -65,7 +65,7 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether another process holds the file."""
+    """Whether another process has locked the file."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -105,7 +105,7 @@ def has_rights(path: Path) -> bool:
 
 
 def part_name(path: Path, token: str) -> Path:
-    """The name of a ledger while it is being made."""
+    """Return the name of a ledger while it is being made."""
     return path.with_name(f".{path.name}.{token}.part")
 
 
@@ -135,14 +135,14 @@ def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
 
 
 def busy(path: Path) -> BudgetError:
-    """What is said of a file that another process does not let go."""
+    """Return the error for a file that another process keeps locked."""
     return BudgetError(
         f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
     )
 
 
 def unwritable(path: Path) -> BudgetError:
-    """What is said of a file, or of a folder for its journal, that is there to read only."""
+    """Return the error for a file, or a folder for its journal, that is read-only."""
     return BudgetError(
         f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
     )

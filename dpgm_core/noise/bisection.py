@@ -1,8 +1,8 @@
-"""What the private bins of a domain will cost, from public facts alone: temperatures of the levels, and the sum.
+"""Bins, cost: what the private bins of a domain will cost, from public facts alone.
 
-Each column has a share of the session's budget, spent evenly over the levels of its bisection, whose proof is in
-`dpgm_core.privacy.ranks`. dpsynth gives each level four times the rho of the one before; on adult's five numbers and
-three generated ones even levels and factors up to 2 were alike, and 4 was up to a third worse where rho is small.
+Each column has a share of the session's budget, spent evenly over the levels of its bisection. dpsynth gives each level
+four times the rho of the one before; on adult's five numbers and three generated ones even levels and factors up to 2
+were alike, and 4 was up to a third worse where rho is small.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SHARE, MOST_SHARE = Fraction(1, 50), Fraction(1, 10)
 
 @frozen(kw_only=True)
 class AskedBins:
-    """Bins that a session will find: at which temperatures, one for each level of the bisection.
+    """The bins that a session will find for one column.
 
-    attribute: with `private`. neighbours, kind: of the session.
+    attribute: with `private`. temperatures: of each level of the bisection. neighbours, kind: of the session.
     """
 
     attribute: Attribute
@@ -43,12 +43,12 @@ class AskedBins:
 
     @property
     def cells(self) -> int:
-        """Cells of the grid."""
+        """The number of cells of the grid."""
         return _cells(self.attribute)
 
     @property
     def cost(self) -> Budget:
-        """Of all levels, whatever is found."""
+        """The cost of all levels, whatever is found."""
         price = level_price(self.neighbours, self.kind)
         each = [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
         return Budget.sum([Budget.zero(self.kind), *each])
@@ -67,10 +67,11 @@ def check_determined(domain: Domain) -> None:
 
 
 def settled(domain: Domain, measured: Iterable[str]) -> Domain:
-    """The domain with bins for columns that need no look at the records: those with a bin for each cell of the grid,
-    and those that are not measured, which keep the equal bins that they were declared with.
+    """Return the domain with bins for the columns that need no look at the records.
 
-    Raises DomainError for columns whose labels are still to be found, which comes before a session.
+    These are the columns with a bin for each cell of the grid, and those that are not measured, which keep the equal
+    bins that they were declared with. Raises DomainError for columns whose labels are still to be found, which comes
+    before a session.
     """
     names, resolved = set(measured), {}
     for attribute in domain:
@@ -89,7 +90,7 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
 
 
 def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Terms) -> tuple[AskedBins, ...]:
-    """The bins that a session over a domain has to find first, in the domain's order; reads no data.
+    """Return the bins that a session over a domain has to find first, in the domain's order; reads no data.
 
     measured: the attributes that it may measure. budget: of the session, pure or zCDP. Raises BudgetError for persons
     of several rows, and for a budget that is too small or has nothing left for tables; DomainError for labels that are
@@ -105,7 +106,7 @@ def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: T
 
 
 def bins_cost(plans: Sequence[AskedBins], budget: Budget) -> Budget:
-    """What they cost together; zero where there are none. budget: of the session."""
+    """Return what they cost together; zero where there are none. budget: of the session."""
     return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in plans)])
 
 

@@ -1,10 +1,12 @@
-"""The exponential mechanism over whole-numbered scores: exact, and in a time that does not depend on the scores.
+"""Selection, cost and distribution: the exponential mechanism over whole-numbered scores.
 
-Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a public table
-with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in whose share
-of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+It is exact, and takes a time that does not depend on the scores.
 
-Claim. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
+Distribution. Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a
+public table with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in
+whose share of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+
+Cost. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
 and e^2/8-zCDP.
 
 Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so
@@ -15,8 +17,9 @@ scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - lo
 h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar
 and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
 
-R: scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the textbook's factor
-1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which distances do not.
+Sensitivity. Scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the
+textbook's factor 1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which
+distances do not.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ _DIGITS = 10**24  # temperatures are multiples of its inverse
 
 
 def rounded_down(h: Fraction) -> Fraction:
-    """A temperature of 24 decimals.
+    """Return the temperature rounded down to 24 decimals.
 
     >>> rounded_down(Fraction(1, 3)) < Fraction(1, 3)
     True
@@ -79,11 +82,29 @@ MOST_TEMPERATURE = rounded_down(Fraction(_REACH) / (LEAST_TABLE - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
-    """h for so many picks out of one budget, pure or zCDP, rounded down; what `cost_of` says is at most the budget.
+    """Return the temperature of choices that cost a budget: the calibration of the exponential mechanism.
 
-    move: U, units by which one person moves a score at most; at least 1. Raises BudgetError where h would be so small
-    or so large that there is no table for it.
+    Parameters
+    ----------
+    budget : Budget
+        Of all picks together; pure or zCDP.
+    picks : int
+        The number of choices.
+    move : int
+        U, the units by which one person moves a score at most; at least 1.
 
+    Returns
+    -------
+    Fraction
+        h, rounded down, so that `cost_of` is at most the budget.
+
+    Raises
+    ------
+    BudgetError
+        Where h would be so small that there is no table of weights for it, and for an (epsilon, delta).
+
+    Examples
+    --------
     >>> float(temperature(Budget.pure(1), 10, 1))
     0.049999...
     """
@@ -109,10 +130,10 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
 
 
 def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
-    """Units a record for whole-numbered scores, and the temperature per unit; as fine as a small table allows.
+    """Return the units of a record for scores, and the temperature per unit, as fine as a small table allows.
 
-    Finer than a record where choices are sharp, and records at least. person: by how many records one person moves a
-    score at most. Raises BudgetError like `temperature`.
+    Units are finer than a record where choices are sharp. person: by how many records one person moves a score at most.
+    Raises BudgetError like `temperature`.
 
     >>> tempered(Budget.pure(1), 1, 1)[0]
     1024
@@ -128,7 +149,7 @@ def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
 
 
 def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -> Budget:
-    """What so many picks at temperature h cost, pure or zCDP: the module's claim, composed.
+    """Return the cost of so many picks at temperature h, pure or zCDP: that of the module, composed.
 
     >>> print(cost_of(Fraction(1, 20), 10, 1, "pure"))
     epsilon = ~1
@@ -138,9 +159,9 @@ def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -
 
 
 def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
-    """`picks` candidates, by number and without replacement, each by the exponential mechanism among those left.
+    """Draw `picks` candidates without replacement, each by the exponential mechanism among those left.
 
-    scores: (candidates,), whole numbers. Source: Durfee and Rogers (2019) for the cost of picking on.
+    scores: (candidates,), whole numbers. Source of the cost of several picks: Durfee and Rogers (2019).
 
     >>> from dpgm_core.randomness import SeededRandomness
     >>> chosen(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
@@ -161,7 +182,7 @@ def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) ->
 
 
 def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
-    """The exact probability of each candidate in `chosen` with one pick.
+    """Return the exact distribution of one pick: the probability of each candidate.
 
     >>> [float(one) for one in probabilities(np.array([3, 3]), Fraction(1, 20))]
     [0.5, 0.5]
@@ -173,7 +194,7 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
 
 
 def entries(h: Fraction) -> int:
-    """How many weights the table of a temperature has: as many as are not below 2^-28 of the largest.
+    """Return the length of the table of weights of a temperature: those that are not below 2^-28 of the largest.
 
     >>> entries(Fraction(1, 20))
     389
@@ -182,7 +203,7 @@ def entries(h: Fraction) -> int:
 
 
 def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
-    """Sums of weights up to each candidate, above 2^32 and below, as they have more than 64 bits; fewer than 2^32."""
+    """Return the sums of weights up to each candidate, above 2^32 and below, as they have more than 64 bits."""
     table = _table(h)
     weights = table[np.minimum(scores.max() - scores, len(table) - 1)]
     half, rest = np.uint64(32), np.uint64(2**32 - 1)
@@ -192,7 +213,7 @@ def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
 
 @lru_cache(maxsize=8)
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """w[0], ..., w[K]."""
+    """Return the weights w[0], ..., w[K]."""
     steps = np.arange(entries(h))
     weights: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
     weights.flags.writeable = False

@@ -2,7 +2,8 @@
 
 Code 0 of a binary attribute is z = +1, code 1 is z = -1. The contrast of a clique S is c_S = sum over records of the
 product of z over S; that of the empty clique is the number of records. All contrasts inside a clique C are its table by
-another name: n_C(x) = sum over S in C of c_S z_S(x) / 2^|C| (Walsh and Hadamard).
+another name: n_C(x) = sum over S in C of c_S z_S(x) / 2^|C| (Walsh and Hadamard). Their sensitivity and its proof are
+those of `Sensitivity.of_contrasts`; cost and distribution are those of the noise that a mechanism calibrates to it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_SUM = 2**40
 
 
 def check_contrasts(structure: Structure) -> None:
-    """Refuse, with StructureError, what contrasts cannot be measured of: other than two labels, tied cliques, by name.
+    """Refuse, with StructureError, cliques without contrasts: of other than two labels, tied, or too large.
 
     >>> from dpgm_core.domain import Domain
     >>> check_contrasts(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
@@ -57,10 +58,22 @@ def check_contrasts(structure: Structure) -> None:
 
 
 def monomials(structure: Structure, *, empty: bool) -> Structure:
-    """Every set of attributes inside a clique, smallest first; with the empty one, where N is to be measured too.
+    """Return every set of attributes inside a clique, smallest first, as a structure.
 
-    Raises StructureError for attributes of other than two labels and for tied cliques, by name.
+    Parameters
+    ----------
+    structure : Structure
+        The cliques.
+    empty : bool
+        Whether the empty set is one of them, where N is to be measured too.
 
+    Raises
+    ------
+    StructureError
+        For attributes of other than two labels and for tied cliques, by name.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> monomials(Structure(Domain.from_sizes(dict.fromkeys("ab", 2)), [("b", "a")]), empty=True).cliques
     ((), ('a',), ('b',), ('a', 'b'))
@@ -80,7 +93,7 @@ def monomials(structure: Structure, *, empty: bool) -> Structure:
 
 
 def is_told(structure: Structure, clique: Clique) -> bool:
-    """Whether the contrasts of a structure tell the clique's whole table, N known: all sets inside it are there.
+    """Whether the contrasts of a structure determine the clique's whole table, N known: all sets inside it are there.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes({"a": 2, "b": 2})
@@ -96,7 +109,7 @@ def is_told(structure: Structure, clique: Clique) -> bool:
 
 
 def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cells: FloatArray) -> FloatArray:
-    """How many times the noise variance that tables would give it each contrast has, (sums.groups,).
+    """Return the noise variance of each contrast over the one that tables would give it, (sums.groups,).
 
     variances: of each contrast, (sums.groups,). cells: of each table's cells, (tables.groups,). A table T gives the
     contrast of a set inside it with 2^|T| times its cells' variance, and several tables their mean by inverse variance;
@@ -116,10 +129,20 @@ def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cell
 
 
 def products(tables: Tables) -> Array:
-    """c_S of each group's own clique, (groups,); whole numbers of whole counts.
+    """Return the contrast of each group's own clique, (groups,); whole numbers of whole counts.
 
-    Raises StructureError where a clique has none; see `check_contrasts`.
+    Parameters
+    ----------
+    tables : Tables
+        Of binary attributes, no cliques tied.
 
+    Raises
+    ------
+    StructureError
+        Where a clique has no contrast.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("a",)])
     >>> products(Tables(structure, np.array([5, 1, 2, 4, 6, 6]))).tolist()
@@ -135,11 +158,23 @@ def products(tables: Tables) -> Array:
 
 
 def spread(structure: Structure, contrasts: Array, total: float) -> Tables:
-    """Tables of `structure` filled up from the contrasts of its cliques, (groups,), those it has not taken as 0.
+    """Return the tables of `structure` from the contrasts of its cliques; those it does not have count as 0.
 
-    total: N, where the empty clique is not among them. `products` gives the contrasts back: exactly, if they are whole
-    numbers up to `MOST_SUM`.
+    Parameters
+    ----------
+    structure : Structure
+        Of binary attributes, no cliques tied.
+    contrasts : ndarray of shape (groups,)
+        The contrast of each clique.
+    total : float
+        N, where the empty clique is not among them.
 
+    Notes
+    -----
+    `products` gives the contrasts back: exactly, if they are whole numbers up to 2^40.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("a",)])
     >>> spread(structure, np.array([6, 0]), 12.0).values.tolist()

@@ -1,4 +1,4 @@
-"""The privacy of Gaussian noise on integer counts: sound (epsilon, delta) of the discrete one, and of the textbook one.
+"""(epsilon, delta) of Gaussian noise on integer counts: discrete, and textbook.
 
 P(z) is proportional to exp(-z^2 / (2 sigma^2)) on the whole numbers, independent for each cell. Two neighbouring data
 sets shift the counts by an integer vector s. The privacy loss of the output n + z is
@@ -53,8 +53,15 @@ _MOST_CELLS = 10**6
 
 
 def log_normaliser(variance: float) -> float:
-    """log of the sum over all whole numbers z of exp(-z^2 / (2 sigma^2)); variance: sigma^2, records**2.
+    """Return the log of the sum over all whole numbers z of exp(-z^2 / (2 sigma^2)).
 
+    Parameters
+    ----------
+    variance : float
+        sigma^2, in records**2.
+
+    Examples
+    --------
     >>> round(log_normaliser(100.0), 6), round(math.log(math.sqrt(2 * math.pi * 100)), 6)
     (3.221524, 3.221524)
     """
@@ -64,8 +71,15 @@ def log_normaliser(variance: float) -> float:
 
 
 def discrete_variance(variance: float) -> float:
-    """The variance of the discrete Gaussian with parameter sigma^2: below it, and equal from sigma of a few on.
+    """Return the variance of the discrete Gaussian with parameter sigma^2: below it, and equal from sigma of a few on.
 
+    Parameters
+    ----------
+    variance : float
+        sigma^2, in records**2.
+
+    Examples
+    --------
     >>> round(discrete_variance(0.09), 6), discrete_variance(428.0)
     (0.007673, 428.0)
     """
@@ -76,14 +90,16 @@ def discrete_variance(variance: float) -> float:
 
 
 def _few_masses(variance: float) -> FloatArray:
-    """The masses of the first whole numbers over that of 0; those too small for a float are 0, whatever numpy is asked
-    to raise: a session calibrates noise when it is paid for already."""
+    """Return the masses of the first whole numbers over that of 0; those too small for a float are 0.
+
+    With `np.seterr(all="raise")` an underflow here would end the run after the charge.
+    """
     with np.errstate(under="ignore"):
         return np.asarray(np.exp(-(_FEW**2) / (2 * variance)))
 
 
 def discrete_mass(values: FloatArray, variance: float) -> FloatArray:
-    """The probability of whole numbers under one cell's discrete Gaussian; any shape.
+    """Return the probability of whole numbers under one cell's discrete Gaussian; any shape.
 
     >>> round(float(discrete_mass(np.arange(-30.0, 31.0), 4.0).sum()), 12)
     1.0
@@ -92,7 +108,7 @@ def discrete_mass(values: FloatArray, variance: float) -> FloatArray:
 
 
 def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float:
-    """The exact delta(epsilon) of a shift by 1 in `cells` cells, rounded up; the worst shift when Linf = 1.
+    """Return the exact delta(epsilon) of a shift by 1 in `cells` cells, rounded up; the worst shift when Linf = 1.
 
     With k cells and s = (1, ..., 1), W is the sum of k independent discrete Gaussians and, all terms positive,
 
@@ -185,11 +201,24 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
 
 
 def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """A sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
+    """Return a sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
 
+    Parameters
+    ----------
+    variance : Fraction
+        sigma^2, in records**2.
+    sensitivity : Sensitivity
+        What one person can change.
+    epsilon : Fraction
+        Nats.
+
+    Notes
+    -----
     The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the least of
     `smoothed_delta` and `any_shift_delta`, within a few percent, and `concentrated_delta`.
 
+    Examples
+    --------
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> discrete_delta(Fraction(50), pair, Fraction(1)) < concentrated_delta(Fraction(2, 100), Fraction(1))
     True
@@ -209,12 +238,34 @@ def least_variance(
     epsilon: Fraction,
     delta: Fraction,
 ) -> Fraction:
-    """The smallest variance parameter, within 1e-9, with delta_of(variance, sensitivity, epsilon) <= delta.
+    """Return the smallest variance parameter, within 1e-9, whose delta is within a budget.
 
-    Bisection between fractions that can be drawn; the one returned was checked itself. (Below sigma of about 1 record
-    more noise can mean a larger delta at a fixed epsilon; then it is one of the crossings.) Raises BudgetError when
-    noise would be wider than 64-bit counts allow, or delta is below 1e-200.
+    Parameters
+    ----------
+    delta_of : callable
+        The delta of (variance, sensitivity, epsilon), such as `discrete_delta` or `analytic_delta`.
+    sensitivity : Sensitivity
+        What one person can change.
+    epsilon, delta : Fraction
+        The budget.
 
+    Returns
+    -------
+    Fraction
+        sigma^2, records**2, which was checked itself.
+
+    Raises
+    ------
+    BudgetError
+        When noise would be wider than 64-bit counts allow, or delta is below 1e-200.
+
+    Notes
+    -----
+    Bisection between fractions that can be drawn. Below sigma of about 1 record more noise can mean a larger delta at a
+    fixed epsilon; then the result is one of the crossings.
+
+    Examples
+    --------
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> float(least_variance(discrete_delta, pair, Fraction(1), Fraction(1, 10**6)))
     35.72...

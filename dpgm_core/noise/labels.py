@@ -1,4 +1,4 @@
-"""What finding the labels of open columns will cost, and how many persons a label needs: from public facts alone."""
+"""Labels, cost: what finding the labels of open columns will cost, and how many persons a label needs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,21 @@ __all__ = ["AskedLabels", "asked_labels", "open_columns", "with_placeholders"]
 
 @frozen(kw_only=True)
 class AskedLabels:
-    """What is asked of one open column. keep: at most so many labels. budget: an (epsilon, delta). noise: that it buys.
+    """The labels that a run will find for one open column.
 
+    Parameters
+    ----------
+    column : str
+        The attribute.
+    keep : int
+        The most labels that are kept.
+    budget : Budget
+        The (epsilon, delta) of the column.
+    noise : ThresholdNoise
+        The noise that the budget buys.
+
+    Examples
+    --------
     >>> from dpgm_core.privacy.terms import Terms
     >>> noise = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
     >>> AskedLabels(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
@@ -35,7 +48,7 @@ class AskedLabels:
     noise: ThresholdNoise
 
     def note(self) -> str:
-        """What a plan says of it."""
+        """Return what a plan says of the column."""
         likely, noise = self.noise.likely(), self.noise
         return (
             f"at most {self.keep:,} labels of {self.column!r} are found first, for {self.budget}: a label that "
@@ -46,7 +59,7 @@ class AskedLabels:
 
 
 def open_columns(domain: Domain) -> tuple[Attribute, ...]:
-    """The attributes whose labels are still to be found.
+    """Return the attributes whose labels are still to be found.
 
     >>> open_columns(Domain.from_sizes({"a": 2}))
     ()
@@ -55,7 +68,7 @@ def open_columns(domain: Domain) -> tuple[Attribute, ...]:
 
 
 def with_placeholders(domain: Domain) -> Domain:
-    """The domain as if each open column had the labels that hold its places: for sizes, and for checks.
+    """Return the domain with placeholders for the labels of open columns: for sizes, and for checks.
 
     Constraints on open columns are left out: they rule out nothing before labels are found.
     """
@@ -67,7 +80,7 @@ def with_placeholders(domain: Domain) -> Domain:
 
 
 def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLabels, ...]:
-    """What a run with this budget asks of its open columns, each for its own share; () where there are none.
+    """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
 

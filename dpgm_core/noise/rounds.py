@@ -1,4 +1,4 @@
-"""The least noise with which many subsampled releases stay within a budget; touches no data."""
+"""Noise of many subsampled rounds: the least with which they stay within a budget; touches no data."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def round_noise(
     neighbours: Neighbours | str,
     presence: Sensitivity | None = None,
 ) -> tuple[Noise, Budget]:
-    """The least noise with which `rounds` subsampled releases stay within `budget`, and what it was asked to cost.
+    """Return the least noise with which all subsampled rounds stay within a budget, and what it is calibrated for.
 
     budget: of all rounds together. sensitivity, presence: see `compose`. Pure: rounds add, each amplified by the rate.
     zCDP: rhos add, without amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection
-    with `Accountant`. Touches no data. Raises BudgetError when no noise of this mechanism can do it.
+    with `Accountant`. Raises BudgetError when no noise of this mechanism can do it.
     """
     rate = sampling_probability(sampling_rate)
     whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
@@ -75,7 +75,7 @@ def _bisected(
             return None
 
     def excess(log2_rho: float, tight: bool) -> float:
-        """ln of what the rounds cost over what they may; infinite where no noise can be drawn."""
+        """Return ln of the epsilon of the rounds over the one they may have; infinite where no noise can be drawn."""
         noise = noise_at(log2_rho)
         if noise is None:
             return math.inf
@@ -111,7 +111,7 @@ def _bisected(
 
 
 def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
-    """The largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
+    """Return the largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
     near = 2.0**-10
     below, above = excess(low), excess(high)
 
@@ -136,7 +136,7 @@ def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """The largest eps0 that subsampling at `rate` < 1 amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
+    """Return the eps0 that subsampling at `rate` amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
     target, q = float(epsilon), float(rate)
     if target < 1:
         base = math.log1p(math.expm1(target) / q)
@@ -146,7 +146,10 @@ def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fraction:
-    """The same under replace-one, by bisection; presence: what a person's rows cost over what replacing them costs."""
+    """Return the largest eps0 under replace-one, by bisection.
+
+    presence: what a person's rows cost over what replacing them costs.
+    """
     target, q = float(epsilon), float(rate)
     low, high = target, 2 * target  # a subsample costs no more than the whole
     while replaced(presence * high, high, q) <= target:

@@ -1,12 +1,13 @@
-"""Publishing what is stable, with the greatest probability that (epsilon, delta) allows.
+"""Votes, cost and distribution: publication of what is stable, as often as (epsilon, delta) allows.
 
-Let a data set have an output and a whole number d, its distance to instability, such that for all neighbours (1) d
-differs by at most 1 and (2) where the outputs differ, d <= 1 for both. The output is published with probability q_d,
-else nothing:
+Sensitivity. Let a data set have an output and a whole number d, its distance to instability, such that for all
+neighbours (1) d differs by at most 1 and (2) where the outputs differ, d <= 1 for both.
+
+Distribution. The output is published with probability q_d, else nothing:
 
     q_0 = 0,    q_{d+1} = min(E q_d + delta,  1 - (1 - q_d - delta) / E,  1),    E = e^epsilon.
 
-Claim. This is (epsilon, delta)-DP, and no mechanism that publishes this output or nothing, with a probability that is
+Cost. This is (epsilon, delta)-DP, and no mechanism that publishes this output or nothing, with a probability that is
 a function of d alone, publishes more often at any d.
 
 Proof. Note q_1 = delta, and that q never falls: E q + delta >= q, and 1 - (1 - q - delta) / E >= q as 1 - q - delta is
@@ -21,7 +22,7 @@ wherever outputs differ; so by induction no q is greater.
 
 Rounding. E is rounded down to a multiple of 2^-128, which is a smaller epsilon. Each q_{d+1} is computed exactly from
 q_d and rounded down to a multiple of 2^-128: the inequalities of (a) bound q_{d+1} from above only, so they hold
-exactly for what is drawn. The coin is 128 random bits held against q_d: always the same two words. Distances beyond a
+exactly for what is drawn. The coin is 128 random bits compared with q_d: always the same two words. Distances beyond a
 public table count as its last, which keeps (1) and (2).
 """
 
@@ -50,7 +51,7 @@ _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
 
 
 def publishing(budget: Budget) -> tuple[Fraction, ...]:
-    """q_0, q_1, ... exactly as they are drawn, up to the first that is 1 or to the end of the table.
+    """Return the exact distribution: q_0, q_1, ..., up to the first that is 1 or to the end of the table.
 
     budget: an (epsilon, delta). Raises BudgetError for another kind, and for a delta below 2^-100.
 
@@ -61,7 +62,7 @@ def publishing(budget: Budget) -> tuple[Fraction, ...]:
 
 
 def likely_distance(budget: Budget, chance: Fraction = Fraction(9, 10)) -> int:
-    """The least distance at which an output is published with at least this probability.
+    """Return the least distance at which an output is published with at least this probability.
 
     Raises BudgetError where no distance of the table will do.
 
@@ -79,9 +80,9 @@ def likely_distance(budget: Budget, chance: Fraction = Fraction(9, 10)) -> int:
 
 
 def published(distance: int, budget: Budget, randomness: Randomness) -> bool:
-    """Whether an output at this distance is published: one coin, of two words whatever the distance.
+    """Draw whether an output at this distance is published: one coin, of two words whatever the distance.
 
-    distance: whole, secret. What comes out may be published.
+    distance: whole, secret. The result may be published.
 
     >>> from dpgm_core.randomness import SeededRandomness
     >>> published(0, Budget.approx(1, "1e-6"), SeededRandomness(1))
@@ -106,7 +107,7 @@ def _table(budget: Budget) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def _odds(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
-    """q_d in units of 2^-128."""
+    """Return q_d in units of 2^-128."""
     capped = min(epsilon, Fraction(_GREATEST))
     # Decimal's exp is correctly rounded, so one digit less in the last place is below.
     power = _DOWN.next_minus(_DOWN.exp(_DOWN.divide(decimal.Decimal(capped.numerator), capped.denominator)))

@@ -1,4 +1,4 @@
-"""What many subsampled releases cost together.
+"""Cost of many subsampled releases together.
 
 Two upper bounds are computed and the smaller one counts: Renyi divergences, here, and privacy loss distributions,
 through dp-accounting (extra `accounting`; without it the Renyi bound stands alone, which is sound and asks for a
@@ -45,7 +45,7 @@ _FARTHEST = 10**300
 
 @frozen(kw_only=True)
 class Accountant:
-    """The cost of `rounds` releases with one noise on Poisson subsamples; make one with `compose`.
+    """The cost of many releases with one noise on Poisson subsamples; make one with `compose`.
 
     event: of one release without subsampling. sensitivity: what one person can change in one release. sampling_rate:
     the probability that a person takes part in a round. presence: where subsamples are accounted for under replace-one,
@@ -65,11 +65,11 @@ class Accountant:
     presence: Sensitivity | None = None
 
     def epsilon(self, delta: Amount) -> float:
-        """The smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
+        """Return the smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
         return min(self.bounds(delta).values())
 
     def bounds(self, delta: Amount) -> dict[str, float]:
-        """Each method's upper bound on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be had."""
+        """Return the upper bounds on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be computed."""
         if self.event.bound is not None:
             within = self._within(delta)
             return {"renyi": math.inf} if within is None else within[0].bounds(within[1])
@@ -83,13 +83,13 @@ class Accountant:
         return by_method
 
     def pure_epsilon(self) -> float:
-        """What one round costs, times the rounds; infinite for Gaussian noise. Source: `amplified` and `replaced`."""
+        """Return the epsilon of one round times the rounds; infinite for Gaussian noise. See `amplified`."""
         if self.event.kind not in _LAPLACE:
             return math.inf
         return self.rounds * self._pure_round()
 
     def renyi_epsilon(self, delta: Amount) -> float:
-        """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
+        """Return epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
 
         Over some orders, or over all of them for Gaussian noise at full rate, whose rhos add. Source of the conversion:
         Canonne, Kamath, Steinke (2020), Proposition 12.
@@ -190,10 +190,10 @@ class Accountant:
     def _by_absence(
         self, known: float, delta: Amount, epsilon_of: Callable[[Accountant, float], float | None]
     ) -> float:
-        """The least of a known epsilon and twice that of leaving, and then joining, under add-remove.
+        """Return the smaller of a known epsilon and twice that of leaving, and then joining, under add-remove.
 
-        P <= e^eps P0 + d and P0 <= e^eps Q + d give P <= e^(2 eps) Q + (1 + e^eps) d, with P0 the law of all rounds
-        without the person; d leaves room for every eps up to half of what is known.
+        P <= e^eps P0 + d and P0 <= e^eps Q + d give P <= e^(2 eps) Q + (1 + e^eps) d, with P0 the distribution of all
+        rounds without the person; d leaves room for every eps up to half of what is known.
         """
         assert self.presence is not None
         norm = self.presence.l1 if self.event.kind in _LAPLACE else self.presence.l2
@@ -217,12 +217,12 @@ def compose(
     neighbours: Neighbours | str,
     presence: Sensitivity | None = None,
 ) -> Accountant:
-    """The accountant of `rounds` releases with one noise, each on a Poisson subsample at `sampling_rate` in (0, 1].
+    """Return the accountant of `rounds` releases with one noise, each on a Poisson subsample.
 
-    sensitivity: under `neighbours`. presence: that of the same tables under add-remove, which subsamples need under
-    replace-one (see `Terms.presence`). Truncated noise is not amplified under replace-one: each round costs what the
-    whole data set does. Raises BudgetError for parameters that make no sense, and for an event calibrated to less than
-    the sensitivity.
+    sampling_rate: in (0, 1]. sensitivity: under `neighbours`. presence: that of the same tables under add-remove, which
+    subsamples need under replace-one (see `Terms.presence`). Truncated noise is not amplified under replace-one: each
+    round costs what the whole data set does. Raises BudgetError for parameters that make no sense, and for an event
+    calibrated to less than the sensitivity.
     """
     if not isinstance(event, PrivacyEvent) or not isinstance(sensitivity, Sensitivity):
         raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
@@ -242,9 +242,9 @@ def compose(
 
 
 def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
-    """What a person's rows change against none, if it can be that: replacing them (exchange) changes at most twice it.
+    """Return what a person's rows change against none, if it can be that; BudgetError otherwise.
 
-    Raises BudgetError otherwise.
+    Replacing the rows (exchange) changes at most twice as much.
     """
     if not isinstance(presence, Sensitivity):
         raise BudgetError(
@@ -260,7 +260,7 @@ def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
 
 
 def sampling_probability(rate: Amount) -> Fraction:
-    """The rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
+    """Return the rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
 
     >>> sampling_probability(0.25)
     Fraction(1, 4)

@@ -70,8 +70,8 @@ def response_pair(cells: int, epsilon: float) -> DominatingPair:
 def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     """Discrete Gaussian noise of parameter sigma on `cells` cells that all move by 1; None beyond 2^22 outcomes.
 
-    P is the law of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor that
-    differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
+    P is the distribution of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor
+    that differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
     less, it is convolved directly. Tails: W is sub-Gaussian with sigma^2 cells (Canonne, Kamath, Steinke 2020).
 
     >>> pair = gaussian_pair(3, 2.0)
@@ -155,7 +155,7 @@ def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
 
 
 def _power(mass: FloatArray, times: int) -> FloatArray:
-    """The centred law of the sum of `times` independent numbers, by direct convolution: no cancellation in tails."""
+    """Return the centred distribution of a sum of `times` numbers, by direct convolution: no cancellation in tails."""
     mass = mass / math.fsum(mass)
     total = None
     while times:

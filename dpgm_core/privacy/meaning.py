@@ -1,8 +1,8 @@
-"""What a budget means for an attacker, in numbers that a reader without the theory can hold against experience.
+"""Interpretation of a budget: what an attacker can learn, in numbers for readers without the theory.
 
-Claim. Let P and Q be the laws of what is published under two neighbours, and let an attacker who knows both guess which
-of them it was, each as likely as the other beforehand. The guess is right with probability at most (1 + TV) / 2, TV the
-total variation distance of P and Q (Neyman and Pearson). And TV is at most
+Claim. Let P and Q be the distributions of what is published under two neighbours, and let an attacker who knows both
+guess which of them it was, each as likely as the other beforehand. The guess is right with probability at most (1 + TV)
+/ 2, TV the total variation distance of P and Q (Neyman and Pearson). And TV is at most
 
 * (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) under (epsilon, delta) (Kairouz, Oh, Viswanath 2015), so that the guess is
   right with at most (e^epsilon + delta) / (e^epsilon + 1); delta = 0 is the pure case;
@@ -38,7 +38,7 @@ _LARGEST = 700.0
 
 
 def odds_factor(budget: Budget) -> float | None:
-    """e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
+    """Return e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
 
     None for budgets that bound no such factor for every outcome: rho, and epsilon with a delta.
 
@@ -51,9 +51,9 @@ def odds_factor(budget: Budget) -> float | None:
 
 
 def best_guess(budget: Budget) -> float:
-    """How often at most an attacker who knows all but one unit guesses right which of two neighbours it was.
+    """Return how often at most an attacker who knows all but one unit guesses right which of two neighbours it was.
 
-    Of two that are equally likely beforehand, so that 0.5 is a coin's. See the module's claim.
+    Of two that are equally likely beforehand, so that 0.5 is a coin's. The module has the proof.
 
     >>> [round(best_guess(b), 4) for b in (Budget.pure(1), Budget.approx(1, "0.01"), Budget.zcdp("0.02"))]
     [0.7311, 0.7337, 0.55]
@@ -68,7 +68,7 @@ def best_guess(budget: Budget) -> float:
 
 
 def of_group(budget: Budget, size: int) -> Budget | None:
-    """What the budget is worth to `size` units together, such as a family; None where that bounds nothing.
+    """Return what the budget is worth to `size` units together, such as a family; None where that bounds nothing.
 
     >>> print(of_group(Budget.pure("0.5"), 3), of_group(Budget.zcdp("0.5"), 2), of_group(Budget.approx(9, "0.1"), 2))
     epsilon = 1.5 rho = 2 (zCDP) None

@@ -1,4 +1,4 @@
-"""How many of some sets can have an odd number of members in one set: how far one exchanged record moves contrasts.
+"""Contrasts, sensitivity: how many contrasts one exchanged record moves, a bound on parities of sets.
 
 Exchanging a record flips a set F of its binary attributes, and so the product of each clique S with |S and F| odd. For
 all subsets of a clique of k that is none or 2^(k-1), as parity over subsets is balanced. With sets of two as edges, and
@@ -17,10 +17,11 @@ __all__ = ["most_odd"]
 
 
 def most_odd(structure: Structure) -> int:
-    """A bound on how many cliques have an odd number of attributes in one set F, over all F; the empty one never has.
+    """Return a bound on how many cliques have an odd number of attributes in one set F, over all F.
 
     Exact where the cliques are all sets of some sizes, or all subsets of one clique; else a greedy packing, in the
-    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each.
+    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each. The
+    empty clique never has an odd number.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))

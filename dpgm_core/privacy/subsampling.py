@@ -1,8 +1,8 @@
-"""What one release on a Poisson subsample costs: each person takes part with probability q, by a coin of their own.
+"""Cost of one release on a Poisson subsample: each person takes part with probability q, independently.
 
 Fix the coins of all others; everything below is jointly convex or quasi-convex, so that it holds for their mixture too.
-Let P0 be the law of the output without the person, P1 with the person's rows and P1' with other rows in their place.
-Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
+Let P0 be the distribution of the output without the person, P1 with the person's rows and P1' with other rows in their
+place. Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
 
     P = (1 - q) P0 + q P1    with    Q = (1 - q) P0 + q P1'.
 
@@ -147,7 +147,7 @@ def _log_less(x: FloatArray) -> FloatArray:
 
 
 def _between(at_whole: FloatArray) -> FloatArray:
-    """The same at ORDERS, of logarithms of moments at whole orders from 2 on; ln 1 = 0 at order 1."""
+    """Return logarithms of moments at ORDERS from those at whole orders from 2 on; ln 1 = 0 at order 1."""
     interpolated: FloatArray = np.interp(ORDERS, np.append(1.0, _binomials()[0]), np.append(0.0, at_whole))
     return interpolated
 

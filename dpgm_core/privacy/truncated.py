@@ -76,7 +76,7 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
 
 
 def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Amount) -> float:
-    """A delta at which a release with Laplace noise that is not cut off is (epsilon, delta)-private, rounded up.
+    """Return a delta at which Laplace noise that is not cut off is (epsilon, delta)-private, rounded up.
 
     Exact for discrete noise and linf = 1; else that of one randomised response. 0 from epsilon = l1 / scale on.
 
@@ -98,7 +98,7 @@ def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Am
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:
-    """The largest probability, over all shifts, that some cell takes a value that the neighbour's cannot; rounded up.
+    """Return the largest probability that some cell takes a value that the neighbour's cannot; rounded up.
 
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> revealing_mass(1e9, 1, one) > 1 / 3 - 1e-6
@@ -127,7 +127,7 @@ def _width(scale: Fraction | float) -> Fraction:
 
 
 def _cells(sensitivity: Sensitivity) -> int:
-    """How many cells unit shifts can move: each adds 1 to L0, L1 and L2^2; at least one, to be safe."""
+    """Return how many cells unit shifts can move: each adds 1 to L0, L1 and L2^2; at least one, to be safe."""
     return max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
 
 

@@ -1,7 +1,7 @@
-"""Voters: what blocks of records say of a graph, as core's own named values; no plugin's code sees a block.
+"""Votes, sensitivity: what blocks of records vote for, as core's own named values; no plugin's code sees a block.
 
-What a voter says of a block is a function of the block alone, so one person, whose rows are all in one block, moves one
-block's vote; `dpgm_core.counting.votes` makes a distance of that, and docs/privacy.md the proof.
+What a block votes for is a function of the block alone. One person, whose rows are all in one block, moves the vote of
+one block (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ Voter: TypeAlias = EdgeVotes | ThresholdVotes
 
 
 def voter_of(plain: object, pairs: Structure) -> Voter:
-    """The voter whose `to_dict` this is, over these pairs. Raises ModelFileError for anything else.
+    """Return the voter over these pairs whose `to_dict` this is. Raises ModelFileError for anything else.
 
     >>> from dpgm_core.domain import Domain
     >>> pairs = Structure.complete(Domain.from_sizes({"a": 2, "b": 2}))

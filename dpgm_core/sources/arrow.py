@@ -1,4 +1,4 @@
-"""Arrow data: Arrow IPC (Feather) files, any object that hands out an Arrow stream, and what Parquet has in common."""
+"""Arrow data: Arrow IPC (Feather) files, objects with an Arrow stream, and what Parquet has in common with them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ArrowIpcSource:
         return f"{self.path} cannot be read as an Arrow IPC file{lost}"
 
     def _reader(self, places: Sequence[int] = ()) -> Any:
-        """Of a remote file only the columns at these places, unless there are none."""
+        """Return a reader; of a remote file only of the columns at these places, unless there are none."""
         path = self.path
         if isinstance(path, Url):
             file = remote_file(path)
@@ -224,7 +224,7 @@ def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
 
 
 def with_key(columns: Sequence[str], key: str | None) -> list[str]:
-    """The columns with the person key behind them, if there is one."""
+    """Return the columns, followed by the person key if there is one."""
     return [*columns, *([key] if key is not None else [])]
 
 

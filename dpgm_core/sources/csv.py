@@ -131,7 +131,7 @@ class CsvSource:
 
     @property
     def dialect(self) -> Dialect:
-        """How the file is said to be written."""
+        """The dialect that the options state."""
         return Dialect(
             delimiter=self.delimiter, quoting=self.quoting, encoding=self.encoding, skip_blanks=self.skip_blanks
         )
@@ -203,13 +203,12 @@ class CsvSource:
             yield from whole_lines(stream)
 
     def _located(self, columns: Sequence[str]) -> tuple[list[int], int]:
-        """Where the columns stand, and how many the file has.
+        """Return where the columns are, and how many the file has.
 
         A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
-        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header,
-        and so is one that names more than half of them: no record holds the names of most columns. Headers are public,
-        so what is wrong with one is said.
-
+        the columns that are read, and not on what the line holds. One that names all of them in another dialect is a
+        header, and so is one that names more than half of them: no record holds the names of most columns. Headers are
+        public, so the message says what is wrong with one.
         """
         if self.columns is not None:
             return locate(str(self.path), columns, self.columns), len(self.columns)

@@ -1,6 +1,6 @@
-"""How a CSV file is written: what separates fields, quotes, encoding, blanks; and which dialect a first line fits.
+"""CSV dialects: delimiter, quotes, encoding and blanks of a file, and which of them a first line fits.
 
-Only the first line is ever looked at, and what is said of it depends on which of the columns asked for it names.
+Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _readings(
 
 
 def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
-    """What to say where a file is read in one dialect, and its first line names the columns in another."""
+    """Return the message for a file that is read in one dialect, and whose first line names the columns in another."""
     differences = {
         f"in {fitting.encoding.upper()}": fitting.encoding != own.encoding,
         f"with {fitting.delimiter!r} between fields": fitting.delimiter != own.delimiter,

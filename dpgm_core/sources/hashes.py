@@ -1,6 +1,6 @@
-"""64-bit hashes that say what of a person counts: without favour, and from the person's own rows alone.
+"""64-bit hashes that choose which rows of a person count, from the person's own rows alone.
 
-Another one says where the rows of a person meet, no more, and may be weak.
+A further hash says where the rows of a person meet, no more, and may be weak.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_WORDS = 16
 
 
 def digests(texts: Sequence[bytes]) -> Words:
-    """The first 8 bytes of the SHA-256 of each text, little-endian.
+    """Return the first 8 bytes of the SHA-256 of each text, little-endian.
 
     >>> hex(digests([b"abc"])[0])
     '0xeacf018fbf1678ba'
@@ -31,7 +31,7 @@ def digests(texts: Sequence[bytes]) -> Words:
 
 
 def mixed(words: Words) -> Words:
-    """Each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
+    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
 
     >>> hex(mixed(np.array([1], np.uint64))[0])
     '0x5692161d100b05e5'
@@ -44,7 +44,7 @@ def mixed(words: Words) -> Words:
 
 
 def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
-    """The part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
+    """Return the part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
 
     lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
 

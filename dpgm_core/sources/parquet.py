@@ -88,7 +88,7 @@ class ParquetSource:
         work: Callable[[Iterator[RawBatch]], Iterator[T]],
         size: Callable[[T], int],
     ) -> Iterator[T]:
-        """What `work` makes of the raw batches of all files, whose columns and types are looked at first.
+        """Yield what `work` makes of the raw batches of all files, whose columns and types are checked first.
 
         Runs of row groups are decoded, and worked on, in threads.
         """

@@ -1,4 +1,4 @@
-"""Which Parquet files a table is: one, a folder of them or those that a pattern names; and what their folders say."""
+"""Files of a Parquet table: one file, a folder or a pattern, and the columns that folder names add."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part:
     values: dict[str, str | None]
 
     def open(self) -> Any:
-        """What pyarrow reads; DataError where it cannot be opened."""
+        """Return what pyarrow reads; DataError where it cannot be opened."""
         if isinstance(self.file, RemoteFile):
             return self.file.open()
         path = self.file
@@ -40,7 +40,7 @@ class Part:
 
 
 def parts_of(where: Place) -> list[Part]:
-    """The files in the order of their names; DataError where there are none."""
+    """Return the files in the order of their names; DataError where there are none."""
     start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
     if not inner:
         raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")

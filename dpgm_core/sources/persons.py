@@ -1,8 +1,8 @@
-"""Persons with several rows: keep at most r rows of each, chosen without regard to how the data are stored.
+"""Persons with several rows: a limit of r rows of each, chosen without regard to how the data are stored.
 
-Which ones is told by hashes of the person's key and of the row's codes: so each of a person's rows that differ is as
-likely to count as any other, and what is kept is a function of the person's own rows. The smallest rows, say, would be
-the earliest visits where a date stands first, and all that is learned would be of those.
+Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely to
+count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the earliest
+visits where a date comes first, and all that is learned would be of those.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ __all__ = ["PersonSource", "by_person"]
 class PersonSource:
     """At most r rows of each person: the first in an order that hashes of the person's key and of the row's codes give.
 
-    Rows of equal codes stand together in it. What is kept does not depend on the order of the rows, on batches, on the
-    engine that reads them, or on which columns are then counted. Keys are compared as texts (1 and "1" are one person);
-    rows whose key is null or empty belong together to one person. A column of floats is refused as keys, whatever it
-    holds: large whole numbers merge in it. Memory is O(persons): the kept rows and their keys are held.
+    Rows of equal codes are next to each other in it. The choice does not depend on the order of the rows, on batches,
+    on the engine that reads them, or on which columns are then counted. Keys are compared as texts (1 and "1" are one
+    person); rows whose key is null or empty belong together to one person. A column of floats is refused as keys,
+    whatever it holds: large whole numbers merge in it. Memory is O(persons): the chosen rows and their keys stay in
+    memory.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
 
@@ -119,7 +120,7 @@ class PersonSource:
         return keys.take(pa.array(order)), rows[order]
 
     def _places(self, keys: Any, rows: Words, persons: IntArray) -> Words:
-        """Where each row stands among those of its person, who has more than r; 0 for all others."""
+        """Return where each row is among those of its person, who has more than r; 0 for all others."""
         ranks = np.zeros(len(rows), np.uint64)
         many = np.flatnonzero(np.bincount(persons)[persons] > self.rows_per_person) if len(rows) else persons
         if len(many):

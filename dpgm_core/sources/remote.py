@@ -1,7 +1,7 @@
-"""Remote files, through fsspec: read by ranges, each answer checked for its length, and no failure told in its words.
+"""Remote files, through fsspec: read by ranges, each answer checked for its length, failures in our own words.
 
-Credentials are those that the protocol's own library finds in its environment and configuration. Nothing is kept: a
-range that is asked for twice is read twice, so no record stays on this machine.
+Credentials are those that the protocol's own library finds in its environment and configuration. Nothing is cached: a
+range that is requested twice is read twice, so no record stays on this machine.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _file(system: Any, path: str, info: dict[str, Any], shown: str) -> RemoteFil
 
 
 def _system(url: Url) -> tuple[Any, str]:
-    """What fsspec reads the URL with, and the path that it takes."""
+    """Return the file system of fsspec for the URL, and the path that it takes."""
     try:
         import fsspec
     except ImportError:
@@ -163,7 +163,7 @@ def _system(url: Url) -> tuple[Any, str]:
 
 
 def _call(shown: str, call: Callable[[], T]) -> T:
-    """What `call` brings; else SourceRefused with a reason in our own words, as the error's may hold credentials."""
+    """Return the result of `call`; SourceRefused in our own words, as those of the error may hold credentials."""
     try:
         with quiet():
             return call()

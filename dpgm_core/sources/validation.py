@@ -57,7 +57,7 @@ class PersonReport:
 
 @frozen(kw_only=True)
 class ValidationReport:
-    """What `validate` found. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
+    """The report of `validate`. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
 
     hints: what the file as a whole looks like, and which options would read it. broken: constraint -> how many records,
     malformed lines left out, break it as they are counted. `ok` is true when nothing is wrong;
@@ -128,7 +128,7 @@ class ValidationReport:
 
 
 def validate(data: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> ValidationReport:
-    """Read all records and say what does not fit the domain: unknown values, malformed lines, missing columns.
+    """Read all records and report what does not fit the domain: unknown values, malformed lines, missing columns.
 
     For the owner of the data only. data: whatever `as_source` takes. person, rows_per_person: the person key and r.
     Memory grows with the number of persons. Raises DataError if the data cannot be read at all.
@@ -183,7 +183,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
 
 
 def _names(source: RawValues, expected: Sequence[str]) -> tuple[str, ...]:
-    """The columns there are; where a CSV file's first line names all that are wanted in another dialect, DataError."""
+    """Return the columns; DataError where a CSV file's first line names all expected ones in another dialect."""
     if isinstance(source, CsvSource):
         fitting = source.fitting(expected)
         if fitting is not None and fitting != source.dialect:
@@ -217,7 +217,7 @@ def _file_hints(
 
 
 class _Rules:
-    """How many records break each constraint, batch by batch, as a release would count them."""
+    """Counts of records that break each constraint, batch by batch, as a release would count them."""
 
     def __init__(self, domain: Domain, present: Sequence[str]) -> None:
         # Bins and labels that are still to be found say nothing yet of what is impossible.

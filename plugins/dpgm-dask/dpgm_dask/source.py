@@ -1,4 +1,4 @@
-"""The source: from a dask data frame to a graph of tasks, and from the graph's one result to a vector."""
+"""The source `dask`: a graph of tasks for a data frame, and a vector from its one result."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class _Pinned:
     def reduce(self, reduction: Reduction) -> NDArray[Any]:
         """The sum over all partitions, merged on the workers: one vector travels."""
         if not self.open:
-            raise SourceRefused("the records are held no longer; sums are taken while the source is pinned")
+            raise SourceRefused("the records are no longer pinned; take sums while the source is pinned")
         shared = delayed(reduction, pure=False, traverse=False)
         if self.blocks is None:
             sums = [_task(work.summed, self.shipped, shared, part, frame) for part, frame in self.partitions]
@@ -165,7 +165,7 @@ class _Pinned:
         return received(whole, reduction)
 
     def meet(self) -> None:
-        """All rows of a person into one part."""
+        """Bring all rows of a person into one part."""
         # Two for each thread: there are as many pieces as partitions times parts, and a thread holds a part at once.
         threads = cpu_count() or 1 if self.client is None else sum(self.client.nthreads().values())
         parts = max(1, min(len(self.partitions), 2 * threads))
@@ -176,7 +176,7 @@ class _Pinned:
         ]
 
     def keep(self) -> None:
-        """Codes in the memory of whoever works."""
+        """Cache the codes in the memory of the workers."""
         made = self.blocks
         if made is None:
             made = [_task(work.blocks, self.shipped, part, frame) for part, frame in self.partitions]
@@ -188,7 +188,7 @@ class _Pinned:
             _guard(_FAILED, lambda: wait(self.blocks))
 
     def drop(self) -> None:
-        """What was kept, on the workers too."""
+        """Drop what is cached, on the workers too."""
         for future in futures_of(self.blocks or []):
             future.release()
         self.blocks, self.partitions, self.open = None, (), False
@@ -210,7 +210,7 @@ def _active() -> Client | None:
 
 
 def _guard(refusal: str, call: Any) -> Any:
-    """What `call` returns; of what it raises only the kind is told, outside of the except block."""
+    """Return the result of `call`; only the type of an error is shown, raised outside of the except block."""
     words = ""
     try:
         return call()

@@ -244,7 +244,7 @@ def test_what_was_kept_is_dropped(cluster):
                 break
             time.sleep(0.05)
         assert left == 0
-        with pytest.raises(SourceRefused, match="held no longer"):
+        with pytest.raises(SourceRefused, match="no longer pinned"):
             pinned.reduce(ALL)
 
 

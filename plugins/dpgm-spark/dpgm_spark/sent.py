@@ -1,4 +1,4 @@
-"""What runs on the executors. These functions are sent by value, so nothing but dpgm-core has to be installed there.
+"""Tasks of the executors. These functions are sent by value, so nothing but dpgm-core has to be installed there.
 
 Nothing here raises: Spark writes what is raised into its logs, and that may quote a record. What dpgm-core has to do
 comes as pickled bytes that are opened inside of a function, so that a missing package is found by us and not by Spark.
@@ -106,7 +106,7 @@ class Marked:
 
 
 def installed(_: object) -> str:
-    """What dpgm-core there is where this runs, or which package is missing."""
+    """Return the version of dpgm-core where this runs, or which package is missing."""
     try:
         import numpy  # noqa: F401
         import pyarrow  # noqa: F401
@@ -217,7 +217,7 @@ def total(payload: bytes) -> Task:
 
 
 def content(row: Any) -> bytes:
-    """The one value of a row."""
+    """Return the one value of a row."""
     return bytes(row[0])
 
 

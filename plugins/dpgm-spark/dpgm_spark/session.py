@@ -1,4 +1,4 @@
-"""The Spark session that a source works in: the one there is, or one of its own, which it stops again.
+"""Sessions of Spark: the active one, or one of the source's own, which it stops again.
 
 Messages of Spark and Java may quote a record, so `attempt` replaces each of them by a sentence of ours.
 """
@@ -30,7 +30,7 @@ _JAVA = "Spark needs Java 17: pip install 'dpgm-spark[jdk]', or set JAVA_HOME"
 
 
 def attempt(words: str, call: Callable[[], T]) -> T:
-    """The result of `call`; what it raises becomes SourceRefused(words), text and context dropped.
+    """Return the result of `call`; its errors become SourceRefused(words), text and context dropped.
 
     >>> attempt("no such table", lambda: int("secret"))
     Traceback (most recent call last):
@@ -162,7 +162,7 @@ def _session(running: bool, master: str | None, timeout: float) -> Any:
 
 
 def _java() -> dict[str, str]:
-    """What to add to the environment so that Spark finds Java."""
+    """Return what to add to the environment so that Spark finds Java."""
     home = os.environ.get("JAVA_HOME")
     if home:
         if not (Path(home) / "bin" / "java").exists():

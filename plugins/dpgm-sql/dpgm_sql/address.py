@@ -1,4 +1,4 @@
-"""Where the database is: an address that may be written down, or one that is looked up and never shown."""
+"""Addresses of databases: written in a spec, or looked up and never shown."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _file(rest: str, own: str, scheme: str) -> str:
 
 
 def _server(rest: str, own: str, *, may_hold_password: bool) -> tuple[str, str]:
-    """How it is shown, and the URI for the driver."""
+    """Return how it is shown, and the URI for the driver."""
     split = _split(rest)
     if split is None:
         raise SourceRefused(f"{own} is no address of PostgreSQL; write postgresql://HOST/DATABASE")

@@ -109,7 +109,7 @@ def _ordered(attribute: Attribute, read: str, kind: Any, engine: Engine) -> str 
 
 
 def _ranges(attribute: Attribute, axis: Axis) -> list[Range] | None:
-    """Where codes begin; None where core does not give one code to both ends of what should be one range."""
+    """Return where codes begin; None where core does not give one code to both ends of what should be one range."""
     starts = sorted({axis.least, *(place for place in axis.places(attribute) if axis.least < place <= axis.most)})
     if len(starts) > MOST_ASKED:
         return None
@@ -123,7 +123,7 @@ def _ranges(attribute: Attribute, axis: Axis) -> list[Range] | None:
 
 
 def _codes_of(attribute: Attribute, values: Any) -> list[int]:
-    """The codes that core makes of some values, which are public ones."""
+    """Return the codes that core makes of some values, which are public."""
     source: Any = as_source(pa.table({attribute.name: values}))
     batches = source.batches(Domain([attribute]), [attribute.name])
     return [int(code) for (codes,) in batches for code in codes]

@@ -103,7 +103,7 @@ class PostgreSql:
         return [Named(name=name, declared=declared) for name, declared in rows]
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
-        """How columns are read, each as its own type, as text, or as a union."""
+        """Return how columns are read, each as its own type, as text, or as a union."""
         reads = []
         for column in named:
             if column.declared not in _PLAIN | set(_READS):
@@ -132,13 +132,13 @@ class PostgreSql:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives."""
+        """Return the result of a query of whole numbers."""
         with self._query(query) as (reader, stop):
             return guarded(lambda: heard(reader.read_all, stop), self._failed)
 
     @property
     def utf8(self) -> bool:
-        """As the database was made; rows are sent in UTF-8 in any case."""
+        """Whether the database is in UTF-8; rows are sent in UTF-8 in any case."""
         return self._rows("SELECT pg_catalog.current_setting('server_encoding')") == [("UTF8",)]
 
     def done(self, command: str) -> None:

@@ -103,7 +103,7 @@ class Sqlite:
                 yield pa.RecordBatch.from_arrays([cells(part) for part in zip(*rows, strict=True)], schema=schema)
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives."""
+        """Return the result of a query of whole numbers."""
         stop = self.connection.interrupt
         with self.clock.running(stop):
             cursor = guarded(lambda: heard(lambda: self.connection.execute(query), stop), self._failed)
@@ -114,7 +114,7 @@ class Sqlite:
 
     @property
     def utf8(self) -> bool:
-        """As the file was made; rows are read in UTF-8 in any case."""
+        """Whether the file is in UTF-8; rows are read in UTF-8 in any case."""
         return self._query("PRAGMA encoding") == [(b"UTF-8",)]
 
     def close(self) -> None:

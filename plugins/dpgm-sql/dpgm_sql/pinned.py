@@ -34,13 +34,13 @@ class Streamed:
     _left: list[bool] = field(init=False, factory=list)
 
     def leave(self) -> None:
-        """What was kept is dropped; no sum follows."""
+        """Drop what is cached; no sum follows."""
         self._blocks.clear()
         self._left.append(True)
 
     @property
     def left(self) -> bool:
-        """Whether the records are pinned no more."""
+        """Whether the records are no longer pinned."""
         return bool(self._left)
 
     def reduce(self, reduction: Reduction) -> IntArray:
