@@ -123,7 +123,7 @@ def found_first(
             raise OptionError(f"labels found before were given ({labels_from}), but no column of the domain is open")
         return Found(domain=domain, budget=budget)
     check_open(source, asked, randomness)
-    terms = terms.spelled_out(None if ledger is None else ledger.terms.unit)
+    terms = terms.with_default_unit(None if ledger is None else ledger.terms.unit)
     if labels_from is not None:
         return _taken_up(labels_from, domain, budget, terms, randomness, check, ledger)
     _check_ledger(ledger, terms, budget, asked)

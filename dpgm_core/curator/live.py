@@ -102,8 +102,8 @@ class LiveCurator(Single, SetsAside):
         check_budget(budget)
         self._split, share = read_split(split)
         own_share, left = divided(budget, share)
-        self._funds = Funds(left, ledger, save_to, validated=Terms.stated(terms, None).validated)
-        self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
+        self._funds = Funds(left, ledger, save_to, validated=Terms.of(terms, None).validated)
+        self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
         if not isinstance(source, ReducingSource):  # which is refused where it cannot read the key
@@ -299,7 +299,7 @@ class LiveCurator(Single, SetsAside):
             raise BudgetError("rounds give every table the same noise; leave split = 'even'")
         if clip is not None and not isinstance(clip, ClippedScore):
             raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
-        if clip is not None and self._terms.policy == "estimated":
+        if clip is not None and self._terms.total_policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
     def session(

@@ -327,7 +327,7 @@ class LiveSession(Turns[HeldRecords]):
         calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
         if not check:
             self._check_one_way(contrasts)
-        if contrasts and self._terms.policy == "estimated":
+        if contrasts and self._terms.total_policy == "estimated":
             check_contrasts(structure)
             structure = Structure(self._domain, [(), *structure.cliques])
         if isinstance(cliques, Mapping):

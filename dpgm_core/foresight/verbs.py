@@ -95,7 +95,7 @@ def plan(
     check_structure(structure)
     engine: Inference = make("inference", inference)
     check_constraints(structure.domain, engine, JunctionTree())
-    stated = Terms.stated(terms, neighbours)
+    stated = Terms.of(terms, neighbours)
     asked = asked_labels(structure.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
@@ -147,7 +147,7 @@ def plan_selection(
     Raises what `select` would raise of a selector, workload, learner or budget.
     """
     share = share_only(split, MECHANISM, budget)
-    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.of(terms, None)
     check_constraints(wanted.domain, make("inference", inference), JunctionTree())
     asked = asked_labels(wanted.domain, budget, stated)
     if asked:

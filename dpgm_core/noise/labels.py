@@ -135,7 +135,7 @@ def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
         noise = threshold_noise(own, terms.rows_per_person, terms.neighbours)
     except BudgetError as error:
         raise BudgetError(f"the labels of {attribute.name!r} cannot be found: {error}") from None
-    records, threshold = terms.declared, noise.threshold
+    records, threshold = terms.declared_total, noise.threshold
     if records is not None and declared.keep * threshold > records:
         most = int(records // threshold)
         advice = f"say keep = {most}, or " if most else ""

@@ -199,7 +199,9 @@ def measure(
                 "split = 'contrasts' has one noise for all products, and a budget for each clique was given; give one "
                 "budget for all, or leave split = 'even'"
             )
-        contrasts = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
+        contrasts = noisy_contrasts(
+            mechanism, monomials(structure, empty=terms.total_policy == "estimated"), terms, budget
+        )
         _check_worth(contrasts, measure(mechanism, structure, terms, budget))
         return contrasts
     if not isinstance(budget, Mapping):

@@ -184,12 +184,12 @@ class Terms:
                 )
 
     @classmethod
-    def stated(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
+    def of(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
         """Return the terms, or those of a relation alone; exactly one of the two must be given.
 
         Examples
         --------
-        >>> Terms.stated(None, "add-remove").total
+        >>> Terms.of(None, "add-remove").total
         'estimated'
         """
         if terms is None:
@@ -228,14 +228,14 @@ class Terms:
         return self.unit or default_unit(self.person)
 
     @property
-    def policy(self) -> TotalPolicy:
+    def total_policy(self) -> TotalPolicy:
         """How the number of records becomes known."""
-        if self.declared is not None:
+        if self.declared_total is not None:
             return "declared"
         return "public" if self.total == "public" else "estimated"
 
     @property
-    def declared(self) -> float | None:
+    def declared_total(self) -> float | None:
         """The number of records, where the owner declared it as public knowledge; else None."""
         return None if isinstance(self.total, str) else float(self.total)
 
@@ -280,7 +280,7 @@ class Terms:
         >>> Terms(neighbours="add-remove", total="public").condition_for("zcdp", tables_alone=True)
         'CONDITIONAL ON PUBLIC N (it does not hide whether ...the loss is at most 2 rho)'
         """
-        if self.policy != "public" or self.covers_total:
+        if self.total_policy != "public" or self.covers_total:
             return None
         hidden = "how many rows a person has"
         if self.neighbours is Neighbours.ADD_REMOVE:
@@ -291,7 +291,7 @@ class Terms:
             )
         return f"{PUBLIC_N.upper()} (it does not hide {hidden})"
 
-    def spelled_out(self, unit: str | None = None) -> Terms:
+    def with_default_unit(self, unit: str | None = None) -> Terms:
         """Return the same terms with the unit in words: their own, else `unit`, else a record or a person."""
         return evolve(self, unit=self.unit or unit or default_unit(self.person))
 

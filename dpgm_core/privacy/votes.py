@@ -129,7 +129,7 @@ class ThresholdVotes:
 
     def check(self, terms: Terms) -> None:
         """Refuse terms under which N is not known when votes are cast. Raises OptionError."""
-        if terms.policy == "estimated":
+        if terms.total_policy == "estimated":
             raise OptionError(
                 "votes by a threshold hold sums against tau N, and N is not known before the votes; declare the number "
                 "of records (total), or vote by blocks"

@@ -76,7 +76,7 @@ def read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Ter
         raise ModelFileError(f"it holds no contrasts, as it says: {error}") from None
     if terms.contributions is not None:
         raise ModelFileError("contrasts go without normalised contributions")
-    if terms.policy == "estimated" and () not in structure.cliques:
+    if terms.total_policy == "estimated" and () not in structure.cliques:
         raise ModelFileError("it estimates N, but has not measured it: the empty clique is missing")
     return True
 

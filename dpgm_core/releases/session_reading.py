@@ -172,7 +172,9 @@ class _Reader:
         cliques = self._cliques(plain["cliques"])
         contrasts = converter.structure(plain.get("contrasts", False), bool)
         # N is measured by the empty clique, which is no candidate.
-        structure = Structure(domain, [(), *cliques] if contrasts and self._terms.policy == "estimated" else cliques)
+        structure = Structure(
+            domain, [(), *cliques] if contrasts and self._terms.total_policy == "estimated" else cliques
+        )
         if contrasts:
             read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
