@@ -32,7 +32,7 @@ from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import asked_bins, check_determined, settled
+from dpgm_core.noise.bisection import check_determined, plan_bins, resolve_public_bins
 from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -330,13 +330,13 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
-        asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
+        asked = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         if asked and votes is not None:
             raise BudgetError(
                 f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
-        settled_domain = settled(workload.domain, workload.attributes)
+        settled_domain = resolve_public_bins(workload.domain, workload.attributes)
         grids = grids_of(asked)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))

@@ -23,14 +23,14 @@ from dpgm_core.privacy.ranks import RankDistance, check_single_rows, level_price
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["AskedBins", "asked_bins", "bins_cost", "check_determined", "settled"]
+__all__ = ["BinsPlan", "plan_bins", "bins_cost", "check_determined", "resolve_public_bins"]
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
 SHARE, MOST_SHARE = Fraction(1, 50), Fraction(1, 10)
 
 
 @frozen(kw_only=True)
-class AskedBins:
+class BinsPlan:
     """The bins that a session will find for one column.
 
     attribute: with `private`. temperatures: of each level of the bisection. neighbours, kind: of the session.
@@ -66,7 +66,7 @@ def check_determined(domain: Domain) -> None:
         )
 
 
-def settled(domain: Domain, measured: Iterable[str]) -> Domain:
+def resolve_public_bins(domain: Domain, measured: Iterable[str]) -> Domain:
     """Return the domain with bins for the columns that need no look at the records.
 
     These are the columns with a bin for each cell of the grid, and those that are not measured, which keep the equal
@@ -89,14 +89,14 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
     return domain.with_attributes(resolved) if resolved else domain
 
 
-def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Terms) -> tuple[AskedBins, ...]:
+def plan_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Terms) -> tuple[BinsPlan, ...]:
     """Return the bins that a session over a domain has to find first, in the domain's order; reads no data.
 
     measured: the attributes that it may measure. budget: of the session, pure or zCDP. Raises BudgetError for persons
     of several rows, and for a budget that is too small or has nothing left for tables; DomainError for labels that are
     still to be found.
     """
-    domain = settled(domain, measured)
+    domain = resolve_public_bins(domain, measured)
     attributes = [one for one in domain if isinstance(one.private, PrivateBins)]
     if not attributes:
         return ()
@@ -105,7 +105,7 @@ def asked_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: T
     return tuple(_plan(one, budget, share, terms.neighbours) for one, share in zip(attributes, shares, strict=True))
 
 
-def bins_cost(plans: Sequence[AskedBins], budget: Budget) -> Budget:
+def bins_cost(plans: Sequence[BinsPlan], budget: Budget) -> Budget:
     """Return what they cost together; zero where there are none. budget: of the session."""
     return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in plans)])
 
@@ -127,7 +127,7 @@ def _shares(attributes: Sequence[Attribute]) -> list[Fraction]:
     return shares
 
 
-def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Neighbours) -> AskedBins:
+def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Neighbours) -> BinsPlan:
     private = attribute.private
     assert isinstance(private, PrivateBins)
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
@@ -141,7 +141,7 @@ def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Nei
             f"private bins of {attribute.name!r} have {float(share):.4g} of {budget} for {levels} levels of choices: "
             f"{error}; or give the column a larger share, or public bins"
         ) from None
-    return AskedBins(attribute=attribute, temperatures=(h,) * levels, neighbours=neighbours, kind=kind)
+    return BinsPlan(attribute=attribute, temperatures=(h,) * levels, neighbours=neighbours, kind=kind)
 
 
 def _cells(attribute: Attribute) -> int:

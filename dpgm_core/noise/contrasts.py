@@ -19,7 +19,16 @@ from dpgm_core.errors import StructureError
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["MOST_ORDER", "MOST_SUM", "check_contrasts", "is_told", "monomials", "noise_ratios", "products", "spread"]
+__all__ = [
+    "MOST_ORDER",
+    "MOST_SUM",
+    "check_contrasts",
+    "has_all_contrasts",
+    "monomials",
+    "noise_ratios",
+    "products",
+    "spread",
+]
 
 #: Attributes of a clique. A clique of k has 2^k products, and tables filled up from them give them back exactly.
 MOST_ORDER = 10
@@ -92,13 +101,15 @@ def monomials(structure: Structure, *, empty: bool) -> Structure:
     return Structure(structure.domain, cliques)
 
 
-def is_told(structure: Structure, clique: Clique) -> bool:
+def has_all_contrasts(structure: Structure, clique: Clique) -> bool:
     """Whether the contrasts of a structure determine the clique's whole table, N known: all sets inside it are there.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes({"a": 2, "b": 2})
-    >>> is_told(Structure(domain, [("a", "b"), ("a",)]), ("a", "b")), is_told(Structure(domain, [("a",)]), ("a",))
-    (False, True)
+    >>> has_all_contrasts(Structure(domain, [("a", "b"), ("a",)]), ("a", "b"))
+    False
+    >>> has_all_contrasts(Structure(domain, [("a",)]), ("a",))
+    True
     """
     sets = _sets(structure)
     return all(

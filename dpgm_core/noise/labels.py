@@ -16,11 +16,11 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["AskedLabels", "asked_labels", "open_columns", "with_placeholders"]
+__all__ = ["LabelsPlan", "plan_labels", "open_columns", "with_placeholders"]
 
 
 @frozen(kw_only=True)
-class AskedLabels:
+class LabelsPlan:
     """The labels that a run will find for one open column.
 
     Parameters
@@ -38,7 +38,7 @@ class AskedLabels:
     --------
     >>> from dpgm_core.privacy.terms import Terms
     >>> noise = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
-    >>> AskedLabels(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
+    >>> LabelsPlan(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
     "at most 9 labels of 'job' are found first, for (epsilon, delta) = (0.1, 1e-07): a label that 156 persons ..."
     """
 
@@ -79,12 +79,12 @@ def with_placeholders(domain: Domain) -> Domain:
     return Domain((columns.get(one.name, one) for one in domain.attributes), constraints)
 
 
-def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLabels, ...]:
+def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPlan, ...]:
     """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
 
-    >>> asked_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
+    >>> plan_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
     ()
     """
     columns = open_columns(domain)
@@ -129,7 +129,7 @@ def _check_shares(names: str, shares: Iterable[Fraction]) -> None:
         )
 
 
-def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
+def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> LabelsPlan:
     declared, own = _declared(attribute), budget * _declared(attribute).share
     try:
         noise = threshold_noise(own, terms.rows_per_person, terms.neighbours)
@@ -144,4 +144,4 @@ def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
             f"{threshold:,} persons each, but only {records:,.0f} records are declared; {advice}give a larger "
             "share, epsilon or delta"
         )
-    return AskedLabels(column=attribute.name, keep=declared.keep, budget=own, noise=noise)
+    return LabelsPlan(column=attribute.name, keep=declared.keep, budget=own, noise=noise)

@@ -7,7 +7,7 @@ types depend on the schema alone, before a batch is looked at, and all that is r
 
 Where each row is a person: `blocks` of a partition's batches, then `partial`; `summed` is both. With a person key all
 rows of one person must meet first: `spread` puts the rows of a partition into numbered parts by their keys, the engine
-brings the blocks of each part together, from all partitions, and `kept` limits the rows of each person.
+brings the blocks of each part together, from all partitions, and `limit_rows` limits the rows of each person.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ class Shipped:
         return _guarded(self._blocks(self._pieces(batches)), of_reason)
 
     def spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the rows of a partition by the part, 0 ... parts - 1, of their person, as blocks for `kept`.
+        """Yield the rows of a partition by the part, 0 ... parts - 1, of their person, as blocks for `limit_rows`.
 
         parts: up to 65,536, the same for all partitions. Holds 512 rows for each part at a time, or a batch.
         """
         return _guarded(self._spread(batches, parts), lambda words: (0, of_reason(words)))
 
-    def kept(self, blocks: Iterable[Buffer]) -> Iterator[bytes]:
+    def limit_rows(self, blocks: Iterable[Buffer]) -> Iterator[bytes]:
         """Yield blocks of codes of all of one part's persons, with at most r rows of each."""
         return _guarded(self._blocks(self._by_person(map(to_keyed, blocks))), of_reason)
 

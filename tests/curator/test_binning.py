@@ -20,7 +20,7 @@ from dpgm_core.curator.binning import count_grids, find_bins, grids_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import AskedBins
+from dpgm_core.noise.bisection import BinsPlan
 from dpgm_core.noise.choice import MOST_TEMPERATURE, probabilities
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -31,7 +31,7 @@ ONE = Budget.pure(1)
 
 
 def _asked(column, temperatures):
-    return AskedBins(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
+    return BinsPlan(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
 
 
 def _found(asked, persons, randomness):

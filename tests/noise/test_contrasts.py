@@ -13,7 +13,7 @@ from dpgm_core.noise.contrasts import (
     MOST_ORDER,
     MOST_SUM,
     check_contrasts,
-    is_told,
+    has_all_contrasts,
     monomials,
     noise_ratios,
     products,
@@ -111,8 +111,8 @@ def test_a_table_is_told_by_all_products_inside():
     """Without one of them its cells are not known."""
     pairs = list(itertools.combinations("abc", 2))
     whole = Structure(DOMAIN, [("a",), ("b",), ("c",), *pairs, ("a", "b", "c")])
-    assert all(is_told(whole, clique) for clique in whole.cliques)
-    assert not is_told(Structure(DOMAIN, [("a",), ("b",), *pairs, ("a", "b", "c")]), ("a", "b", "c"))
+    assert all(has_all_contrasts(whole, clique) for clique in whole.cliques)
+    assert not has_all_contrasts(Structure(DOMAIN, [("a",), ("b",), *pairs, ("a", "b", "c")]), ("a", "b", "c"))
 
 
 def test_ratios_are_to_the_best_that_tables_would_do():

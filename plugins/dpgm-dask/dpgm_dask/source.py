@@ -171,7 +171,7 @@ class _Pinned:
         parts = max(1, min(len(self.partitions), 2 * threads))
         spread = [_task(work.spread, self.shipped, part, frame, parts) for part, frame in self.partitions]
         self.blocks = [
-            _task(work.kept, self.shipped, *(_task(work.part_of, one, number) for one in spread))
+            _task(work.limit_rows, self.shipped, *(_task(work.part_of, one, number) for one in spread))
             for number in range(parts)
         ]
 

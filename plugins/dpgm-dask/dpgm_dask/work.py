@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from dpgm_core import __version__
 from dpgm_core.sources import Reduction, Shipped, merged
 
-__all__ = ["Partition", "blocks", "kept", "merge", "part_of", "spread", "summed", "summed_blocks", "version"]
+__all__ = ["Partition", "blocks", "limit_rows", "merge", "part_of", "spread", "summed", "summed_blocks", "version"]
 
 
 class Partition(Protocol):
@@ -57,9 +57,9 @@ def part_of(spread: list[list[bytes]], part: int) -> list[bytes]:
     return spread[part]
 
 
-def kept(work: Shipped, *pieces: list[bytes]) -> list[bytes]:
+def limit_rows(work: Shipped, *pieces: list[bytes]) -> list[bytes]:
     """Return blocks of codes of one part's persons, from all partitions."""
-    return list(work.kept(block for piece in pieces for block in piece))
+    return list(work.limit_rows(block for piece in pieces for block in piece))
 
 
 def merge(*sums: bytes) -> bytes:

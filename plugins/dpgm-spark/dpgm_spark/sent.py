@@ -18,7 +18,7 @@ __all__ = [
     "block",
     "content",
     "installed",
-    "kept",
+    "limit_rows",
     "merged",
     "named",
     "numbered",
@@ -177,14 +177,14 @@ def spread(payload: bytes, names: tuple[str, ...], parts: int) -> Task:
     return run
 
 
-def kept(payload: bytes) -> Task:
+def limit_rows(payload: bytes) -> Task:
     """From the blocks of a part to blocks of the rows that count."""
 
     def run(blocks: Iterable[Any]) -> Iterator[Any]:
         opened = _opened(payload)
         if opened is None:
             return iter([UNOPENED])
-        limited: Iterator[Any] = opened[0].kept(bytes(content) for _, content in blocks)
+        limited: Iterator[Any] = opened[0].limit_rows(bytes(content) for _, content in blocks)
         return limited
 
     return run

@@ -83,7 +83,7 @@ class SparkPinned:
             # As many as the rows come in, which fits their number; Spark's own 200 are too many for few rows.
             parts = min(max(self._frame.rdd.getNumPartitions(), 1), _PARTS)
             spread = self._mapped(sent.spread(self._payload(None), self._names, parts), "part int, content binary")
-            blocks = spread.map(tuple).partitionBy(parts, sent.same).mapPartitions(sent.kept(self._payload(None)))
+            blocks = spread.map(tuple).partitionBy(parts, sent.same).mapPartitions(sent.limit_rows(self._payload(None)))
         return blocks.persist(StorageLevel.MEMORY_AND_DISK) if own.several else blocks
 
     def _mapped(self, task: sent.Task, columns: str = "content binary") -> Any:
