@@ -70,7 +70,7 @@ class Measurement:
         return self.together or Budget.sum(one.noise.cost for one in self.calibrations)
 
     @property
-    def asked(self) -> Budget:
+    def budget(self) -> Budget:
         """The budget that the noises were calibrated for; the cost is at most that."""
         return self.together or Budget.sum(one.budget for one in self.calibrations)
 
