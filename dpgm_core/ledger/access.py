@@ -25,10 +25,10 @@ __all__ = [
     "unwritable",
 ]
 
-_LONGEST = 2**20  # bytes of one value; the terms take a few thousand
+_MAX_VALUE_BYTES = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
-_LOOKS = 10
+_MAX_LOOKS = 10
 
 #: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
 SIDECARS = ("-journal", "-wal", "-shm")
@@ -52,7 +52,7 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         with contextlib.closing(connection):
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             connection.execute("PRAGMA trusted_schema = OFF")
             # A commit is the journal's end. FULL does not sync the folder after that: a power cut could bring the
             # journal back, and with it the file as it was before a charge that was already acknowledged.
@@ -75,7 +75,7 @@ def check_one_name(path: Path) -> None:
 
     What a killed creation leaves is a second name too, but one that nobody uses; it is removed. A missing file passes.
     """
-    for look in range(_LOOKS):
+    for look in range(_MAX_LOOKS):
         try:
             if path.stat().st_nlink <= 1:
                 return

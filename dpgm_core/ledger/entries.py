@@ -30,7 +30,7 @@ LedgerStatus: TypeAlias = Literal["charged", "released"]
 NOT_RECORDED = "not recorded before schema 2"
 
 _TEXT_LIMIT = 200
-_MOST_CONDITIONS = 10
+_MAX_CONDITIONS = 10
 _PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
 
 
@@ -192,7 +192,7 @@ def check_amounts(budget: object) -> None:
 
 def check_conditions(conditions: object) -> None:
     """Refuse what is not a tuple of a few short texts."""
-    if not isinstance(conditions, tuple) or len(conditions) > _MOST_CONDITIONS:
-        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MOST_CONDITIONS} texts")
+    if not isinstance(conditions, tuple) or len(conditions) > _MAX_CONDITIONS:
+        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MAX_CONDITIONS} texts")
     for condition in conditions:
         text_line("a condition of a charge", condition)

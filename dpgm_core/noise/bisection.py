@@ -26,7 +26,7 @@ from dpgm_core.privacy.terms import Terms
 __all__ = ["BinsPlan", "plan_bins", "bins_cost", "check_determined", "resolve_public_bins"]
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
-SHARE, MOST_SHARE = Fraction(1, 50), Fraction(1, 10)
+DEFAULT_SHARE, MAX_DEFAULT_SHARE = Fraction(1, 50), Fraction(1, 10)
 
 
 @frozen(kw_only=True)
@@ -112,7 +112,7 @@ def bins_cost(plans: Sequence[BinsPlan], budget: Budget) -> Budget:
 
 def _shares(attributes: Sequence[Attribute]) -> list[Fraction]:
     stated = [one.private.share if isinstance(one.private, PrivateBins) else None for one in attributes]
-    default = min(SHARE, MOST_SHARE / max(1, stated.count(None)))
+    default = min(DEFAULT_SHARE, MAX_DEFAULT_SHARE / max(1, stated.count(None)))
     shares = [default if share is None else share for share in stated]
     for one, share in zip(attributes, shares, strict=True):
         if not isinstance(share, Fraction) or not 0 < share < 1:

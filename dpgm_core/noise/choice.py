@@ -61,7 +61,7 @@ SLACK = Fraction(1, 2**30)
 MOST_TABLE, LEAST_TABLE = 2**20, 2
 #: And at most so many where scores are in units of less than a record.
 _SMALL_TABLE = 2**18
-_REACH = 28 * math.log(2)  # of h K
+_MAX_EXPONENT = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _DIGITS = 10**24  # temperatures are multiples of its inverse
@@ -77,8 +77,8 @@ def rounded_down(h: Fraction) -> Fraction:
 
 
 #: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
-LEAST_TEMPERATURE = Fraction(_REACH) / MOST_TABLE
-MOST_TEMPERATURE = rounded_down(Fraction(_REACH) / (LEAST_TABLE - 1))
+LEAST_TEMPERATURE = Fraction(_MAX_EXPONENT) / MOST_TABLE
+MOST_TEMPERATURE = rounded_down(Fraction(_MAX_EXPONENT) / (LEAST_TABLE - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
@@ -199,7 +199,7 @@ def entries(h: Fraction) -> int:
     >>> entries(Fraction(1, 20))
     389
     """
-    return math.floor(_REACH / h) + 1
+    return math.floor(_MAX_EXPONENT / h) + 1
 
 
 def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:

@@ -51,7 +51,7 @@ _GAUSSIAN = ("discrete-gaussian", "gaussian")
 DELTAS_TOGETHER = {"discrete-gaussian": together_delta, "gaussian": normal_parts_delta}
 _TRUNCATED = "truncated-discrete-laplace"
 # The variance of a truncated distribution is summed up to there; that of a wider one is larger.
-_FURTHEST = 10**5
+_MAX_SUMMED_NUMBER = 10**5
 
 
 def check_claims(noise: Noise, sensitivity: Sensitivity) -> None:
@@ -177,6 +177,6 @@ def _least_variance(event: PrivacyEvent) -> float:
     rate = 1 / event.scale
     if event.bound is None:
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
-    values = np.arange(1.0, min(event.bound, _FURTHEST) + 1)
+    values = np.arange(1.0, min(event.bound, _MAX_SUMMED_NUMBER) + 1)
     masses = np.exp(-values * rate)
     return 2 * float(values**2 @ masses) / (1 + 2 * float(masses.sum()))

@@ -44,9 +44,9 @@ Part = tuple[Fraction, Sensitivity]
 # Relative errors of all sums here are below 1e-10.
 ROUNDING = 1 + 1e-9
 # No delta below it is told from it, so that none underflows.
-_LEAST = math.exp(-650)
+_MIN_DELTA = math.exp(-650)
 # What the comparison may cost in epsilon: less of it needs more of t.
-_PRICES = (1e-3, 1e-5, 1e-9)
+_EPSILON_COSTS = (1e-3, 1e-5, 1e-9)
 
 
 def analytic_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
@@ -105,14 +105,14 @@ def smoothed_delta(parts: Mapping[Part, int], epsilon: Fraction) -> float:
     1.00...
     """
     delta = 1.0
-    for price in _PRICES:
+    for price in _EPSILON_COSTS:
         mu, cost, factor = smoothed(parts, price)
         if math.isfinite(mu):
-            delta = min(delta, factor * float(normal_delta(mu, np.array(float(epsilon) - cost))) + _LEAST)
+            delta = min(delta, factor * float(normal_delta(mu, np.array(float(epsilon) - cost))) + _MIN_DELTA)
     return delta
 
 
-def smoothed(parts: Mapping[Part, int], price: float = _PRICES[-1]) -> tuple[float, float, float]:
+def smoothed(parts: Mapping[Part, int], price: float = _EPSILON_COSTS[-1]) -> tuple[float, float, float]:
     """(mu, what to take from epsilon, what to multiply delta by); mu is infinite where some sigma^2 is too small.
 
     price: about what is taken from epsilon. See the module for the proof.

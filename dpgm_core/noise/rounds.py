@@ -18,7 +18,7 @@ from dpgm_core.privacy.subsampling import replaced
 __all__ = ["round_noise"]
 
 # log2 of the rhos among which noise is sought.
-_LEAST, _MOST = -40, 40
+_MIN_LOG2_RHO, _MAX_LOG2_RHO = -40, 40
 
 
 def round_noise(
@@ -91,10 +91,10 @@ def _bisected(
     # Of subsampled rounds, and of Laplace noise, it knows no epsilon below about ln(1/delta) / 4096: there the others
     # find a start on their own.
     tight = has_dp_accounting()
-    widest = next(float(at) for at in range(_LEAST, 1) if noise_at(at) is not None)
+    widest = next(float(at) for at in range(_MIN_LOG2_RHO, 1) if noise_at(at) is not None)
     low: float | None = None
     if excess(widest, False) <= 0:
-        low = _edge(lambda at: excess(at, False), widest, _MOST)
+        low = _edge(lambda at: excess(at, False), widest, _MAX_LOG2_RHO)
     elif tight:
         low = next((float(at) for at in range(20, int(widest) - 1, -1) if excess(at, True) <= 0), None)
     if low is None:
@@ -104,7 +104,7 @@ def _bisected(
         )
     if tight:
         high = low + 0.5
-        while high < _MOST and excess(high, True) <= 0:
+        while high < _MAX_LOG2_RHO and excess(high, True) <= 0:
             low, high = high, high + 1
         low = _edge(lambda at: excess(at, True), low, high)
     return mechanism.noise(sensitivity, budget_at(low)), budget_at(low)

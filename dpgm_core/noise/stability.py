@@ -42,11 +42,11 @@ __all__ = ["likely_distance", "published", "publishing"]
 
 _BITS = 128
 #: Longest table of probabilities; longer ones are for budgets at which nothing would ever be published.
-_MOST = 2**14
+_MAX_TABLE_LENGTH = 2**14
 #: Deltas below this would leave too few of the coin's bits.
-_LEAST_DELTA = Fraction(1, 2**100)
+_MIN_DELTA = Fraction(1, 2**100)
 #: Greater epsilons are taken for this one; nothing changes by then.
-_GREATEST = 64
+_MAX_EPSILON = 64
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
 
 
@@ -97,7 +97,7 @@ def _table(budget: Budget) -> tuple[int, ...]:
     check_budget(budget)
     if budget.kind != "approx" or not budget.epsilon:
         raise BudgetError(f"votes cost an (epsilon, delta), as delta is what stability spends; got {budget}")
-    if budget.delta < _LEAST_DELTA:
+    if budget.delta < _MIN_DELTA:
         raise BudgetError(
             f"votes publish with probability delta where they are least stable, and {decimal_text(budget.delta)} is "
             "below 2^-100, so they would never be heard; give a larger delta"
@@ -108,14 +108,14 @@ def _table(budget: Budget) -> tuple[int, ...]:
 @lru_cache(maxsize=16)
 def _odds(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     """Return q_d in units of 2^-128."""
-    capped = min(epsilon, Fraction(_GREATEST))
+    capped = min(epsilon, Fraction(_MAX_EPSILON))
     # Decimal's exp is correctly rounded, so one digit less in the last place is below.
     power = _DOWN.next_minus(_DOWN.exp(_DOWN.divide(decimal.Decimal(capped.numerator), capped.denominator)))
     whole = 1 << _BITS
     growth = max(whole, int(Fraction(power) * whole))  # E, in the same units
     part, of = delta.numerator, delta.denominator
     odds = [0]
-    while odds[-1] < whole and len(odds) < _MOST:
+    while odds[-1] < whole and len(odds) < _MAX_TABLE_LENGTH:
         q = odds[-1]
         first = (growth * q * of + part * whole**2) // (of * whole)
         second = whole + ((q - whole) * of + part * whole) * whole // (growth * of)

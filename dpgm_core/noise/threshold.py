@@ -49,10 +49,10 @@ from dpgm_core.randomness import Randomness
 __all__ = ["ThresholdNoise", "threshold_noise"]
 
 #: Greater epsilons are taken for this one: nothing changes by then.
-_GREATEST = 64
+_MAX_EPSILON = 64
 #: Thresholds stay far below where counts and noise are clamped.
-_MOST_THRESHOLD = 2**52
-_MOST_LABELS = 2**20
+_MAX_THRESHOLD = 2**52
+_MAX_LABELS = 2**20
 _NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
 _UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
@@ -64,11 +64,11 @@ def _scale(instance: object, attribute: object, value: Any) -> None:
 
 
 def _threshold(instance: object, attribute: object, value: Any) -> None:
-    whole("the threshold of labels", value, least=1, most=_MOST_THRESHOLD)
+    whole("the threshold of labels", value, least=1, most=_MAX_THRESHOLD)
 
 
 def _labels(instance: object, attribute: object, value: Any) -> None:
-    whole("how many labels a person has", value, least=1, most=_MOST_LABELS)
+    whole("how many labels a person has", value, least=1, most=_MAX_LABELS)
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -178,7 +178,7 @@ def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -
             f"got {budget}"
         )
     moved = labels if relation is Neighbours.ADD_REMOVE else 2 * labels
-    scale = _round_up(moved / min(budget.epsilon, Fraction(_GREATEST)))
+    scale = _round_up(moved / min(budget.epsilon, Fraction(_MAX_EPSILON)))
 
     def holds(threshold: int) -> bool:
         try:
@@ -190,7 +190,7 @@ def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -
     low, high = 0, 2
     while not holds(high):
         low, high = high, 2 * high
-        if high > _MOST_THRESHOLD:
+        if high > _MAX_THRESHOLD:
             raise _too_little(budget)
     while high - low > 1:
         middle = (low + high) // 2

@@ -45,16 +45,16 @@ _UNIT = 2.0**-53
 _WIDE = 20_000
 # Cells whose losses are convolved at most, and their different widths, so that no file takes long to read; of more,
 # comparison with the continuous costs little.
-_MOST_CELLS, _MOST_WIDTHS = 2048, 256
+_MAX_CELLS, _MAX_WIDTHS = 2048, 256
 # What splitting may add to the variance of the loss, relatively; half of it is the error of sigma.
-_COARSE = 1e-5
+_MAX_ADDED_VARIANCE = 1e-5
 # exp(-_FAR) of a tail is left out; standard deviations of the loss on the grid, each way.
 _FAR, _REACH = 45.0, 9.0
 # Whole numbers around it, and their squares, are exact enough.
-_MOST_TILT = 2.0**24
+_MAX_TILT = 2.0**24
 # Added where a logarithm of an underflow would be taken.
 _TINY = 1e-300
-_FEWEST_POINTS, _MOST_POINTS = 2**14, 2**17
+_FEWEST_POINTS, _MAX_POINTS = 2**14, 2**17
 
 
 def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
@@ -203,21 +203,21 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
             wide[variance, sensitivity] = count
     moved = cells.total()
     mu, price, factor = smoothed(wide) if wide else (0.0, 0.0, 1.0)
-    if not 0 < moved <= _MOST_CELLS or len(cells) > _MOST_WIDTHS or not math.isfinite(mu):
+    if not 0 < moved <= _MAX_CELLS or len(cells) > _MAX_WIDTHS or not math.isfinite(mu):
         return 1.0
     rho = sum(count / variance for variance, count in cells.items()) / 2 + mu**2 / 2
     target = float(epsilon) - price
     tilt = max(0.0, (target - rho) / (2 * rho))
-    if tilt > _MOST_TILT:
+    if tilt > _MAX_TILT:
         return 1.0
     tilted = [(_Cell.tilted(variance, tilt), count) for variance, count in cells.items()]
     nominal = sum(count / variance for variance, count in cells.items())
-    step = math.sqrt(4 * _COARSE * 2 * rho / moved)
+    step = math.sqrt(4 * _MAX_ADDED_VARIANCE * 2 * rho / moved)
     mean = sum(count * float(cell.losses @ cell.masses) for cell, count in tilted)
     spread = sum(count * float(cell.masses @ (cell.losses - cell.losses @ cell.masses) ** 2) for cell, count in tilted)
     half = _REACH * math.sqrt(max(spread, nominal)) + step
     points = max(1 << math.ceil(math.log2(2 * half / step + 4)), _FEWEST_POINTS)
-    if points > _MOST_POINTS or tilt * step > 100:
+    if points > _MAX_POINTS or tilt * step > 100:
         return 1.0
     step = 2 * half / (points - 4)
     first = math.floor((mean - half) / step)

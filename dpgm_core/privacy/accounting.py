@@ -40,7 +40,7 @@ _LAPLACE = ("discrete-laplace", "laplace")
 RATE_GRID = 2**32
 MOST_ROUNDS = 10**7
 #: An epsilon that is as good as none.
-_FARTHEST = 10**300
+_MAX_EPSILON = 10**300
 
 
 @frozen(kw_only=True)
@@ -101,7 +101,7 @@ class Accountant:
         if self.event.kind not in _LAPLACE and self.sampling_rate == 1:
             rho = self.rounds * (Fraction(self.event.sensitivity) / Fraction(self.event.scale)) ** 2 / 2
             epsilon = zcdp_epsilon(rho, amount("delta", delta))
-            return math.nextafter(float(epsilon), math.inf) if epsilon < _FARTHEST else math.inf
+            return math.nextafter(float(epsilon), math.inf) if epsilon < _MAX_EPSILON else math.inf
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
             epsilons = (moments - log_delta - np.log(ORDERS)) / (ORDERS - 1) + np.log1p(-1 / ORDERS)

@@ -28,7 +28,7 @@ _PER = ("clique", "group")
 
 
 # Counts of 10**12 persons stay below 2**61.
-_MOST_GRID = 2**20
+_MAX_GRID = 2**20
 
 
 def _per(_: object, __: object, value: object) -> None:
@@ -38,7 +38,7 @@ def _per(_: object, __: object, value: object) -> None:
 
 
 def _grid(_: object, __: object, value: object) -> None:
-    whole("contributions.grid", value, least=1, most=_MOST_GRID)
+    whole("contributions.grid", value, least=1, most=_MAX_GRID)
 
 
 def _empty(_: object, __: object, value: str | None) -> None:
@@ -185,7 +185,7 @@ class Contributions:
 
 
 # Squares of scores and their sums are exact in doubles below it.
-_MOST_UNITS = 2**26
+_MAX_UNITS = 2**26
 
 
 def _norm(value: Amount) -> Fraction:
@@ -222,8 +222,8 @@ class ClippedScore:
     grid: int = 1024
 
     def __attrs_post_init__(self) -> None:
-        whole("the grid of clipped scores", self.grid, least=1, most=_MOST_UNITS)
-        if not 1 <= self.norm * self.grid <= _MOST_UNITS:
+        whole("the grid of clipped scores", self.grid, least=1, most=_MAX_UNITS)
+        if not 1 <= self.norm * self.grid <= _MAX_UNITS:
             raise BudgetError(
                 f"a clip norm of {decimal_text(self.norm)} on a grid of 1/{self.grid} is "
                 f"{decimal_text(self.norm * self.grid)} units, which must lie between 1 and 2**26; choose another grid"

@@ -26,15 +26,15 @@ from dpgm_core.errors import BudgetError
 __all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "lessened", "response_pair"]
 
 #: Mass of one draw that may be counted as a certain loss; with 10^6 rounds still far below any delta.
-_TAIL = 1e-22
+_TAIL_MASS = 1e-22
 #: Points of the grid of losses, and outcomes of a pair: what a computation of about a second can hold.
-_MOST_STEPS = 2**17
-_MOST_OUTCOMES = 2**22
+_MAX_STEPS = 2**17
+_MAX_OUTCOMES = 2**22
 #: What rounding errors of fast Fourier transforms may take from a delta, and what each round may: a power multiplies
 #: the relative error of a transform. Measured, not proven: at most 1.4e-17 a round (tests/test_accounting.py).
 _ROUNDING, _ROUNDING_A_ROUND = 1e-12, 5e-17
 #: Up to it a calibration, which composes many times, takes seconds.
-_MOST_ROUNDS = 2**18
+_MAX_ROUNDS = 2**18
 
 
 @frozen(kw_only=True, eq=False)
@@ -78,9 +78,9 @@ def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     >>> bool(abs(np.exp(pair.log_p).sum() - 1) < 1e-12)
     True
     """
-    # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL
-    reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL))) + 1
-    if reach > _MOST_OUTCOMES or cells > _MOST_OUTCOMES:
+    # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL_MASS
+    reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL_MASS))) + 1
+    if reach > _MAX_OUTCOMES or cells > _MAX_OUTCOMES:
         return None
     centre = np.arange(-reach, reach + 1, dtype=np.float64)
     if sigma >= 4:
@@ -97,7 +97,7 @@ def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     far = outcomes > reach
     log_p[far] = log_q[far] + loss[far]
     log_q[~far] = log_p[~far] - loss[~far]
-    return DominatingPair(log_p=log_p, log_q=log_q, lost=10 * _TAIL)
+    return DominatingPair(log_p=log_p, log_q=log_q, lost=10 * _TAIL_MASS)
 
 
 def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: float) -> float | None:
@@ -127,7 +127,7 @@ def lessened(delta: float, rounds: int) -> float | None:
     (True, None, None)
     """
     margin = _ROUNDING + rounds * _ROUNDING_A_ROUND
-    if rounds > _MOST_ROUNDS or margin > delta / 100:
+    if rounds > _MAX_ROUNDS or margin > delta / 100:
         return None
     return delta * (1 - 1e-6) - margin
 
@@ -141,7 +141,7 @@ def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
     mean = float(mass @ loss)
     spread = math.sqrt(float(mass @ (loss - mean) ** 2))
     # splitting adds at most step^2 / 4 to the variance of a loss: for most pairs 1/40000 of it
-    step = max(spread / 100, (loss.max() - loss.min()) / _MOST_STEPS)
+    step = max(spread / 100, (loss.max() - loss.min()) / _MAX_STEPS)
     step = max(step, 1e-6 * float(np.abs(loss).max()), 1e-12)  # one loss only: any grid will do
     place = np.floor(loss / step)
     low = place * step

@@ -23,9 +23,9 @@ from dpgm_core.structure import Clique
 __all__ = ["NodeGradients", "largest_residual", "reach", "within_limits"]
 
 #: Units of a weight that a choice may have together: sums of so many are exact in float32, and the tables stay small.
-_MOST_WEIGHT = 2**20
+_MAX_WEIGHT_UNITS = 2**20
 #: Units of a residual: a record's residual times a factor of 12 bits is exact in float32.
-_MOST_RESIDUAL = 2**12
+_MAX_RESIDUAL_UNITS = 2**12
 _DIGITS = Context(prec=60)
 
 
@@ -68,7 +68,7 @@ def within_limits(radius: Fraction, grid: int, clip: Fraction | None) -> bool:
     >>> within_limits(Fraction(2), 128, None), within_limits(Fraction(2), 1, None)
     (True, False)
     """
-    return radius <= _MOST_WEIGHT and 2 <= grid <= _MOST_RESIDUAL and (clip is None or clip <= 1)
+    return radius <= _MAX_WEIGHT_UNITS and 2 <= grid <= _MAX_RESIDUAL_UNITS and (clip is None or clip <= 1)
 
 
 def _radius(value: Amount) -> Fraction:
@@ -134,9 +134,9 @@ class NodeGradients:
     clip: Fraction | None = field(default=None, converter=_clip)
 
     def __attrs_post_init__(self) -> None:
-        whole("the grid of weights", self.weights_grid, least=1, most=_MOST_WEIGHT)
-        whole("the grid of residuals", self.residual_grid, least=2, most=_MOST_RESIDUAL)
-        if not 1 <= self.radius * self.weights_grid <= _MOST_WEIGHT:
+        whole("the grid of weights", self.weights_grid, least=1, most=_MAX_WEIGHT_UNITS)
+        whole("the grid of residuals", self.residual_grid, least=2, most=_MAX_RESIDUAL_UNITS)
+        if not 1 <= self.radius * self.weights_grid <= _MAX_WEIGHT_UNITS:
             raise BudgetError(
                 f"a radius of {decimal_text(self.radius)} on a grid of 1/{self.weights_grid} is "
                 f"{decimal_text(self.radius * self.weights_grid)} units, which must lie between 1 and 2**20; choose "

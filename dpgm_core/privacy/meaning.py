@@ -34,7 +34,7 @@ from dpgm_core.privacy.budget import Budget, BudgetKind
 __all__ = ["best_guess", "exchange_text", "odds_factor", "of_exchange", "of_group"]
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
-_LARGEST = 700.0
+_MAX_EPSILON = 700.0
 
 
 def odds_factor(budget: Budget) -> float | None:
@@ -47,7 +47,7 @@ def odds_factor(budget: Budget) -> float | None:
     """
     if budget.kind != "pure":
         return None
-    return math.nextafter(math.exp(budget.epsilon), math.inf) if budget.epsilon <= _LARGEST else math.inf
+    return math.nextafter(math.exp(budget.epsilon), math.inf) if budget.epsilon <= _MAX_EPSILON else math.inf
 
 
 def best_guess(budget: Budget) -> float:
@@ -62,7 +62,7 @@ def best_guess(budget: Budget) -> float:
         rho = float(budget.rho)
         probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
     else:
-        wrong = math.exp(-min(float(budget.epsilon), _LARGEST))  # 1 / e^epsilon
+        wrong = math.exp(-min(float(budget.epsilon), _MAX_EPSILON))  # 1 / e^epsilon
         probability = (1 + float(budget.delta) * wrong) / (1 + wrong)
     return min(1.0, math.nextafter(probability, math.inf))
 
@@ -78,7 +78,7 @@ def of_group(budget: Budget, size: int) -> Budget | None:
         return Budget("zcdp", rho=budget.rho * size**2)
     if budget.kind == "pure":
         return Budget("pure", epsilon=budget.epsilon * size)
-    if (size - 1) * budget.epsilon > _LARGEST:
+    if (size - 1) * budget.epsilon > _MAX_EPSILON:
         return None
     # e^0 is exact; the others are rounded up.
     steps = 1 + sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(1, size))

@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[str, tuple[int, ...]]
 #: The attributes of a product of +1 and -1, or an attribute and the code that its column is 1 for; the constant: none.
 Column: TypeAlias = tuple[Clique, tuple[int, ...]]
 
-_MOST_CELLS = 2**24
+_MAX_CELLS = 2**24
 
 
 def _check_candidates(instance: Regressions, attribute: object, value: Structure) -> None:
@@ -50,9 +50,9 @@ def _check_loss(instance: Regressions, attribute: object, value: Loss) -> None:
     long = next((clique for clique in cliques if len(clique) > 2), None)
     if long is not None and value != "logistic":
         raise StructureError(f"loss {value!r} takes pairs, not {long!r}; use 'logistic' for binary attributes")
-    if len(instance.rows) * len(instance.columns) > _MOST_CELLS:
+    if len(instance.rows) * len(instance.columns) > _MAX_CELLS:
         raise TooLarge(
-            f"{len(instance.rows):,} x {len(instance.columns):,} weights are more than {_MOST_CELLS:,}; name fewer "
+            f"{len(instance.rows):,} x {len(instance.columns):,} weights are more than {_MAX_CELLS:,}; name fewer "
             "candidates"
         )
 

@@ -25,7 +25,7 @@ SCORE_GRID = 1024
 #: Weights are multiples of its inverse.
 WEIGHT_GRID = 4096
 #: Expected records of a cell beyond which a prediction is cut; far beyond any cell.
-_MOST_RECORDS = 2.0**30
+_MAX_RECORDS = 2.0**30
 
 
 def _copied(value: FloatArray) -> FloatArray:
@@ -178,9 +178,9 @@ class TableDistance:
     @property
     def rounded(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """m in units of 1/1024 record, (cells,), cut far beyond any table, and at 0 where cells are compared."""
-        least = -_MOST_RECORDS if self.contrast else 0.0
+        least = -_MAX_RECORDS if self.contrast else 0.0
         units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(self.predicted, least, _MOST_RECORDS) * SCORE_GRID
+            np.clip(self.predicted, least, _MAX_RECORDS) * SCORE_GRID
         ).astype(np.int64)
         return units
 
@@ -196,6 +196,6 @@ class TableDistance:
         """b in units of 1/1024 record, (candidates,)."""
         offsets = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
         units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(offsets, -_MOST_RECORDS, _MOST_RECORDS) * SCORE_GRID
+            np.clip(offsets, -_MAX_RECORDS, _MAX_RECORDS) * SCORE_GRID
         ).astype(np.int64)
         return units

@@ -56,7 +56,7 @@ __all__ = ["ORDERS", "amplified", "replaced", "replaced_gaussian", "sampled_gaus
 ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
 
 # Exponentials of it, and of its half times any rate, are doubles.
-_FAR = 500.0
+_MAX_EXPONENT = 500.0
 
 
 def amplified(epsilon: float, rate: float) -> float:
@@ -67,7 +67,7 @@ def amplified(epsilon: float, rate: float) -> float:
     >>> round(amplified(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
     True
     """
-    if epsilon < _FAR:
+    if epsilon < _MAX_EXPONENT:
         return math.log1p(rate * math.expm1(epsilon))
     return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
 
@@ -87,7 +87,7 @@ def replaced(presence: float, exchange: float, rate: float) -> float:
         return apart
     log_odds = math.log(rate) - math.log1p(-rate) + presence - apart
     log_share = -float(np.logaddexp(0.0, -log_odds))  # ln w
-    if apart < _FAR:
+    if apart < _MAX_EXPONENT:
         return amplified(apart, math.exp(log_share))
     return float(np.logaddexp(-np.logaddexp(0.0, log_odds), log_share + apart))
 

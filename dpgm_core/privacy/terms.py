@@ -43,7 +43,7 @@ _ASSUMED: Mapping[Origin, str] = {
     "cliques that were named, the workload and every setting of the run.",
 }
 #: Attributes that a guarantee spells out, of each kind.
-_MOST_NAMED = 20
+_MAX_NAMES = 20
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -76,8 +76,8 @@ def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), const
 
 def _named(names: Sequence[str]) -> str:
     listed = [repr(name) for name in dict.fromkeys(names)]
-    if len(listed) > _MOST_NAMED:
-        listed = [*listed[:_MOST_NAMED], f"{len(listed) - _MOST_NAMED} others"]
+    if len(listed) > _MAX_NAMES:
+        listed = [*listed[:_MAX_NAMES], f"{len(listed) - _MAX_NAMES} others"]
     *most, last = listed
     return f"{', '.join(most)} and {last}" if most else last
 

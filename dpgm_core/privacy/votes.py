@@ -16,10 +16,10 @@ from dpgm_core.errors import ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
 
-__all__ = ["MOST_BLOCKS", "EdgeVotes", "ThresholdVotes", "Voter", "voter_of"]
+__all__ = ["MAX_BLOCKS", "EdgeVotes", "ThresholdVotes", "Voter", "voter_of"]
 
 #: More than the longest table of `dpgm_core.noise.stability` has a use for.
-MOST_BLOCKS = 2**16
+MAX_BLOCKS = 2**16
 
 
 def _number(value: Any) -> Any:
@@ -42,8 +42,8 @@ def _pairs(instance: object, attribute: object, value: Any) -> None:
 
 
 def _blocks(instance: object, attribute: object, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_BLOCKS:
-        raise OptionError(f"blocks must be a whole number from 1 to {MOST_BLOCKS:,}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BLOCKS:
+        raise OptionError(f"blocks must be a whole number from 1 to {MAX_BLOCKS:,}, got {value!r}")
 
 
 def _positive(instance: object, attribute: Any, value: Any) -> None:

@@ -37,9 +37,9 @@ __all__ = ["check_types", "encoder", "encoders"]
 CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 #: Whole-number labels within such a span are looked up in an array, others in a hash table.
-_SPAN = 2**16
+_MAX_LABEL_SPAN = 2**16
 #: From so many distinct dates with a time on, Arrow's own reader is tried first.
-_MANY = 256
+_MIN_DISTINCT_TIMES = 256
 _SECONDS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}$"
 
 
@@ -167,7 +167,7 @@ def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
         values, codes = values_of(kind)
         numbers = values.to_pylist()
         least, most = min(numbers, default=0), max(numbers, default=0)
-        if most - least >= _SPAN or pa.types.is_uint64(kind):
+        if most - least >= _MAX_LABEL_SPAN or pa.types.is_uint64(kind):
             return None
         table = np.full(most - least + 2, attribute.unknown, dtype)
         for number, code in zip(numbers, codes[:-1], strict=True):
@@ -265,7 +265,7 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
 
 def _stamps(texts: Any, values: Values) -> Any:
     """Many texts at once as whole seconds, if each is a date and a time in ISO 8601 to the second; None if not."""
-    if len(texts) < _MANY or values.kind not in ("date", "datetime") or values.format is not None:
+    if len(texts) < _MIN_DISTINCT_TIMES or values.kind not in ("date", "datetime") or values.format is not None:
         return None
     try:
         strings = texts.cast(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())

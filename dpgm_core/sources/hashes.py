@@ -18,7 +18,7 @@ __all__ = ["Words", "digests", "mixed", "part_of"]
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 #: 8-byte words of a text that are looked at, from its end; texts that differ before them only are in one part.
-_MOST_WORDS = 16
+_MAX_WORDS = 16
 
 
 def digests(texts: Sequence[bytes]) -> Words:
@@ -55,7 +55,7 @@ def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
     padded = np.concatenate([np.zeros(8, np.uint8), letters])
     words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))  # one that begins at each byte
     hashes = mixed(lengths.astype(np.uint64))
-    for number in range(_MOST_WORDS):
+    for number in range(_MAX_WORDS):
         left = lengths - 8 * number
         some = np.flatnonzero(left > 0)
         if not len(some):

@@ -20,7 +20,7 @@ __all__ = ["LANES", "in_lanes"]
 #: Threads that decode, besides the one that counts; more than a few would only wait for it.
 LANES = max(1, min(4, (os.cpu_count() or 1) - 1))
 #: Bytes that all lanes together may be ahead.
-_AHEAD = 2**26
+_MAX_AHEAD = 2**26
 
 T = TypeVar("T")
 
@@ -85,7 +85,10 @@ class _Stream(Generic[T]):
 
 
 def in_lanes(
-    streams: Iterable[Callable[[], Iterator[T]]], size: Callable[[T], int], lanes: int = LANES, ahead: int = _AHEAD
+    streams: Iterable[Callable[[], Iterator[T]]],
+    size: Callable[[T], int],
+    lanes: int = LANES,
+    ahead: int = _MAX_AHEAD,
 ) -> Iterator[T]:
     """Yield the items of all streams, one stream after the other, made in `lanes` threads.
 

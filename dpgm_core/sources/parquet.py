@@ -34,7 +34,7 @@ _RUN_ROWS = 2**19
 #: Lanes that wait for remote files at once.
 _REMOTE_LANES = max(LANES, 4)
 #: Compressed bytes of a row group that are held at once; of larger ones each column is read by and by.
-_HELD = 2**25
+_MAX_GROUP_BYTES = 2**25
 _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
 
@@ -139,7 +139,7 @@ class _Run:
         values = self.part.values
         # Columns are decoded page by page. What they are decoded from is held only where it is small; of a remote file
         # columns that stand together are fetched together then.
-        remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _HELD
+        remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _MAX_GROUP_BYTES
         buffer = 0 if small else _REMOTE_BUFFER if remote else _BUFFER
         with pq.ParquetFile(
             self.part.open(), read_dictionary=self.texts, pre_buffer=remote and small, buffer_size=buffer

@@ -50,7 +50,7 @@ _UNREADABLE = (
 )
 #: Rows of a block that one part takes, about: parts are many, and each block has its cost.
 _PART_ROWS = 2**9
-_MOST_PARTS = 2**16
+_MAX_PARTS = 2**16
 
 T = TypeVar("T")
 
@@ -165,8 +165,8 @@ class Shipped:
         return (of_codes(codes, lengths) for codes, lengths in pieces)
 
     def _spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
-        if not 1 <= parts <= _MOST_PARTS:
-            raise SourceRefused(f"persons are spread over 1 to {_MOST_PARTS:,} parts; ask for so many")
+        if not 1 <= parts <= _MAX_PARTS:
+            raise SourceRefused(f"persons are spread over 1 to {_MAX_PARTS:,} parts; ask for so many")
         person = self.reading.person or ""
         texts = ((codes, key_texts(person, keys)) for codes, keys in self._coded(batches))
         for codes, keys in _together(texts, max(BATCH_ROWS, _PART_ROWS * parts)):

@@ -25,7 +25,7 @@ __all__ = ["DaskSource"]
 #: How many sums one task merges.
 _FAN = 8
 #: Seconds: 20 days.
-_LONGEST = 20 * 86_400
+_MAX_TIMEOUT = 20 * 86_400
 _FAILED = "dask could not sum the records"
 
 
@@ -57,9 +57,9 @@ class DaskSource:
         if self.data is not None and not isinstance(self.data, dd.DataFrame):
             raise DataError(f"the data of a dask source must be a dask data frame, got {type(self.data).__name__}")
         number = isinstance(self.timeout, (int, float)) and not isinstance(self.timeout, bool)
-        if not number or not 0 < self.timeout <= _LONGEST:
+        if not number or not 0 < self.timeout <= _MAX_TIMEOUT:
             raise DataError(
-                f"timeout must be a positive number of seconds, at most {_LONGEST}, got {self.timeout!r:.40}"
+                f"timeout must be a positive number of seconds, at most {_MAX_TIMEOUT}, got {self.timeout!r:.40}"
             )
 
     def names(self) -> tuple[str, ...]:

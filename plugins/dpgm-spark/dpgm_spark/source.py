@@ -26,7 +26,7 @@ _REFUSED = {
     "badrecordspath": "records would be dropped and written elsewhere; leave it out",
 }
 #: Of seconds: 20 days.
-_LONGEST = 20 * 86_400
+_MAX_TIMEOUT = 20 * 86_400
 #: Formats whose readers make types of the records where no schema is given, however Spark is told them.
 _TYPELESS = ("json", "xml")
 
@@ -76,9 +76,9 @@ class SparkSource:
         _shown(self.path)  # which refuses a password
         if isinstance(self.timeout, bool) or not isinstance(self.timeout, int | float):
             raise OptionError(f"source 'spark' takes seconds as timeout, got {_type_name(self.timeout)}")
-        if not 0 < self.timeout <= _LONGEST:  # beyond some number clocks fail, in threads of their own
+        if not 0 < self.timeout <= _MAX_TIMEOUT:  # beyond some number clocks fail, in threads of their own
             raise OptionError(
-                f"source 'spark' takes a positive number of seconds as timeout, at most {_LONGEST}, "
+                f"source 'spark' takes a positive number of seconds as timeout, at most {_MAX_TIMEOUT}, "
                 f"got {self.timeout!r:.40}"
             )
         self._check_options()

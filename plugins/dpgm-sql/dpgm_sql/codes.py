@@ -25,9 +25,9 @@ from dpgm_sql.values import CELLS
 __all__ = ["coded"]
 
 #: The most ranges, or texts, that are spelled out for one column; codes of more are made here.
-MOST = 4096
+MAX_RANGES = 4096
 #: The most values whose codes core is asked for.
-MOST_ASKED = 2**18
+MAX_VALUES = 2**18
 _EXACT = Matching()
 
 
@@ -44,7 +44,7 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
         return _by_cell(attribute, column.read) if utf8 else None
     if engine == "postgresql" and column.declared == "numeric" and column.kind == CELLS:
         own = quoted(column.name)
-        body = numeric_tree(attribute, own, partial(_codes_of, attribute), MOST)
+        body = numeric_tree(attribute, own, partial(_codes_of, attribute), MAX_RANGES)
         return None if body is None else f"CASE WHEN {own} IS NULL THEN {attribute.null} ELSE {body} END"
     kind = known_type(column, engine)
     if kind is None:
@@ -66,7 +66,7 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
 
 def _texts(attribute: Attribute, read: str, engine: Engine, *, utf8: bool) -> str | None:
     """Texts as labels, byte for byte. Bins of texts, and other rules of matching, are core's alone."""
-    if attribute.edges is not None or attribute.matching != _EXACT or len(attribute.forms) > MOST:
+    if attribute.edges is not None or attribute.matching != _EXACT or len(attribute.forms) > MAX_RANGES:
         return None
     try:
         texts = {form.decode(): code for form, code in attribute.forms.items()}
@@ -103,7 +103,7 @@ def _ordered(attribute: Attribute, read: str, kind: Any, engine: Engine) -> str 
     if ranges is None:
         return None
     shorter = even(ranges, axis)
-    if len(shorter) > MOST:
+    if len(shorter) > MAX_RANGES:
         return None
     return number_tree(read, shorter, axis, engine, unknown=attribute.unknown, null=attribute.null)
 
@@ -111,7 +111,7 @@ def _ordered(attribute: Attribute, read: str, kind: Any, engine: Engine) -> str 
 def _ranges(attribute: Attribute, axis: Axis) -> list[Range] | None:
     """Return where codes begin; None where core does not give one code to both ends of what should be one range."""
     starts = sorted({axis.least, *(place for place in axis.places(attribute) if axis.least < place <= axis.most)})
-    if len(starts) > MOST_ASKED:
+    if len(starts) > MAX_VALUES:
         return None
     ends = [*map(axis.before, starts[1:]), axis.most]
     codes = _codes_of(attribute, axis.array([*starts, *ends]))
