@@ -16,7 +16,7 @@ from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.counting.rows import Held
 from dpgm_core.domain import Domain
 from dpgm_core.noise.bisection import BinsPlan
-from dpgm_core.noise.choice import chosen
+from dpgm_core.noise.choice import draw_candidates
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
@@ -57,7 +57,7 @@ def _bisected(counts: IntArray, asked: BinsPlan, randomness: Randomness) -> tupl
         for first, last in nodes_of(asked.cells, found):
             if last - first > 1:
                 node = RankDistance(first=first, last=last)
-                (number,) = chosen(rank_scores(ranks, node), h, 1, randomness)
+                (number,) = draw_candidates(rank_scores(ranks, node), h, 1, randomness)
                 level.append(node.candidates[number])
         found.append(tuple(level))
     return tuple(found)

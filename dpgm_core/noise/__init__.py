@@ -38,8 +38,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "LabelsPlan",
     "Exactness",
+    "LabelsPlan",
     "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",

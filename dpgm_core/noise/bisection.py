@@ -23,7 +23,7 @@ from dpgm_core.privacy.ranks import RankDistance, check_single_rows, level_price
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["BinsPlan", "plan_bins", "bins_cost", "check_determined", "resolve_public_bins"]
+__all__ = ["BinsPlan", "bins_cost", "check_determined", "plan_bins", "resolve_public_bins"]
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
 DEFAULT_SHARE, MAX_DEFAULT_SHARE = Fraction(1, 50), Fraction(1, 10)

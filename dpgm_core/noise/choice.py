@@ -41,24 +41,24 @@ from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.randomness import Randomness
 
 __all__ = [
-    "LEAST_TABLE",
-    "LEAST_TEMPERATURE",
-    "MOST_TABLE",
-    "MOST_TEMPERATURE",
+    "MAX_TABLE_LENGTH",
+    "MAX_TEMPERATURE",
+    "MIN_TABLE_LENGTH",
+    "MIN_TEMPERATURE",
     "SLACK",
-    "chosen",
+    "choose_units",
     "cost_of",
+    "draw_candidates",
     "entries",
     "probabilities",
     "rounded_down",
     "temperature",
-    "tempered",
 ]
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)
 #: Entries of a table; more would be slow to make and not stay in the cache.
-MOST_TABLE, LEAST_TABLE = 2**20, 2
+MAX_TABLE_LENGTH, MIN_TABLE_LENGTH = 2**20, 2
 #: And at most so many where scores are in units of less than a record.
 _SMALL_TABLE = 2**18
 _MAX_EXPONENT = 28 * math.log(2)  # of h K
@@ -77,8 +77,8 @@ def rounded_down(h: Fraction) -> Fraction:
 
 
 #: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
-LEAST_TEMPERATURE = Fraction(_MAX_EXPONENT) / MOST_TABLE
-MOST_TEMPERATURE = rounded_down(Fraction(_MAX_EXPONENT) / (LEAST_TABLE - 1))
+MIN_TEMPERATURE = Fraction(_MAX_EXPONENT) / MAX_TABLE_LENGTH
+MAX_TEMPERATURE = rounded_down(Fraction(_MAX_EXPONENT) / (MIN_TABLE_LENGTH - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
@@ -114,9 +114,9 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
         raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
     h = rounded_down(max(each - SLACK, Fraction(0)) / (2 * move))
-    if not h or entries(h) > MOST_TABLE:
+    if not h or entries(h) > MAX_TABLE_LENGTH:
         # A little more than the least, so that what is said in six digits is enough.
-        least = (LEAST_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
+        least = (MIN_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
         would = (
             f"epsilon = {decimal_text(least * picks)}"
             if budget.kind == "pure"
@@ -126,16 +126,16 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
             f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "
             f"other; give at least {would}, or choose less often"
         )
-    return min(h, MOST_TEMPERATURE)
+    return min(h, MAX_TEMPERATURE)
 
 
-def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
+def choose_units(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
     """Return the units of a record for scores, and the temperature per unit, as fine as a small table allows.
 
     Units are finer than a record where choices are sharp. person: by how many records one person moves a score at most.
     Raises BudgetError like `temperature`.
 
-    >>> tempered(Budget.pure(1), 1, 1)[0]
+    >>> choose_units(Budget.pure(1), 1, 1)[0]
     1024
     """
     grid = SCORE_GRID
@@ -158,13 +158,13 @@ def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -
     return Budget("pure", epsilon=picks * each) if kind == "pure" else Budget("zcdp", rho=picks * each**2 / 8)
 
 
-def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
+def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
     """Draw `picks` candidates without replacement, each by the exponential mechanism among those left.
 
     scores: (candidates,), whole numbers. Source of the cost of several picks: Durfee and Rogers (2019).
 
     >>> from dpgm_core.randomness import SeededRandomness
-    >>> chosen(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
+    >>> draw_candidates(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
     [1]
     """
     left = np.arange(len(scores))

@@ -20,8 +20,8 @@ from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
 __all__ = [
-    "MOST_ORDER",
-    "MOST_SUM",
+    "MAX_ORDER",
+    "MAX_SUM",
     "check_contrasts",
     "has_all_contrasts",
     "monomials",
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 #: Attributes of a clique. A clique of k has 2^k products, and tables filled up from them give them back exactly.
-MOST_ORDER = 10
+MAX_ORDER = 10
 #: Noisy sums are clamped to this many records, so that floats hold all cells made of them, and give them back.
-MOST_SUM = 2**40
+MAX_SUM = 2**40
 
 
 def check_contrasts(structure: Structure) -> None:
@@ -59,9 +59,9 @@ def check_contrasts(structure: Structure) -> None:
             "split = 'even', or leave such attributes out"
         )
     long = max(structure.cliques, key=len)
-    if len(long) > MOST_ORDER:
+    if len(long) > MAX_ORDER:
         raise StructureError(
-            f"contrasts are of cliques of up to {MOST_ORDER} attributes, but {_named(long[:3])} ... has {len(long)}; "
+            f"contrasts are of cliques of up to {MAX_ORDER} attributes, but {_named(long[:3])} ... has {len(long)}; "
             "leave split = 'even', or name smaller cliques"
         )
 

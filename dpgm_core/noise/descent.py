@@ -28,11 +28,11 @@ import numpy as np
 from dpgm_core.arrays import IntArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.choice import (
-    LEAST_TEMPERATURE,
-    MOST_TABLE,
-    MOST_TEMPERATURE,
+    MAX_TABLE_LENGTH,
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
     SLACK,
-    chosen,
+    draw_candidates,
     entries,
     rounded_down,
 )
@@ -93,10 +93,10 @@ def descent_temperature(budget: Budget, reach: int, person: int, choices: int) -
         h = (budget.epsilon - choices * SLACK) / (2 * person * reach)
     else:
         h = (sqrt_floor(8 * budget.rho) - _root(choices) * SLACK) / (2 * person * _root(reach))
-    h = rounded_down(min(h, MOST_TEMPERATURE))
-    if h <= 0 or entries(h) > MOST_TABLE:
+    h = rounded_down(min(h, MAX_TEMPERATURE))
+    if h <= 0 or entries(h) > MAX_TABLE_LENGTH:
         # A little more than the least, so that what is said in six digits is enough.
-        least = descent_cost(LEAST_TEMPERATURE * Fraction(100_001, 100_000), reach, person, choices, kind)
+        least = descent_cost(MIN_TEMPERATURE * Fraction(100_001, 100_000), reach, person, choices, kind)
         would = f"epsilon = {decimal_text(least.epsilon)}" if kind == "pure" else f"rho = {decimal_text(least.rho)}"
         raise BudgetError(
             f"{budget} for a descent of {choices} choices is too little to choose by: every direction would be as "
@@ -125,7 +125,7 @@ def steepest(
     for rows in regressions.choices:
         at = [(row, int(column)) for row in rows for column in np.flatnonzero(allowed[row])]
         upwards = np.concatenate([gradients[row][allowed[row]] for row in rows])
-        (picked,) = chosen(np.concatenate([upwards, -upwards]), h, 1, randomness)
+        (picked,) = draw_candidates(np.concatenate([upwards, -upwards]), h, 1, randomness)
         yield *at[picked % len(at)], (1 if picked < len(at) else -1)
 
 

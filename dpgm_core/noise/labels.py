@@ -16,7 +16,7 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["LabelsPlan", "plan_labels", "open_columns", "with_placeholders"]
+__all__ = ["LabelsPlan", "open_columns", "plan_labels", "with_placeholders"]
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,7 @@ from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.noise.calibration import Calibration, add_noise, calibrated
 from dpgm_core.noise.claims import DELTAS_TOGETHER, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, noise_ratios, products, spread
+from dpgm_core.noise.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
 from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -154,7 +154,7 @@ class Measurement:
         for number, calibration in enumerate(self.calibrations):
             alike = kinds == number
             noisy[alike] = add_noise(sums[alike], calibration.noise.draw(sums[alike].shape, randomness))
-        return np.clip(noisy, -MOST_SUM, MOST_SUM)
+        return np.clip(noisy, -MAX_SUM, MAX_SUM)
 
 
 def measure(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.claims import event_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.privacy.accounting import MOST_ROUNDS, checked_presence, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.accounting import MAX_ROUNDS, checked_presence, compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.amounts import Amount, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
@@ -38,7 +38,7 @@ def round_noise(
     with `Accountant`. Raises BudgetError when no noise of this mechanism can do it.
     """
     rate = sampling_probability(sampling_rate)
-    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    whole("the number of rounds", rounds, least=1, most=MAX_ROUNDS)
     if budget.kind == "zcdp":
         each = budget * Fraction(1, rounds)
         return mechanism.noise(sensitivity, each), each

@@ -38,7 +38,7 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.randomness import Randomness
 
-__all__ = ["likely_distance", "published", "publishing"]
+__all__ = ["draw_publication", "likely_distance", "publication_odds"]
 
 _BITS = 128
 #: Longest table of probabilities; longer ones are for budgets at which nothing would ever be published.
@@ -50,12 +50,12 @@ _MAX_EPSILON = 64
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
 
 
-def publishing(budget: Budget) -> tuple[Fraction, ...]:
+def publication_odds(budget: Budget) -> tuple[Fraction, ...]:
     """Return the exact distribution: q_0, q_1, ..., up to the first that is 1 or to the end of the table.
 
     budget: an (epsilon, delta). Raises BudgetError for another kind, and for a delta below 2^-100.
 
-    >>> [round(float(publishing(Budget.approx("0.75", "1e-6"))[d]), 2) for d in (16, 18, 20, 22)]
+    >>> [round(float(publication_odds(Budget.approx("0.75", "1e-6"))[d]), 2) for d in (16, 18, 20, 22)]
     [0.15, 0.65, 0.92, 0.98]
     """
     return tuple(Fraction(one, 1 << _BITS) for one in _table(budget))
@@ -79,13 +79,13 @@ def likely_distance(budget: Budget, chance: Fraction = Fraction(9, 10)) -> int:
     return distance
 
 
-def published(distance: int, budget: Budget, randomness: Randomness) -> bool:
+def draw_publication(distance: int, budget: Budget, randomness: Randomness) -> bool:
     """Draw whether an output at this distance is published: one coin, of two words whatever the distance.
 
     distance: whole, secret. The result may be published.
 
     >>> from dpgm_core.randomness import SeededRandomness
-    >>> published(0, Budget.approx(1, "1e-6"), SeededRandomness(1))
+    >>> draw_publication(0, Budget.approx(1, "1e-6"), SeededRandomness(1))
     False
     """
     table = _table(budget)

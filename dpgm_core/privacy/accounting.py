@@ -27,7 +27,7 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.privacy.budget import PrivacyEvent
 from dpgm_core.privacy.conversion import zcdp_epsilon
-from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
+from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, reduce_delta, response_pair
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.subsampling import ORDERS, amplified, replaced, replaced_gaussian, sampled_gaussian
 from dpgm_core.privacy.truncated import revealing_mass
@@ -38,7 +38,7 @@ _LAPLACE = ("discrete-laplace", "laplace")
 
 #: Rates are multiples of it, because a coin of such a rate can be flipped exactly.
 RATE_GRID = 2**32
-MOST_ROUNDS = 10**7
+MAX_ROUNDS = 10**7
 #: An epsilon that is as good as none.
 _MAX_EPSILON = 10**300
 
@@ -133,7 +133,7 @@ class Accountant:
             from dp_accounting.pld import privacy_loss_distribution
 
             relative = self.event.scale / self.event.sensitivity
-            less = lessened(probability, self.rounds)
+            less = reduce_delta(probability, self.rounds)
             if less is None or relative < 0.05:
                 return None
             one = privacy_loss_distribution.from_gaussian_mechanism(relative, sampling_prob=rate)
@@ -226,7 +226,7 @@ def compose(
     """
     if not isinstance(event, PrivacyEvent) or not isinstance(sensitivity, Sensitivity):
         raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
-    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    whole("the number of rounds", rounds, least=1, most=MAX_ROUNDS)
     rate, relation = sampling_probability(sampling_rate), Neighbours.of(neighbours)
     needed = sensitivity.l2 if event.kind in ("gaussian", "discrete-gaussian") else sensitivity.l1
     if event.sensitivity < needed * (1 - 1e-12):

@@ -23,7 +23,7 @@ from scipy.special import gammaln
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 
-__all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "lessened", "response_pair"]
+__all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "reduce_delta", "response_pair"]
 
 #: Mass of one draw that may be counted as a certain loss; with 10^6 rounds still far below any delta.
 _TAIL_MASS = 1e-22
@@ -105,7 +105,7 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
 
     Composition by dp-accounting's fast Fourier transforms. Raises BudgetError when dp-accounting is missing.
     """
-    less = lessened(delta, rounds)
+    less = reduce_delta(delta, rounds)
     if less is None:
         return None
     worst = 0.0
@@ -118,12 +118,12 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
     return worst if math.isfinite(worst) else None
 
 
-def lessened(delta: float, rounds: int) -> float | None:
+def reduce_delta(delta: float, rounds: int) -> float | None:
     """A little less delta, which pays for the rounding errors of `rounds` composed by transforms.
 
     None where they would matter (more than delta / 100), and for more than 2^18 rounds.
 
-    >>> lessened(1e-6, 1000) < 1e-6, lessened(1e-11, 1), lessened(1e-6, 10**6)
+    >>> reduce_delta(1e-6, 1000) < 1e-6, reduce_delta(1e-11, 1), reduce_delta(1e-6, 10**6)
     (True, None, None)
     """
     margin = _ROUNDING + rounds * _ROUNDING_A_ROUND

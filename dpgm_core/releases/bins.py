@@ -16,7 +16,7 @@ from dpgm_core.columns.edges import grid_edges
 from dpgm_core.components.options import converter
 from dpgm_core.errors import ModelFileError, StructureError
 from dpgm_core.noise.bisection import BinsPlan
-from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
+from dpgm_core.noise.choice import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ranks import nodes_of
@@ -112,7 +112,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
 
 def _temperature(text: str) -> Fraction:
     found = amount("the temperature of a level", text)
-    if not LEAST_TABLE <= entries(found) <= MOST_TABLE:
+    if not MIN_TABLE_LENGTH <= entries(found) <= MAX_TABLE_LENGTH:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
     return found
 

@@ -22,7 +22,7 @@ from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shiel
 from dpgm_core.sources.remote import remote_file
 from dpgm_core.sources.texts import check_key, is_textual, plain
 
-__all__ = ["ArrowIpcSource", "ArrowSource", "with_key", "checked_types", "coder", "is_text", "keyed", "raw"]
+__all__ = ["ArrowIpcSource", "ArrowSource", "checked_types", "coder", "is_text", "keyed", "raw", "with_key"]
 
 _PATH = {"help": "the file, or a URL"}
 
