@@ -61,7 +61,7 @@ def together() -> str:
     work = Shipped(reading=Reading(domain=domain, columns=domain.names, person="id"))
     blocks = [block for _, block in work.spread([batch], 8)]
     spread = nanoseconds(lambda: list(work.spread([batch], 8)))
-    kept = nanoseconds(lambda: list(work.kept(blocks)))
+    kept = nanoseconds(lambda: list(work.limit_rows(blocks)))
     moved = sum(map(len, blocks)) / ROWS
     return f"persons: {spread:,.0f} ns a row to spread them, {moved:.0f} bytes moved, {kept:,.0f} ns to keep their rows"
 

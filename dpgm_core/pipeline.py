@@ -101,7 +101,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     """
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
-    stated = Terms.stated(terms, neighbours)
+    stated = Terms.of(terms, neighbours)
     if isinstance(structure, Structure) and workload is not None:
         raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
     if not isinstance(structure, Structure):
@@ -204,7 +204,7 @@ def release(
     check_determined(with_placeholders(structure.domain))
     check_constraints(structure.domain, None, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
-    stated = Terms.stated(terms, neighbours)
+    stated = Terms.of(terms, neighbours)
     means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, checked_progress(progress))
     found = means.found(
         structure.domain,

@@ -62,7 +62,7 @@ class Partitioned:
         for part in cut:
             for number, block in _sent(work).spread(part, self.parts):
                 met[number].append(block)
-        return (_sent(work).kept(blocks) for blocks in met)
+        return (_sent(work).limit_rows(blocks) for blocks in met)
 
 
 @frozen

@@ -1,1 +1,1 @@
-"""From names and plain values to objects: the registry, options, what core itself offers, new plugins."""
+"""The registry of components, their options, the components of core itself, and new plugins."""

@@ -1,4 +1,4 @@
-"""The components that core itself offers, through the same hook as everybody else's; no numpy here."""
+"""Components that core itself offers, through the hook of all plugins; no numpy here."""
 
 from __future__ import annotations
 

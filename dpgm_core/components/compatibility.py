@@ -1,4 +1,4 @@
-"""Which core a plugin's metadata ask for, and which they should."""
+"""Which versions of core a plugin's metadata ask for, and which they should."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 def bounds(version: str) -> str:
-    """What a plugin states that was tested with this core: up to the next release that may break contracts.
+    """Return a requirement on this core: up to the next release that may break contracts.
 
     That is the next MINOR version before 1.0, the next MAJOR version then.
 
@@ -33,10 +33,10 @@ def bounds(version: str) -> str:
 
 
 def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
-    """The first unconditional requirement on `name` that `version` does not meet, as written; None if there is none.
+    """Return the first unconditional requirement on `name` that `version` does not meet, as written, or None.
 
     Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
-    hangs on a condition, is taken as met: pip judged it at installation, this only explains what came after.
+    depends on a condition, is taken as met: pip checked it at installation, this only explains what came after.
 
     >>> unmet(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
     'dpgm_core>=0.9,<2'
@@ -44,27 +44,27 @@ def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
     True
     """
     for text in requirements:
-        found = _REQUIREMENT.fullmatch(text)
-        if found is None or re.sub(r"[-_.]+", "-", found[1]).lower() != name or found[3]:
+        match = _REQUIREMENT.fullmatch(text)
+        if match is None or re.sub(r"[-_.]+", "-", match[1]).lower() != name or match[3]:
             continue
-        if not all(_holds(clause, version) for clause in found[2].split(",") if clause.strip()):
+        if not all(_holds(clause, version) for clause in match[2].split(",") if clause.strip()):
             return text.strip()
     return None
 
 
 def _holds(clause: str, version: str) -> bool:
-    found, own = _CLAUSE.fullmatch(clause), re.match(r"\d+(\.\d+)*", version)
-    if found is None or own is None:
+    match, own = _CLAUSE.fullmatch(clause), re.match(r"\d+(\.\d+)*", version)
+    if match is None or own is None:
         return True
-    sign, wanted, here = found[1], _numbers(found[2]), _numbers(own[0])
+    sign, required, here = match[1], _numbers(match[2]), _numbers(own[0])
     if sign == "~=":  # ~= 1.4.2 is >= 1.4.2, == 1.4.*
-        return _compared(">=", here, wanted) and here[: len(wanted) - 1] == wanted[:-1]
-    return _compared(sign, here[: len(wanted)] if found[3] else here, wanted)
+        return _compared(">=", here, required) and here[: len(required) - 1] == required[:-1]
+    return _compared(sign, here[: len(required)] if match[3] else here, required)
 
 
-def _compared(sign: str, here: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    width = max(len(here), len(wanted))
-    padded = [numbers + (0,) * (width - len(numbers)) for numbers in (here, wanted)]
+def _compared(sign: str, here: tuple[int, ...], required: tuple[int, ...]) -> bool:
+    width = max(len(here), len(required))
+    padded = [numbers + (0,) * (width - len(numbers)) for numbers in (here, required)]
     return _COMPARE[sign](padded[0], padded[1])
 
 

@@ -1,4 +1,4 @@
-"""Component options: the attrs fields of a component class, read from TOML, CLI or JSON values through cattrs.
+"""Options of components: attrs fields, read from TOML, CLI or JSON values through cattrs.
 
 Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
 everywhere.
@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 import cattrs
+from cattrs.strategies import use_class_methods
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
 from dpgm_core.places import Place, Url, place
 from dpgm_core.privacy.amounts import amount
-from dpgm_core.privacy.budget import Budget
 
 __all__ = [
     "OptionInfo",
@@ -49,14 +49,27 @@ def option(
     replaces: tuple[str, ...] = (),
     holds: type | None = None,
 ) -> T:
-    """An attrs field that is an option: with its help, its unit and its validator.
+    """Return an attrs field that is an option of a component.
 
-    replaces: options of older versions that this one stands for. They are refused by this one's name; in a model's file
-    they are left out, and this one has its default. holds: a class whose objects are taken as they are. A file says of
-    one only that it was there, so who makes the component again from the file is told to give the object.
+    Parameters
+    ----------
+    default
+        The default value.
+    help : str
+        What the option does.
+    unit : str, optional
+        The unit of its value.
+    validator : callable or list of callables, optional
+        (instance, attribute, value), as in attrs; may raise ValueError or any DpgmError.
+    replaces : tuple of str
+        Options of older versions that this one stands for. They are refused by this one's name; where a model's file
+        has one, it is left out and this one has its default.
+    holds : type, optional
+        A class whose objects are taken as they are. A file records only that there was one, so whoever makes the
+        component again from the file is asked for the object.
 
-    A validator is `(instance, attribute, value)` as in attrs; it may raise ValueError or any DpgmError.
-
+    Examples
+    --------
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     strength: float = option(0.5, help="how much", unit="nats", validator=attrs.validators.ge(0))
@@ -72,8 +85,10 @@ def option(
 
 
 def _is_one_of_its_texts(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: no other text than those of the option's type, if it has some; who makes the class need not ask
-    `build`, which converts."""
+    """Refuse a text that is not among those of the option's type, if it has some.
+
+    A validator, so that it also holds where the class is made without `build`, which converts.
+    """
     cls: Any = type(instance)
     hint = _types(cls).get(attribute.name, Any)
     members = [hint] if get_origin(hint) is Literal else [one for one in get_args(hint) if get_origin(one) is Literal]
@@ -92,8 +107,19 @@ def _types(cls: type) -> dict[str, Any]:
 
 
 def component_option(default: str, *, kind: str, help: str) -> Any:
-    """An option that is itself a component: given by name, by a table `{name = ..., option = ...}`, or as an instance.
+    """Return an attrs field that is itself a component: a name, a table `{name = ..., option = ...}`, or an instance.
 
+    Parameters
+    ----------
+    default : str
+        The name of the default component.
+    kind : str
+        The kind of component.
+    help : str
+        What the component does.
+
+    Examples
+    --------
     >>> component_option("collective-dual", kind="collective", help="the E-step").metadata["component"]
     'collective'
     """
@@ -112,7 +138,7 @@ class OptionInfo:
 
 
 def describe(cls: type) -> list[OptionInfo]:
-    """Every option of a component class: name, type, default, unit and help.
+    """Return every option of a component class: name, type, default, unit and help.
 
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
@@ -136,14 +162,14 @@ def describe(cls: type) -> list[OptionInfo]:
     ]
 
 
-def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
-    """Make a component from its options; every refusal is an OptionError that names component and option.
+def build(cls: type[T], values: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
+    """Return a component made from its options; every refusal is an OptionError that names component and option.
 
-    what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
+    what: how messages call it, such as "learner 'naive-mle'". resolve: makes component-valued options.
     """
     fields = {field.name: field for field in _fields(cls) if field.init}
     hints = dict.fromkeys(fields, Any) | _hints(cls)
-    for name in given:
+    for name in values:
         if name not in fields:
             for one in fields.values():
                 if name in one.metadata.get("replaces", ()):
@@ -151,21 +177,21 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
             raise OptionError(f"{what} has no option {name!r}{did_you_mean(name, fields)}")
     ready: dict[str, Any] = {}
     for name, field in fields.items():
-        if name not in given and field.default is attrs.NOTHING:
+        if name not in values and field.default is attrs.NOTHING:
             raise OptionError(
                 f"{what} needs option {name!r} ({type_text(hints[name])}): {field.metadata.get('help', '')}"
             )
         if "component" in field.metadata and resolve is not None:
-            ready[name] = resolve(field.metadata["component"], given.get(name, field.default))
-        elif name in given and _is_held(field, given[name]):
-            ready[name] = given[name]
-        elif name in given:
-            if "holds" in field.metadata and given[name] == _stand_in(field):
+            ready[name] = resolve(field.metadata["component"], values.get(name, field.default))
+        elif name in values and _is_whole_object(field, values[name]):
+            ready[name] = values[name]
+        elif name in values:
+            if "holds" in field.metadata and values[name] == _stand_in(field):
                 raise OptionError(
                     f"option {name!r} of {what} was a {field.metadata['holds'].__name__} given as an object, which no "
                     "file holds; give the component itself again, made with that object"
                 )
-            ready[name] = _converted(hints[name], given[name], f"option {name!r} of {what}")
+            ready[name] = _converted(hints[name], values[name], f"option {name!r} of {what}")
     refusal = None
     try:
         return cls(**ready)
@@ -181,7 +207,7 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
 
 
 def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
-    """The same component with some options set anew, as plain values. Raises OptionError.
+    """Return the same component with some options replaced, as plain values. Raises OptionError.
 
     A table for an option that is a component itself changes that component; its name is not looked at.
 
@@ -196,23 +222,23 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
         raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
     fields = {one.name: one for one in _fields(cls)}
     # What stands in for an object in a file changes nothing: the object is here.
-    given = {
+    values = {
         name: value
         for name, value in options.items()
         if name not in fields
-        or not (_is_held(fields[name], getattr(component, name)) and value == _stand_in(fields[name]))
+        or not (_is_whole_object(fields[name], getattr(component, name)) and value == _stand_in(fields[name]))
     }
-    kept = {}
+    unchanged = {}
     for name, one in fields.items():
         inside = getattr(component, name)
-        if "component" in one.metadata and isinstance(given.get(name), Mapping) and attrs.has(type(inside)):
-            table = {key: value for key, value in given.pop(name).items() if key != "name"}
-            kept[name] = changed(inside, table, what=f"option {name!r} of {what}")
-        elif name not in given and ("component" in one.metadata or _is_held(one, inside)):
-            kept[name] = inside
-    plain = {name: value for name, value in plain_options(component).items() if name not in kept}
-    built: Any = build(cls, plain | given, what=what)
-    made: T = attrs.evolve(built, **kept)
+        if "component" in one.metadata and isinstance(values.get(name), Mapping) and attrs.has(type(inside)):
+            table = {key: value for key, value in values.pop(name).items() if key != "name"}
+            unchanged[name] = changed(inside, table, what=f"option {name!r} of {what}")
+        elif name not in values and ("component" in one.metadata or _is_whole_object(one, inside)):
+            unchanged[name] = inside
+    plain = {name: value for name, value in plain_options(component).items() if name not in unchanged}
+    built: Any = build(cls, plain | values, what=what)
+    made: T = attrs.evolve(built, **unchanged)
     return made
 
 
@@ -230,17 +256,19 @@ def still_known(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_options(component: object) -> dict[str, Any]:
-    """A component's fields as plain values for a file; {} for objects that are not attrs classes."""
+    """Return a component's fields as plain values for a file; {} for objects that are not attrs classes."""
     cls: Any = type(component)
     if not attrs.has(cls):
         return {}
     plain: dict[str, Any] = converter.unstructure(component)
-    held = {one.name: _stand_in(one) for one in _fields(cls) if _is_held(one, getattr(component, one.name))}
-    return plain | held
+    stand_ins = {
+        one.name: _stand_in(one) for one in _fields(cls) if _is_whole_object(one, getattr(component, one.name))
+    }
+    return plain | stand_ins
 
 
 def type_text(hint: Any) -> str:
-    """A type as users read it.
+    """Return a type as users read it.
 
     >>> type_text(float), type_text(Literal["a", "b"]), type_text(float | Literal["auto"] | None)
     ('number', "'a' or 'b'", "number or 'auto' or none")
@@ -266,12 +294,12 @@ def _default_text(default: Any) -> str:
     return "none" if default is None else repr(default) if isinstance(default, str) else str(default)
 
 
-def _is_held(field: attrs.Attribute[Any], value: object) -> bool:
+def _is_whole_object(field: attrs.Attribute[Any], value: object) -> bool:
     return "holds" in field.metadata and isinstance(value, field.metadata["holds"])
 
 
 def _stand_in(field: attrs.Attribute[Any]) -> str:
-    """What a file has in place of an object."""
+    """Return what a file has in place of an object."""
     return f"<{field.metadata['holds'].__name__} given as an object>"
 
 
@@ -316,12 +344,12 @@ def _is_union(hint: Any) -> bool:
     return origin is Union or origin is types.UnionType
 
 
-def _strict(value: Any, wanted: type) -> Any:
-    accepted = (int, float) if wanted is float else wanted
-    if isinstance(value, bool) is not (wanted is bool) or not isinstance(value, accepted):
-        raise ValueError(f"not a {wanted.__name__}")
-    made: Any = wanted(value)
-    if wanted is float and math.isnan(made):
+def _strict(value: Any, kind: type) -> Any:
+    accepted = (int, float) if kind is float else kind
+    if isinstance(value, bool) is not (kind is bool) or not isinstance(value, accepted):
+        raise ValueError(f"not a {kind.__name__}")
+    made: Any = kind(value)
+    if kind is float and math.isnan(made):
         raise ValueError("not a number")
     return made
 
@@ -355,18 +383,14 @@ def _fraction(value: Any, _: Any) -> Fraction:
         raise ValueError("not an exact amount") from None
 
 
-def _budget_from_plain(value: Any, _: Any) -> Budget:
-    return Budget.parse(value)
-
-
 #: Strict cattrs converter shared by options and files.
 converter = cattrs.Converter(forbid_extra_keys=True)
 for _type in (bool, int, float, str):
     converter.register_structure_hook(_type, _strict)
 converter.register_structure_hook(Fraction, _fraction)
 converter.register_unstructure_hook(Fraction, str)
-converter.register_structure_hook(Budget, _budget_from_plain)
-converter.register_unstructure_hook(Budget, Budget.to_dict)
+# Classes that read and write themselves, such as Budget, which this module must not import.
+use_class_methods(converter, "_structure", "_unstructure")
 converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_func(_is_union, _union)
 converter.register_structure_hook_func(lambda hint: hint == Place, lambda value, _: place(value))

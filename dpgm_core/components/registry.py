@@ -1,4 +1,4 @@
-"""Which components are installed, where they come from, and how to make one.
+"""The registry: which components are installed, where they come from, and how to make one.
 
 Our own loop over entry points: pluggy's loader lets one broken plugin stop the host and silently drops a second
 distribution with the same key (docs/decisions/0001). pluggy validates and calls the hook.
@@ -60,7 +60,17 @@ _TAKEN_BY = {"pyspark": "dpgm-spark"}
 
 @attrs.frozen(kw_only=True)
 class Offer:
-    """A component and the distribution that offers it."""
+    """A component and the distribution that offers it.
+
+    Parameters
+    ----------
+    component : Component
+        The declaration.
+    distribution, version : str
+        Of the distribution.
+    implementation : type, optional
+        The class, where it need not be imported.
+    """
 
     component: Component
     distribution: str
@@ -73,7 +83,15 @@ class Offer:
 
 @attrs.frozen(kw_only=True)
 class Broken:
-    """A distribution whose plugin could not be read, and why."""
+    """A distribution whose plugin could not be read, and why.
+
+    Parameters
+    ----------
+    distribution, version : str
+        Of the distribution.
+    cause : str
+        The reason.
+    """
 
     distribution: str
     version: str
@@ -83,8 +101,17 @@ class Broken:
 class Registry:
     """The components that can be used by name; a value, not a global.
 
-    offers: from `discover` or `add`. A name offered twice is kept and refused on use.
+    Parameters
+    ----------
+    offers : iterable of Offer
+        From `discover` or `add`. A name that is offered twice is refused on use.
+    broken : iterable of Broken
+        Distributions that could not be read.
+    disabled : iterable of str
+        Distributions that were not read.
 
+    Examples
+    --------
     >>> registry = Registry()
     >>> registry.add(Component(kind="source", name="codes", target="dpgm_core.sources.codes:CodesSource", summary="x"))
     >>> [offer.component.name for offer in registry]
@@ -100,7 +127,7 @@ class Registry:
 
     @classmethod
     def discover(cls) -> Registry:
-        """Read every distribution with an entry point in group `dpgm`; a broken one is remembered, not raised.
+        """Read every distribution with an entry point in group `dpgm`; a broken one is recorded, not raised.
 
         `DPGM_DISABLE=dist,dist` keeps distributions from being imported at all.
         """
@@ -108,9 +135,9 @@ class Registry:
         offers: list[Offer] = []
         broken: list[Broken] = []
         skipped: list[str] = []
-        found, unreadable = _entry_points()
+        entry_points, unreadable = _entry_points()
         broken += unreadable
-        for entry_point in sorted(found, key=lambda point: point.name):
+        for entry_point in sorted(entry_points, key=lambda point: point.name):
             # A damaged distribution has neither name nor version.
             distribution = (entry_point.dist and entry_point.dist.name) or entry_point.name
             version = (entry_point.dist and entry_point.dist.version) or "?"
@@ -156,28 +183,28 @@ class Registry:
         return card("Registry", [], offers, first(["broken", "why"], broken, len(self.broken)))
 
     def find(self, kind: str, name: str) -> Offer:
-        """The one offer of a name. Raises UnknownComponent or ContestedComponent."""
+        """Return the one offer of a name. Raises UnknownComponent or ContestedComponent."""
         if kind not in KINDS:
             raise UnknownComponent(f"there is no kind of component {kind!r}{did_you_mean(kind, KINDS)}")
         if not isinstance(name, str):
             raise OptionError(f"a {kind} is named by a text such as 'laplace', got {name!r}")
         same_kind = [offer for offer in self if offer.component.kind == kind]
-        found = [offer for offer in same_kind if offer.component.name == name]
-        if len(found) > 1:
-            who = " and ".join(str(offer) for offer in found)
+        matches = [offer for offer in same_kind if offer.component.name == name]
+        if len(matches) > 1:
+            who = " and ".join(str(offer) for offer in matches)
             raise ContestedComponent(
                 f"{kind} {name!r} is offered by {who}; choose one by setting "
-                f"DPGM_DISABLE={found[-1].distribution} (or the other), or uninstall one"
+                f"DPGM_DISABLE={matches[-1].distribution} (or the other), or uninstall one"
             )
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
         message = f"there is no {kind} {name!r}{did_you_mean(name, [offer.component.name for offer in same_kind])}"
         if (kind, name) in _DEFAULTS:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
         raise UnknownComponent(message + self._troubles())
 
     def kinds_of(self, name: str) -> list[str]:
-        """The kinds of which a component has this name; several may. Raises UnknownComponent."""
+        """Return the kinds of which a component has this name; several may. Raises UnknownComponent."""
         known = [offer.component for offer in self]
         # One that is not installed counts too, if it is ours: who asks for it by kind is told what it comes with.
         offered = dict.fromkeys(str(one.kind) for one in known if one.name == name)
@@ -187,13 +214,13 @@ class Registry:
         raise UnknownComponent(f"no component is called {name!r}{guess}{self._troubles()}")
 
     def _troubles(self) -> str:
-        """Why something that is installed may not be there."""
+        """Return why something that is installed may not be there."""
         notes = [f"{one.distribution} {one.version} is broken: {one.cause}" for one in self.broken]
         notes += [f"disabled by DPGM_DISABLE: {', '.join(self.disabled)}"] if self.disabled else []
         return "".join(f"; note: {one}" for one in notes)
 
     def load(self, kind: str, name: str) -> type:
-        """The component's class, imported and held against its contract. Raises PluginError and its children."""
+        """Return the component's class, imported and checked against its contract. Raises PluginErrors."""
         offer = self.find(kind, name)
         where = f"{kind} {name!r} of {offer}"
         cls = offer.implementation or _import_target(offer.component.target, where)
@@ -201,10 +228,26 @@ class Registry:
         return cls
 
     def make(self, kind: str, spec: object, /, **options: Any) -> Any:
-        """A component from a name and options, from a table {"name": ..., option: ...}, or an instance as it is.
+        """Return a component.
 
-        Raises OptionError for wrong options and PluginError's children for wrong names.
+        Parameters
+        ----------
+        kind : str
+            The kind of component.
+        spec : str, mapping or object
+            A name, a table {"name": ..., option: ...}, or an instance, which is returned as it is.
+        **options
+            The fields of its class.
 
+        Raises
+        ------
+        OptionError
+            For wrong options.
+        PluginError
+            For wrong names.
+
+        Examples
+        --------
         >>> Registry.discover().make("inference", "junction-tree").compile
         <bound method ...>
         """
@@ -228,21 +271,21 @@ class Registry:
         return option_tools.build(cls, options, what=f"{kind} {spec!r}", resolve=self.make)
 
     def source_of(self, data: object) -> Any:
-        """The source that takes an object as its records, or None; the nearest parent of the object's class decides.
+        """Return the source that takes an object as its records, or None; the nearest base class decides.
 
         Raises ContestedComponent where several take it, and DataError where a plugin that is not installed does.
         """
         parents = type(data).__mro__
         for cls in parents:
-            found = [offer for offer in self if f"{cls.__module__}:{cls.__qualname__}" in offer.component.takes]
-            if len(found) > 1:
-                who = " and ".join(f"{offer.component.name!r} of {offer}" for offer in found)
+            matches = [offer for offer in self if f"{cls.__module__}:{cls.__qualname__}" in offer.component.takes]
+            if len(matches) > 1:
+                who = " and ".join(f"{offer.component.name!r} of {offer}" for offer in matches)
                 raise ContestedComponent(
                     f"a {cls.__name__} is taken by the sources {who}; make the one that is meant: "
-                    f"make('source', {found[0].component.name!r}, data=...)"
+                    f"make('source', {matches[0].component.name!r}, data=...)"
                 )
-            if found:
-                return self.make("source", found[0].component.name, data=data)
+            if matches:
+                return self.make("source", matches[0].component.name, data=data)
         for package in [cls.__module__.partition(".")[0] for cls in parents]:
             plugin = _TAKEN_BY.get(package)
             if plugin is not None and plugin not in {normal_name(offer.distribution) for offer in self}:
@@ -253,7 +296,7 @@ class Registry:
         return None
 
     def name_of(self, kind: str, component: object) -> str | None:
-        """The name under which the class of a component is offered, or None for an unregistered one."""
+        """Return the name under which the class of a component is offered, or None for an unregistered one."""
         offer = self._offer_of(kind, component)
         return None if offer is None else offer.component.name
 
@@ -266,7 +309,7 @@ class Registry:
         return None
 
     def record(self, kind: str, component: object) -> dict[str, Any]:
-        """Name, distribution, version and options of a component as plain values, for provenance."""
+        """Return name, distribution, version and options of a component as plain values, for provenance."""
         offer = self._offer_of(kind, component)
         if offer is None:
             return {"class": f"{type(component).__module__}:{type(component).__qualname__}"}
@@ -278,7 +321,7 @@ class Registry:
         }
 
     def options_of(self, component: object) -> dict[str, Any]:
-        """A component's fields as plain values that `make` takes back; component-valued ones as named tables."""
+        """Return a component's fields as plain values that `make` takes back; component-valued ones as named tables."""
         plain = option_tools.plain_options(component)
         cls: Any = type(component)
         for field in attrs.fields(cls) if plain else ():
@@ -291,17 +334,28 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:
-    """The registry of everything installed, discovered once per process."""
+    """Return the registry of everything installed, discovered once per process."""
     return Registry.discover()
 
 
 def make(kind: str, name: object, /, **options: Any) -> Any:
-    """Make a component by kind and name from everything installed.
+    """Return a component, by kind and name, from everything installed.
 
-    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class, as
-    `dpgm plugins NAME` shows them.
-    Raises OptionError, UnknownComponent and other PluginErrors.
+    Parameters
+    ----------
+    kind : {"mechanism", "inference", "collective", "learner", "selector", "source"}
+        The kind of component.
+    name : str, mapping or object
+        A name, a table {"name": ..., option: ...}, or an instance, which is returned as it is.
+    **options
+        The fields of its class, as `dpgm plugins NAME` shows them.
 
+    Raises
+    ------
+    OptionError, UnknownComponent, PluginError
+
+    Examples
+    --------
     >>> make("inference", "junction-tree")
     JunctionTree(...)
     """
@@ -313,7 +367,7 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
         return list(metadata.entry_points(group="dpgm")), []
     except Exception:  # one damaged entry_points.txt anywhere; find out whose, the slow way
         pass
-    found: list[metadata.EntryPoint] = []
+    entry_points: list[metadata.EntryPoint] = []
     broken = []
     seen = set()
     for distribution in metadata.distributions():
@@ -321,17 +375,17 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
         if normal_name(name) not in seen:
             seen.add(normal_name(name))
             try:
-                found += distribution.entry_points.select(group="dpgm")
+                entry_points += distribution.entry_points.select(group="dpgm")
             except Exception as error:
                 version = distribution.version or "?"
                 broken.append(Broken(distribution=name, version=version, cause=f"entry_points.txt: {_cause(error)}"))
-    return found, broken
+    return entry_points, broken
 
 
 def _components(entry_point: metadata.EntryPoint) -> list[Component]:
-    wanted = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
-    if wanted is not None:
-        raise IncompatiblePlugin(f"it needs {wanted}, but this is dpgm-core {__version__}; upgrade one of the two")
+    requirement = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
+    if requirement is not None:
+        raise IncompatiblePlugin(f"it needs {requirement}, but this is dpgm-core {__version__}; upgrade one of the two")
     module = entry_point.load()
     manager = pluggy.PluginManager("dpgm")
     manager.add_hookspecs(plugin_module)
@@ -362,24 +416,24 @@ def _import_target(target: str, where: str) -> type:
 
 @lru_cache
 def _protocols(kind: str) -> tuple[type, ...]:
-    """The contracts of which a component of this kind keeps one at least."""
+    """Return the contracts of which a component of this kind keeps at least one."""
     named = (target.partition(":") for target in KINDS[kind])
     return tuple(getattr(importlib.import_module(module), name) for module, _, name in named)
 
 
 def _methods(protocol: type) -> Mapping[str, Callable[..., Any]]:
-    """What a component must have, as its protocol spells it."""
+    """Return the methods that a component must have, as its protocol spells them."""
     members = vars(protocol).items()
     return {method: call for method, call in members if inspect.isfunction(call) and method[0] != "_"}
 
 
 def _declarations(protocol: type) -> list[str]:
-    """What a component must declare besides its methods."""
+    """Return what a component must declare besides its methods."""
     return [name for name, member in vars(protocol).items() if isinstance(member, property)]
 
 
 def _begun(kind: str, owner: object) -> list[type]:
-    """The contracts of a kind that a class or an object has a method of; it has to keep each of them whole."""
+    """Return the contracts of a kind of which a class or an object has a method; it has to keep each of them whole."""
     return [one for one in _protocols(kind) if any(callable(getattr(owner, method, None)) for method in _methods(one))]
 
 
@@ -400,19 +454,19 @@ def _check_contract(kind: str, cls: type, where: str) -> None:
 
 
 def _check_methods(kind: str, owner: object, where: str) -> None:
-    """owner: the class, or an object made of it."""
+    """Refuse a class, or an object made of it, whose methods do not accept what its contracts say."""
     begun = _begun(kind, owner)
     if not begun:
         first = [next(iter(_methods(one).items())) for one in _protocols(kind)]
-        either = " nor ".join(f"{method}{inspect.signature(wanted)}" for method, wanted in first)
+        either = " nor ".join(f"{method}{inspect.signature(contract)}" for method, contract in first)
         raise IncompatiblePlugin(f"{where}: it has no method {either}")
-    for method, wanted in [pair for one in begun for pair in _methods(one).items()]:
-        expected = inspect.signature(wanted)
+    for method, contract in [pair for one in begun for pair in _methods(one).items()]:
+        expected = inspect.signature(contract)
         own = getattr(owner, method, None)
         if not callable(own):
             raise IncompatiblePlugin(f"{where}: it has no method {method}{expected}")
         try:
-            found = inspect.signature(own)
+            actual = inspect.signature(own)
         except (ValueError, TypeError):  # written in C, say; nothing to compare
             continue
         if not isinstance(owner, type):
@@ -420,13 +474,13 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
         positional = [p.name for p in expected.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         keywords = {p.name: None for p in expected.parameters.values() if p.kind is p.KEYWORD_ONLY}
         try:
-            found.bind(*positional, **keywords)
+            actual.bind(*positional, **keywords)
             # Callers may name them too, apart from self.
             named = positional[1:] if isinstance(owner, type) else positional
-            found.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
+            actual.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
         except TypeError:
             raise IncompatiblePlugin(
-                f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"
+                f"{where}: {method}{actual} does not accept what its contract says, {method}{expected}"
             ) from None
     for member in [name for one in begun for name in _declarations(one)]:
         if not hasattr(owner, member):
@@ -439,7 +493,7 @@ def _cause(error: BaseException) -> str:
 
 
 def normal_name(name: str) -> str:
-    """A distribution's name as package indexes compare it.
+    """Return a distribution's name as package indexes compare it.
 
     >>> normal_name("My_Plugin.x")
     'my-plugin-x'

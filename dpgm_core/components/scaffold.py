@@ -1,4 +1,4 @@
-"""New plugins from templates: a folder that installs, is listed and passes the conformance kit as it stands."""
+"""New plugins from templates: a folder that installs, is listed and passes the conformance kit unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TODO = {
 
 
 def files_of(kind: str, name: str) -> Mapping[str, str]:
-    """The files of a new plugin: relative path -> content. Raises OptionError for a wrong kind or name.
+    """Return the files of a new plugin: relative path -> content. Raises OptionError for a wrong kind or name.
 
     kind: mechanism, inference (or engine), collective, learner, selector or source. name: kebab-case, what users will
     type.

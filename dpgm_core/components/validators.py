@@ -1,4 +1,4 @@
-"""Validators of options: attrs validators whose refusals name the option."""
+"""Validators of options, whose refusals name the option."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ __all__ = ["at_least_zero", "flag", "positive", "share", "whole"]
 
 
 def positive(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a finite number above 0. Raises OptionError."""
+    """Refuse, with OptionError, anything but a finite number above 0; a validator of attrs."""
     if not (_is_number(value) and value > 0):
         raise OptionError(f"{attribute.name} must be a finite number above 0, got {value!r}")
 
 
 def at_least_zero(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a finite number of at least 0. Raises OptionError."""
+    """Refuse, with OptionError, anything but a finite number of at least 0; a validator of attrs."""
     if not (_is_number(value) and value >= 0):
         raise OptionError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
 
 
 def share(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a number from 0 to below 1. Raises OptionError."""
+    """Refuse, with OptionError, anything but a number from 0 to below 1; a validator of attrs."""
     if not (_is_number(value) and 0 <= value < 1):
         raise OptionError(f"{attribute.name} must be a number from 0 to below 1, got {value!r}")
 
 
 def whole(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a whole number of at least 1. Raises OptionError.
+    """Refuse, with OptionError, anything but a whole number of at least 1; a validator of attrs.
 
+    Examples
+    --------
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     steps: int = attrs.field(default=3, validator=whole)
@@ -46,7 +48,7 @@ def whole(instance: object, attribute: attrs.Attribute[Any], value: object) -> N
 
 
 def flag(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: true or false, and no number. Raises OptionError."""
+    """Refuse, with OptionError, anything but true and false; a validator of attrs."""
     if not isinstance(value, bool):
         raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
 

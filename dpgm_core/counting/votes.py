@@ -50,7 +50,7 @@ def agreed(voter: Voter, persons: Persons, words: Array, terms: Terms) -> Agreed
     columns = columns_of(voter.pairs)
     parts = persons.pieces(columns)
     if isinstance(voter, ThresholdVotes):
-        total = Fraction(persons.records) if terms.declared is None else Fraction(terms.declared)
+        total = Fraction(persons.records) if terms.declared_total is None else Fraction(terms.declared_total)
         move = terms.rows_per_person * (2 if terms.neighbours is Neighbours.REPLACE_ONE else 1)
         return by_threshold(pair_sums(voter.pairs, parts), Fraction(voter.tau) * total, move)
     codes, lengths = next(iter(parts), ([np.zeros(0, np.uint8) for _ in columns], None))

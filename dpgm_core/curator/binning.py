@@ -15,8 +15,8 @@ from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.counting.rows import Held
 from dpgm_core.domain import Domain
-from dpgm_core.noise.bisection import AskedBins
-from dpgm_core.noise.choice import chosen
+from dpgm_core.noise.bisection import BinsPlan
+from dpgm_core.noise.choice import draw_candidates
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
@@ -25,7 +25,7 @@ from dpgm_core.structure import Structure
 __all__ = ["count_grids", "find_bins", "grids_of"]
 
 
-def grids_of(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
+def grids_of(asked: Sequence[BinsPlan]) -> dict[str, Attribute]:
     """Each column with a bin for each cell of its grid, which records are read by."""
     return {one.attribute.name: one.attribute.grid() for one in asked}
 
@@ -36,11 +36,11 @@ def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> C
 
 
 def find_bins(
-    asked: Sequence[AskedBins], grids: Mapping[str, Attribute], counted: Counted, randomness: Randomness
+    asked: Sequence[BinsPlan], grids: Mapping[str, Attribute], counted: Counted, randomness: Randomness
 ) -> tuple[FoundBins, ...]:
     """The bins of each column in turn; to be called once they are paid for. counted: by `count_grids`."""
 
-    def find(one: AskedBins) -> FoundBins:
+    def find(one: BinsPlan) -> FoundBins:
         grid = grids[one.attribute.name]
         inside: IntArray = counted.tables[grid.name][: one.cells]
         return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
@@ -48,7 +48,7 @@ def find_bins(
     return tuple(find(one) for one in asked)
 
 
-def _bisected(counts: IntArray, asked: AskedBins, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
+def _bisected(counts: IntArray, asked: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
     """Of each level the edges chosen. counts: persons in each cell."""
     ranks = ranks_of(counts)
     found: list[tuple[int, ...]] = []
@@ -57,7 +57,7 @@ def _bisected(counts: IntArray, asked: AskedBins, randomness: Randomness) -> tup
         for first, last in nodes_of(asked.cells, found):
             if last - first > 1:
                 node = RankDistance(first=first, last=last)
-                (number,) = chosen(rank_scores(ranks, node), h, 1, randomness)
+                (number,) = draw_candidates(rank_scores(ranks, node), h, 1, randomness)
                 level.append(node.candidates[number])
         found.append(tuple(level))
     return tuple(found)

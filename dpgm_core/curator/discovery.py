@@ -23,7 +23,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.labels import AskedLabels, asked_labels, with_placeholders
+from dpgm_core.noise.labels import LabelsPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent, unfailing
@@ -71,12 +71,12 @@ class Found:
             raise error from failed
 
 
-def rest_of(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
+def rest_of(budget: Budget, asked: Sequence[LabelsPlan]) -> Budget:
     """What a budget leaves for tables."""
     return budget - Budget.sum(one.budget for one in asked) if asked else budget
 
 
-def check_open(source: AnySource, asked: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
+def check_open(source: AnySource, asked: Sequence[LabelsPlan], randomness: Randomness | None = None) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
     Raises DataError; asks for the first batch of nothing.
@@ -117,13 +117,13 @@ def found_first(
     for before, taken as they are. Raises what the run can be refused for, with nothing charged, and LearningFailed
     where labels are paid for and cannot be saved.
     """
-    asked = asked_labels(domain, budget, terms)
+    asked = plan_labels(domain, budget, terms)
     if not asked:
         if labels_from is not None:
             raise OptionError(f"labels found before were given ({labels_from}), but no column of the domain is open")
         return Found(domain=domain, budget=budget)
     check_open(source, asked, randomness)
-    terms = terms.spelled_out(None if ledger is None else ledger.terms.unit)
+    terms = terms.with_default_unit(None if ledger is None else ledger.terms.unit)
     if labels_from is not None:
         return _taken_up(labels_from, domain, budget, terms, randomness, check, ledger)
     _check_ledger(ledger, terms, budget, asked)
@@ -149,7 +149,7 @@ def found_first(
     return Found(domain=settled, budget=rest_of(budget, asked), discovery=discovery, saved=saved)
 
 
-def _size(domain: Domain, asked: Sequence[AskedLabels]) -> int:
+def _size(domain: Domain, asked: Sequence[LabelsPlan]) -> int:
     """Of the file of labels, bytes: with the placeholders' number of labels, each as long as most labels are."""
     return 2 * _LABEL * sum(one.keep for one in asked) + len(json.dumps(with_placeholders(domain).to_dict())) + 2**13
 
@@ -167,7 +167,7 @@ def _saved(discovery: Discovery, domain: Domain, path: Path, room: Room | None, 
 def _discovered(
     source: AnySource,
     domain: Domain,
-    asked: Sequence[AskedLabels],
+    asked: Sequence[LabelsPlan],
     terms: Terms,
     randomness: Randomness | None,
     ledger: Ledger | None,
@@ -188,7 +188,7 @@ def _discovered(
 
 
 def _drawn(
-    asked: Sequence[AskedLabels], counted: Sequence[Mapping[str, int]], randomness: Randomness
+    asked: Sequence[LabelsPlan], counted: Sequence[Mapping[str, int]], randomness: Randomness
 ) -> tuple[FoundLabels, ...]:
     """What is published of each column's counts, with fresh noise."""
     found = []
@@ -236,7 +236,7 @@ def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
-def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[AskedLabels]) -> None:
+def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[LabelsPlan]) -> None:
     """Refuse a ledger that cannot add up both charges, or does not hold them."""
     if ledger is None:
         return
@@ -249,11 +249,11 @@ def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Se
     ledger.check(budget)
 
 
-def _named(asked: Sequence[AskedLabels]) -> str:
+def _named(asked: Sequence[LabelsPlan]) -> str:
     return ", ".join(repr(one.column) for one in asked[:4]) + (", ..." if len(asked) > 4 else "")
 
 
-def _note(asked: Sequence[AskedLabels]) -> str:
+def _note(asked: Sequence[LabelsPlan]) -> str:
     """For the ledger's entry."""
     note = f"labels of {_named(asked)}, found privately before the tables"
     if len(note) > _LONGEST_NOTE or not note.isprintable():

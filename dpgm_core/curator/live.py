@@ -32,7 +32,7 @@ from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import asked_bins, check_determined, settled
+from dpgm_core.noise.bisection import check_determined, plan_bins, resolve_public_bins
 from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -102,8 +102,8 @@ class LiveCurator(Single, SetsAside):
         check_budget(budget)
         self._split, share = read_split(split)
         own_share, left = divided(budget, share)
-        self._funds = Funds(left, ledger, save_to, validated=Terms.stated(terms, None).validated)
-        self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
+        self._funds = Funds(left, ledger, save_to, validated=Terms.of(terms, None).validated)
+        self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
         if not isinstance(source, ReducingSource):  # which is refused where it cannot read the key
@@ -299,7 +299,7 @@ class LiveCurator(Single, SetsAside):
             raise BudgetError("rounds give every table the same noise; leave split = 'even'")
         if clip is not None and not isinstance(clip, ClippedScore):
             raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
-        if clip is not None and self._terms.policy == "estimated":
+        if clip is not None and self._terms.total_policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
     def session(
@@ -330,13 +330,13 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
-        asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
+        asked = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         if asked and votes is not None:
             raise BudgetError(
                 f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
-        settled_domain = settled(workload.domain, workload.attributes)
+        settled_domain = resolve_public_bins(workload.domain, workload.attributes)
         grids = grids_of(asked)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))

@@ -74,7 +74,7 @@ class ReplayCurator(Single, SetsAside):
                     raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
         # What a simulated pool was asked for, table by table, does not add up.
         self._asked = [
-            one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.asked
+            one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.budget
             for one in self._releases
         ]
         self._budget = composed(self._asked, conversion_delta)

@@ -107,9 +107,9 @@ class LiveRounds(Turns[Persons]):
 
     def _total(self, tables: Tables) -> tuple[float, float]:
         """N of the subsample, and its variance."""
-        if self._terms.policy == "estimated":
+        if self._terms.total_policy == "estimated":
             return estimate_total(tables, self._measurement.variances)
-        total = max(1.0, float(self._rate) * (self._terms.declared or self._records))
+        total = max(1.0, float(self._rate) * (self._terms.declared_total or self._records))
         return total, float(1 - self._rate) * total
 
     def _closed(self, held: Persons) -> None:

@@ -30,7 +30,7 @@ from dpgm_core.curator.voting import cast, checked_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.calibration import add_noise, calibrated
-from dpgm_core.noise.choice import chosen, tempered
+from dpgm_core.noise.choice import choose_units, draw_candidates
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
@@ -148,7 +148,7 @@ class LiveSession(Turns[HeldRecords]):
             candidates, groups = scores.candidates, scores.choices
             whole("the number of picks", picks, least=1, most=min(map(len, groups)))
             person = scores.move(self._terms)
-            grid, h = tempered(budget, picks * len(groups), person)
+            grid, h = choose_units(budget, picks * len(groups), person)
             choice = Choice(
                 candidates=candidates.cliques,
                 groups=tuple(map(tuple, groups)),
@@ -164,7 +164,9 @@ class LiveSession(Turns[HeldRecords]):
             def choose() -> tuple[tuple[int, ...], ...]:
                 units = whole_scores(distances(self._tables(candidates), scores), scores, grid)
                 return tuple(
-                    tuple(int(group[number]) for number in chosen(units[list(group)], h, picks, self._randomness))
+                    tuple(
+                        int(group[number]) for number in draw_candidates(units[list(group)], h, picks, self._randomness)
+                    )
                     for group in groups
                 )
 
@@ -327,7 +329,7 @@ class LiveSession(Turns[HeldRecords]):
         calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
         if not check:
             self._check_one_way(contrasts)
-        if contrasts and self._terms.policy == "estimated":
+        if contrasts and self._terms.total_policy == "estimated":
             check_contrasts(structure)
             structure = Structure(self._domain, [(), *structure.cliques])
         if isinstance(cliques, Mapping):

@@ -11,7 +11,7 @@ from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.asked import Candidates, check_own
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.errors import BudgetError, Overspent
-from dpgm_core.noise.stability import likely_distance, published
+from dpgm_core.noise.stability import draw_publication, likely_distance
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
@@ -66,7 +66,7 @@ def cast(
     def edges() -> tuple[Clique, ...] | None:
         words = randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
         found = shielded(source, lambda: agreed(voter, persons, words, terms))
-        if not published(found.distance, budget, randomness):
+        if not draw_publication(found.distance, budget, randomness):
             return None
         return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
 

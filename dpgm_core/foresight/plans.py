@@ -291,7 +291,7 @@ def _check_note(checking: Measurement | None, structure: Structure) -> str | Non
     if checking is None:
         return None
     return (
-        f"{checking.asked} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
+        f"{checking.budget} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
         f"{len(unmeasured_pairs(structure)):,} pairs that no clique holds, drawn at random, with noise of standard "
         f"deviation {math.sqrt(float(checking.variances[0])):.4g} per cell"
     )

@@ -31,10 +31,10 @@ from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources, memory_limit
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.models.wide import wide_note
-from dpgm_core.noise.bisection import settled
+from dpgm_core.noise.bisection import resolve_public_bins
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.labels import asked_labels, with_placeholders
+from dpgm_core.noise.labels import plan_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.noise.split import may_be_contrasts
 from dpgm_core.places import is_url
@@ -95,8 +95,8 @@ def plan(
     check_structure(structure)
     engine: Inference = make("inference", inference)
     check_constraints(structure.domain, engine, JunctionTree())
-    stated = Terms.stated(terms, neighbours)
-    asked = asked_labels(structure.domain, budget, stated)
+    stated = Terms.of(terms, neighbours)
+    asked = plan_labels(structure.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
         more: dict[str, Any] = {"records": records, "split": split, "learner": learner, "data": data}
@@ -149,9 +149,9 @@ def plan_selection(
     Raises what `select` would raise of a selector, workload, learner or budget.
     """
     share = share_only(split, MECHANISM, budget)
-    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.of(terms, None)
     check_constraints(wanted.domain, make("inference", inference), JunctionTree())
-    asked = asked_labels(wanted.domain, budget, stated)
+    asked = plan_labels(wanted.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
         more: dict[str, Any] = {"records": records, "split": split, "data": data}
@@ -194,7 +194,7 @@ def check(
     if not isinstance(structure, Structure):
         structure = selector_of(structure)
     wanted = structure if isinstance(structure, Structure) else workload_of(workload)
-    asked = asked_labels(wanted.domain, budget, terms)
+    asked = plan_labels(wanted.domain, budget, terms)
     if asked:
         check_open(source, asked, randomness)
         held = with_placeholders(wanted.domain)
@@ -240,7 +240,7 @@ def check_tables(
     split: str | Mapping[str, Any],
 ) -> None:
     """Raise what a release would raise, apart from labels, before it charges."""
-    asked = asked_labels(structure.domain, budget, terms)
+    asked = plan_labels(structure.domain, budget, terms)
     over, rest = structure.over(with_placeholders(structure.domain)), rest_of(budget, asked)
     LiveCurator(source, over, mechanism, terms=terms, budget=rest, randomness=randomness, split=split)
     measure(mechanism, over, terms, rest, read_split(split)[0])
@@ -341,7 +341,7 @@ def _present(source: AnySource, structure: Structure, terms: Terms) -> None:
 def _look(source: AnySource, structure: Structure, terms: Terms) -> None:
     columns: Sequence[str] = columns_of(structure)
     if isinstance(source, ReducingSource):
-        domain = settled(structure.domain, columns)
+        domain = resolve_public_bins(structure.domain, columns)
         domain = domain.with_attributes({one.name: one.grid() for one in domain if one.private is not None})
         reading = Reading(
             domain=domain, columns=tuple(columns), person=terms.person, rows_per_person=terms.rows_per_person

@@ -1,1 +1,1 @@
-"""The durable record of what has been spent on a data set."""
+"""Durable records of what has been spent on a data set."""

@@ -1,4 +1,4 @@
-"""How the file of a ledger is reached: under its one name, by a connection whose commits survive a power cut."""
+"""Access to the file of a ledger, by a connection whose commits survive a power cut."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = [
     "check_one_name",
     "check_rights",
     "connected",
-    "held",
+    "is_locked",
     "opened",
     "part_name",
     "unwritable",
 ]
 
-_LONGEST = 2**20  # bytes of one value; the terms take a few thousand
+_MAX_VALUE_BYTES = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
-_LOOKS = 10
+_MAX_LOOKS = 10
 
 #: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
 SIDECARS = ("-journal", "-wal", "-shm")
@@ -36,7 +36,7 @@ SIDECARS = ("-journal", "-wal", "-shm")
 
 @contextlib.contextmanager
 def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
-    """The open file, closed (and rolled back, unless committed) at the end; SQLite's errors become ours.
+    """Open the file, and close it (rolled back, unless committed) at the end; SQLite's errors become ours.
 
     mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
     """
@@ -47,12 +47,12 @@ def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
-    """The same, whatever names the file has. how: the options of SQLite's address."""
+    """Open the file as `connected` does, whatever names it has. how: the options of SQLite's address."""
     try:
         address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         with contextlib.closing(connection):
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             connection.execute("PRAGMA trusted_schema = OFF")
             # A commit is the journal's end. FULL does not sync the folder after that: a power cut could bring the
             # journal back, and with it the file as it was before a charge that was already acknowledged.
@@ -64,8 +64,8 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
 
-def held(error: sqlite3.Error) -> bool:
-    """Whether another process holds the file."""
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether another process has locked the file."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -75,7 +75,7 @@ def check_one_name(path: Path) -> None:
 
     What a killed creation leaves is a second name too, but one that nobody uses; it is removed. A missing file passes.
     """
-    for look in range(_LOOKS):
+    for look in range(_MAX_LOOKS):
         try:
             if path.stat().st_nlink <= 1:
                 return
@@ -105,7 +105,7 @@ def has_rights(path: Path) -> bool:
 
 
 def part_name(path: Path, token: str) -> Path:
-    """The name of a ledger while it is being made."""
+    """Return the name of a ledger while it is being made."""
     return path.with_name(f".{path.name}.{token}.part")
 
 
@@ -124,7 +124,7 @@ def _remove_parts(path: Path) -> None:
 def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
-    if held(error):
+    if is_locked(error):
         return busy(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return unwritable(path)
@@ -135,14 +135,14 @@ def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
 
 
 def busy(path: Path) -> BudgetError:
-    """What is said of a file that another process does not let go."""
+    """Return the error for a file that another process keeps locked."""
     return BudgetError(
         f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
     )
 
 
 def unwritable(path: Path) -> BudgetError:
-    """What is said of a file, or of a folder for its journal, that is there to read only."""
+    """Return the error for a file, or a folder for its journal, that is read-only."""
     return BudgetError(
         f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
     )

@@ -1,4 +1,4 @@
-"""What a ledger holds: terms, fixed when it is made, and charges; checked on the way in and on every reading."""
+"""Terms and charges of a ledger, checked when they are made and on every reading."""
 
 from __future__ import annotations
 
@@ -30,17 +30,34 @@ LedgerStatus: TypeAlias = Literal["charged", "released"]
 NOT_RECORDED = "not recorded before schema 2"
 
 _TEXT_LIMIT = 200
-_MOST_CONDITIONS = 10
+_MAX_CONDITIONS = 10
 _PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
 
 
 @frozen(kw_only=True)
 class LedgerTerms:
-    """What a ledger was created with and keeps for its life; checked on the way in and on every reading.
+    """The terms that a ledger is created with and keeps for its life.
 
-    name: of the data set. budget: all that may ever be spent. conversion_delta: see the module; for (epsilon, delta)
-    only. unit, person, rows_per_person: who is protected. identity: random hexadecimal digits, by which files that it
-    paid for know it; None only while a file of an older schema is read. Raises BudgetError.
+    Parameters
+    ----------
+    name : str
+        The owner's name of the data set.
+    budget : Budget
+        All that may ever be spent.
+    neighbours : Neighbours
+        The neighbouring relation of all releases.
+    unit, person, rows_per_person
+        The protected unit, as in `Terms`.
+    conversion_delta : Fraction or None
+        For (epsilon, delta) only: the delta at which zCDP charges are converted.
+    identity : str, optional
+        Random hexadecimal digits that are also in the files that the ledger paid for; None only while a file of an
+        older schema is read.
+
+    Raises
+    ------
+    BudgetError
+        For terms that do not go together.
     """
 
     name: str
@@ -70,7 +87,7 @@ class LedgerTerms:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, amounts as exact texts."""
+        """Return plain values, amounts as exact texts."""
         delta = self.conversion_delta
         return {
             "name": self.name,
@@ -84,7 +101,7 @@ class LedgerTerms:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> LedgerTerms:
-        """Read what `to_dict` wrote."""
+        """Return the terms that `to_dict` wrote."""
         delta = plain["conversion_delta"]
         return cls(
             **plain
@@ -96,7 +113,7 @@ class LedgerTerms:
         )
 
     def total(self, costs: Iterable[Budget]) -> Budget:
-        """What these charges come to, in the kind of the whole budget."""
+        """Return what these charges come to, in the kind of the whole budget."""
         costs = list(costs)
         if self.budget.kind == "zcdp":
             return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
@@ -107,12 +124,26 @@ class LedgerTerms:
 
 @frozen(kw_only=True)
 class LedgerEntry:
-    """One charge. when: UTC, of the charge. status: "charged", or "released" once its release was saved.
+    """One charge of a ledger.
 
-    conditions: under which alone the charge's guarantee holds, in words, such as "conditional on public N"; none for a
-    guarantee without conditions. An entry of a ledger that was made before these were kept has ("not recorded before
-    schema 2",). identity: random hexadecimal digits that the files paid for by this charge carry too; None for a charge
-    made before schema 3.
+    Parameters
+    ----------
+    id : int
+        Its number, from 1.
+    when : str
+        The time of the charge, UTC.
+    cost : Budget
+        What was charged.
+    note : str
+        The owner's text.
+    conditions : tuple of str
+        Under which alone the guarantee holds, such as "conditional on public N"; () for a guarantee without conditions.
+        A charge that was made before ledgers recorded them has ("not recorded before schema 2",).
+    status : {"charged", "released"}
+        "released" once the release was saved.
+    identity : str, optional
+        Random hexadecimal digits that the files paid for by this charge carry too; None for a charge made before schema
+        3.
     """
 
     id: int
@@ -127,7 +158,7 @@ class LedgerEntry:
         return brief("LedgerEntry", f"{self.id}", self.when, str(self.cost), self.status, clipped(self.note, 80))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, amounts as exact texts."""
+        """Return plain values, amounts as exact texts."""
         return {
             "id": self.id,
             "when": self.when,
@@ -161,7 +192,7 @@ def check_amounts(budget: object) -> None:
 
 def check_conditions(conditions: object) -> None:
     """Refuse what is not a tuple of a few short texts."""
-    if not isinstance(conditions, tuple) or len(conditions) > _MOST_CONDITIONS:
-        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MOST_CONDITIONS} texts")
+    if not isinstance(conditions, tuple) or len(conditions) > _MAX_CONDITIONS:
+        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MAX_CONDITIONS} texts")
     for condition in conditions:
         text_line("a condition of a charge", condition)

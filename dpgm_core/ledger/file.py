@@ -70,7 +70,7 @@ _MAX_NAME_BYTES = 255  # of a file, on every file system in use
 
 
 def identified(path: Path, connection: sqlite3.Connection) -> int:
-    """The schema of the file; ModelFileError when it is no ledger, or one that this dpgm does not know."""
+    """Return the schema of the file; ModelFileError when it is no ledger, or one that this dpgm does not know."""
     application, version = (
         connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
     )
@@ -86,7 +86,7 @@ def identified(path: Path, connection: sqlite3.Connection) -> int:
 def read(
     path: Path, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
 ) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
-    """Terms and charges, from one consistent snapshot; ModelFileError for anything that this module did not write.
+    """Return terms and charges, from one consistent snapshot; ModelFileError for what this module did not write.
 
     versions: the schemas, of those with a tally, that are read.
     """
@@ -103,8 +103,10 @@ def read(
 
 
 def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
-    """Terms and charges of a file with just the tables of this schema, each checked by itself and the sum; not the
-    tally."""
+    """Return terms and charges of a file with exactly the tables of this schema.
+
+    Each is checked by itself, and their sum; the tally is not.
+    """
     # No other object either: a foreign trigger or view could change what a charge does.
     if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != _SCHEMAS[version]:
         raise ModelFileError(f"ledger {path} has tables that dpgm did not make; it cannot be trusted")
@@ -142,25 +144,25 @@ def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[Ledg
 def add(
     connection: sqlite3.Connection, when: str, cost: Budget, note: str, conditions: tuple[str, ...], identity: str
 ) -> int:
-    """Write one more charge, in a transaction that has `read` the file, and say its number."""
-    held = connection.execute("SELECT digest FROM tally").fetchone()[0]
+    """Write one more charge, in a transaction that has `read` the file, and return its number."""
+    previous = connection.execute("SELECT digest FROM tally").fetchone()[0]
     written = (when, json.dumps(cost.to_dict()), note, json.dumps(conditions), identity)
     row = connection.execute(
         "INSERT INTO charges (charged_at, cost, note, status, conditions, identity) VALUES (?, ?, ?, 'charged', ?, ?)",
         written,
     )
     number = int(row.lastrowid or 0)
-    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(held, (number, *written))))
+    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(previous, (number, *written))))
     return number
 
 
 def new_identity() -> str:
-    """128 random bits as hexadecimal digits, by which a ledger or a charge is known among others of the same name."""
+    """Return 128 random bits as hexadecimal digits, which tell a ledger or a charge from others of the same name."""
     return secrets.token_hex(16)
 
 
 def digest(connection: sqlite3.Connection, version: int = VERSION) -> str:
-    """The SHA-256 chain over the terms and every charge, oldest first, as they stand in a file of this schema."""
+    """Return the SHA-256 chain over the terms and every charge, oldest first, as they are in a file of this schema."""
     ((document,),) = connection.execute("SELECT document FROM terms")
     chain = _chained("", (document,))
     for charge in connection.execute(f"SELECT {_CHARGE[version]} FROM charges ORDER BY id"):
@@ -218,11 +220,11 @@ def _text(value: object) -> str:
 def _read(conditions: object) -> tuple[str, ...]:
     if conditions is None:
         return (NOT_RECORDED,)
-    found = json.loads(_text(conditions))
-    if not isinstance(found, list):
+    texts = json.loads(_text(conditions))
+    if not isinstance(texts, list):
         raise TypeError("conditions are a list")
-    check_conditions(tuple(found))
-    return tuple(found)
+    check_conditions(tuple(texts))
+    return tuple(texts)
 
 
 def _damaged(path: Path) -> ModelFileError:

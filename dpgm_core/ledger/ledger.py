@@ -71,6 +71,15 @@ class Ledger:
     Every call opens the file, reads it afresh and closes it, so an object may be shared by threads and survive a fork.
     Damaged, foreign and too new files, and those of several names (hard links), raise ModelFileError at any call.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    terms : LedgerTerms
+        Its terms.
+
+    Examples
+    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "survey.ledger"
     >>> ledger = Ledger.create(path, name="survey", budget=Budget.pure(1), neighbours="add-remove")
@@ -97,10 +106,23 @@ class Ledger:
         rows_per_person: int = 1,
         conversion_delta: Amount | None = None,
     ) -> Ledger:
-        """Make a new ledger file, whole or not at all. conversion_delta: half the budget's delta if not given.
+        """Make a new ledger file, whole or not at all.
 
-        Raises BudgetError for terms that make no sense and for an existing file, ModelFileError when it cannot be
-        written.
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        name, budget, neighbours, unit, person, rows_per_person
+            The terms; see `LedgerTerms`. unit: by default a person if there is a person key, else a record.
+        conversion_delta : int, float, str, Decimal or Fraction, optional
+            Half the budget's delta by default.
+
+        Raises
+        ------
+        BudgetError
+            For terms that make no sense and for an existing file.
+        ModelFileError
+            When the file cannot be written.
         """
         path = _followed(path, new=True)
         check_amounts(budget)
@@ -124,8 +146,14 @@ class Ledger:
     def open(cls, path: str | Path) -> Ledger:
         """Open an existing ledger, and bring one of an older dpgm to today's form; never creates one.
 
-        One of an older dpgm that may not be written is read as it is, from schema 2 on. Raises ModelFileError, and
-        BudgetError where another process holds it.
+        A ledger of an older dpgm that may not be written is read as it is, from schema 2 on.
+
+        Raises
+        ------
+        ModelFileError
+            For a file that is missing, damaged or no ledger.
+        BudgetError
+            Where another process keeps it locked.
         """
         path = _followed(path)
         if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
@@ -137,7 +165,7 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """What the owner calls the data set."""
+        """The owner's name of the data set."""
         return self.terms.name
 
     @property
@@ -166,8 +194,8 @@ class Ledger:
         """
         if provenance.get("ledger") != self.name or provenance.get("ledger_identity") not in (None, self.identity):
             return None
-        wanted = provenance.get("entry"), provenance.get("entry_identity")
-        return next((one for one in self.history() if (one.id, one.identity) == wanted), None)
+        key = provenance.get("entry"), provenance.get("entry_identity")
+        return next((one for one in self.history() if (one.id, one.identity) == key), None)
 
     def check_terms(self, terms: Terms) -> None:
         """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
@@ -177,26 +205,44 @@ class Ledger:
             "person": (self.terms.person, terms.person),
             "rows_per_person": (self.terms.rows_per_person, terms.rows_per_person),
         }
-        for what, (fixed, asked) in pairs.items():
-            if fixed != asked:
+        for what, (fixed, stated) in pairs.items():
+            if fixed != stated:
                 raise BudgetError(
-                    f"a release with {what} = {asked!r} was asked of ledger {self.name!r}, which was created with "
+                    f"a release with {what} = {stated!r} was asked of ledger {self.name!r}, which was created with "
                     f"{what} = {fixed!r}; guarantees of different kinds do not add up: "
                     "use the ledger's terms, or a ledger of its own"
                 )
 
     def check(self, budget: Budget) -> None:
-        """Whether `budget` could be charged now: raises what `charge` would, and charges nothing."""
+        """Refuse what `charge` would refuse now, and charge nothing."""
         check_rights(self.path)
         with recovered(self.path) as connection:
             self._refuse(budget, self._charges(connection))
 
     def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
-        """Charge `budget`, on disk when this returns, and say the entry's number. Draw noise after it, never before.
+        """Charge a budget, on disk when this returns. Draw noise after it, never before.
 
-        note: the owner's text, up to 200 characters, kept in the file. conditions: under which alone the charge's
-        guarantee holds, at most ten such texts (see `LedgerEntry`). Raises Overspent, BudgetError for a kind the ledger
-        cannot add up, or when another process holds the file too long; then nothing was charged.
+        Parameters
+        ----------
+        budget : Budget
+            What the release costs.
+        note : str
+            The owner's text, up to 200 characters, kept in the file.
+        conditions : tuple of str
+            Under which alone the guarantee holds, at most ten (see `LedgerEntry`).
+
+        Returns
+        -------
+        int
+            The number of the entry.
+
+        Raises
+        ------
+        Overspent
+            Where too little is left; nothing is charged.
+        BudgetError
+            For a kind that the ledger cannot add up, or when another process locks the file too long; nothing is
+            charged.
         """
         text_line("the note of a charge", note, empty=True)
         check_conditions(conditions)
@@ -213,7 +259,7 @@ class Ledger:
             return number
 
     def mark_released(self, entry: int) -> None:
-        """Note that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
+        """Record that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
         whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
         with recovered(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -223,24 +269,26 @@ class Ledger:
             connection.execute("COMMIT")
 
     def spent(self) -> Budget:
-        """What all charges come to, saved or not, in the kind of the whole budget."""
+        """Return what all charges come to, saved or not, in the kind of the whole budget."""
         return _readable(self.terms.total(entry.cost for entry in self.history()), math.ceil)
 
     def remaining(self) -> Budget:
-        """What one more charge of the ledger's own kind may cost.
+        """Return what one more charge of the ledger's own kind may cost.
 
+        Notes
+        -----
         An (epsilon, delta) ledger with zCDP charges may have room for more rho than this pair suggests, because the
-        conversion is concave in rho and its delta is counted once; `check` knows.
+        conversion is concave in rho and its delta is counted once; `check` computes it exactly.
         """
         return _readable(self.budget - self.terms.total(entry.cost for entry in self.history()), math.floor)
 
     def history(self) -> tuple[LedgerEntry, ...]:
-        """Every charge, oldest first."""
+        """Return every charge, oldest first."""
         with recovered(self.path) as connection:
             return self._charges(connection, TALLIED)
 
     def to_dict(self) -> dict[str, Any]:
-        """The terms and totals as plain values; conditions: under which charges were made, and how many."""
+        """Return the terms and totals as plain values; conditions: under which charges were made, and how many."""
         return self.terms.to_dict() | {
             "spent": self.spent().to_dict(),
             "remaining": self.remaining().to_dict(),
@@ -248,7 +296,7 @@ class Ledger:
         }
 
     def describe(self) -> str:
-        """The terms and the total, in words."""
+        """Return the terms and the total, in words."""
         terms, entries = self.terms, self.history()
         spent = terms.total(entry.cost for entry in entries)
         rows = "1 row" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows"
@@ -274,7 +322,7 @@ class Ledger:
         return brief("Ledger", clipped(self.name, 60), str(self.budget), clipped(self.path, 200))
 
     def _repr_html_(self) -> Html:
-        """Read afresh; a file that cannot be read is told, not raised."""
+        """Return a card read afresh; for a file that cannot be read, one that says so."""
         try:
             entries = self.history()
         except DpgmError as error:
@@ -316,12 +364,12 @@ class Ledger:
 def _followed(path: str | Path, *, new: bool = False) -> Path:
     """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
     new file where one leads nowhere."""
-    given, what = Path(path), "a name that no file can have"
+    named, what = Path(path), "a name that no file can have"
     try:
-        above = (given, *given.absolute().parents)
+        above = (named, *named.absolute().parents)
         dead = next((one for one in above if new and one.is_symlink() and not one.exists()), None)
         if dead is None:
-            return given.resolve()
+            return named.resolve()
         what = f"{dead} is a link that leads nowhere"
     except RuntimeError:
         what = "links in it lead in a circle"
@@ -331,12 +379,12 @@ def _followed(path: str | Path, *, new: bool = False) -> Path:
 
 
 def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:
-    """How many charges were made under each condition."""
+    """Return how many charges were made under each condition."""
     return dict(Counter(condition for entry in entries for condition in dict.fromkeys(entry.conditions)))
 
 
 def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
-    """What the total does not say: charges that promise less, and those of which it is not known."""
+    """Return what the total does not say: charges that promise less, and those of which it is not known."""
     counted = _conditions(entries)
     unknown = counted.pop(NOT_RECORDED, 0)
     conditional = sum(bool(entry.conditions) for entry in entries) - unknown
@@ -363,7 +411,7 @@ def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
 
 
 def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:
-    """The budget itself, or with its parts on a grid where they are too long to be written and read back."""
+    """Return the budget, with its parts on a grid where they are too long to be written and read back."""
     try:
         check_amounts(budget)
     except BudgetError:

@@ -1,7 +1,7 @@
-"""Bringing a ledger to today's form when it is opened: out of WAL mode, and to the newest schema. Nothing is charged.
+"""Migration of a ledger to the newest schema, and out of WAL mode, when it is opened. Nothing is charged.
 
 Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while no
-other process holds the file, and then what later schemas add (conditions and a tally; a random identity) is added in
+other process locks the file, and then what later schemas add (conditions and a tally; a random identity) is added in
 one transaction: the amounts and entries stay as they are, and no page that holds charges is moved. A kill at any point
 leaves a ledger of one form or the other.
 """
@@ -19,7 +19,7 @@ from attrs import evolve
 
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.ledger import access
-from dpgm_core.ledger.access import held
+from dpgm_core.ledger.access import is_locked
 from dpgm_core.ledger.file import (
     CONDITIONS,
     IDENTITY,
@@ -69,7 +69,7 @@ def _without_log(path: Path) -> bool:
         try:
             return bool(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone() == (JOURNAL,))
         except sqlite3.OperationalError as error:
-            if held(error):
+            if is_locked(error):
                 return False
             raise
 

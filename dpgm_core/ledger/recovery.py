@@ -1,9 +1,9 @@
-"""A journal that is left beside a ledger: used where the file needs it, removed where the file is whole without it.
+"""Journals that are left beside a ledger: used where the file needs one, removed where the file is whole without it.
 
 A journal belongs to a name. Where a charge was cut off under one name and others went on under another (a single file
 that is mounted twice, or renamed and renamed back), SQLite would use the old journal as soon as it sees it, and take
 their charges back. But who went on found the file whole; so a file that is whole by itself is never rolled back. At
-worst this keeps a charge that nobody was told of, which wastes it.
+worst this keeps a charge that nobody was informed of, which wastes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["recovered"]
 
 @contextlib.contextmanager
 def recovered(path: Path) -> Iterator[sqlite3.Connection]:
-    """What `connected` gives, once a journal that the file does not need is out of the way; BudgetError if it stays."""
+    """Open the file as `connected` does, once a journal that it does not need is removed; BudgetError if it stays."""
     until = time.monotonic() + access.BUSY_SECONDS
     while os.path.lexists(_journal(path)) and _is_whole(path) and not _removed(path):
         if time.monotonic() > until:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
-from dpgm_core.noise.contrasts import is_told
+from dpgm_core.noise.contrasts import has_all_contrasts
 from dpgm_core.structure import Structure
 
 __all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis", "Unmeasured", "refuse", "spelled"]
@@ -54,7 +54,7 @@ class Basis:
             frozenset(group[0])
             for one in different
             for group in one.groups
-            if len(group) == 1 and (one not in contrasts or is_told(one, group[0]))
+            if len(group) == 1 and (one not in contrasts or has_all_contrasts(one, group[0]))
         }
         self._around: dict[str, list[frozenset[str]]] = {}
         for clique in held:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
-    from dpgm_core.noise.labels import AskedLabels
+    from dpgm_core.noise.labels import LabelsPlan
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.threshold import ThresholdNoise, threshold_noise
     from dpgm_core.privacy.truncated import truncated_delta
@@ -31,15 +31,15 @@ _LAZY = {
     "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
-    "labels": ["AskedLabels"],
+    "labels": ["LabelsPlan"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "threshold": ["ThresholdNoise", "threshold_noise"],
     "dpgm_core.privacy.truncated": ["truncated_delta"],
 }
 
 __all__ = [
-    "AskedLabels",
     "Exactness",
+    "LabelsPlan",
     "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",

@@ -1,4 +1,4 @@
-"""One noise and what it was calibrated from; a mechanism is held to its word here, before any charge."""
+"""A calibrated noise with its origin, and the checks that a mechanism must pass before any charge."""
 
 from __future__ import annotations
 
@@ -29,8 +29,18 @@ CLAMP = 2**61
 class Calibration:
     """One noise and what it was calibrated from, so that a file can restore it without an import path.
 
-    component: the mechanism's registered name (None if it was passed as an unregistered object). options: its
-    fields as plain values.
+    Parameters
+    ----------
+    noise : Noise
+        The calibrated noise.
+    component : str or None
+        The mechanism's registered name; None if it was passed as an unregistered object.
+    options : mapping
+        The mechanism's fields as plain values.
+    sensitivity : Sensitivity
+        What the noise was calibrated to.
+    budget : Budget
+        What the noise was calibrated to; its cost is at most that.
     """
 
     noise: Noise
@@ -41,8 +51,11 @@ class Calibration:
 
 
 def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
-    """The noise with what it was calibrated from; refused if it costs more than was asked, or more than it claims (see
-    `check_claims`), if it cannot be drawn or cannot be restored."""
+    """Return the noise with what it was calibrated from.
+
+    Raises BudgetError for a noise that costs more than the budget, or more than it claims (see `check_claims`), or
+    cannot be drawn, and IncompatiblePlugin for one that a file could not restore.
+    """
     _check_noise(noise, budget)
     try:
         check_claims(noise, sensitivity)
@@ -65,7 +78,7 @@ def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, bud
 
 
 def check_draw(noise: object, shape: tuple[int, ...]) -> Array:
-    """The noise, if it is a finite array of numbers of that shape; BudgetError otherwise."""
+    """Return the noise if it is a finite array of numbers of that shape; BudgetError otherwise."""
     if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
         got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
         raise BudgetError(f"mechanism fault: asked for an array of noise of shape {shape}, got {got}")
@@ -75,7 +88,7 @@ def check_draw(noise: object, shape: tuple[int, ...]) -> Array:
 
 
 def add_noise(counts: Array, drawn: object) -> Array:
-    """Counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
+    """Return counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
     noise = check_draw(drawn, counts.shape)
     if noise.dtype.kind == "i":
         # Values are clamped, never an error after the noise (DESIGN section 4).
@@ -84,7 +97,7 @@ def add_noise(counts: Array, drawn: object) -> Array:
 
 
 def noise_fields(noise: Noise) -> dict[str, Any]:
-    """The fields of a noise as plain values, exact amounts as texts; its class's name if it is no attrs class."""
+    """Return the fields of a noise as plain values, exact amounts as texts; its class's name if it has none."""
     if not attrs.has(type(noise)):
         return {"class": f"{type(noise).__module__}:{type(noise).__qualname__}", "variance": noise.variance}
     fields: dict[str, Any] = converter.unstructure(noise)
@@ -92,7 +105,7 @@ def noise_fields(noise: Noise) -> dict[str, Any]:
 
 
 def _check_noise(noise: Noise, budget: Budget) -> None:
-    """Refuse a noise that costs more than was asked or is none, before any charge."""
+    """Refuse, before any charge, a noise that lacks a member, costs more than the budget, or states senseless facts."""
     for member in vars(Noise):
         if not member.startswith("_") and not hasattr(noise, member):
             raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")

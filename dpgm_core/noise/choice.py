@@ -1,10 +1,12 @@
-"""The exponential mechanism over whole-numbered scores: exact, and in a time that does not depend on the scores.
+"""Selection, cost and distribution: the exponential mechanism over whole-numbered scores.
 
-Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a public table
-with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in whose share
-of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+It is exact, and takes a time that does not depend on the scores.
 
-Claim. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
+Distribution. Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a
+public table with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in
+whose share of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+
+Cost. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
 and e^2/8-zCDP.
 
 Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so
@@ -15,8 +17,9 @@ scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - lo
 h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar
 and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
 
-R: scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the textbook's factor
-1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which distances do not.
+Sensitivity. Scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the
+textbook's factor 1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which
+distances do not.
 """
 
 from __future__ import annotations
@@ -38,34 +41,34 @@ from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.randomness import Randomness
 
 __all__ = [
-    "LEAST_TABLE",
-    "LEAST_TEMPERATURE",
-    "MOST_TABLE",
-    "MOST_TEMPERATURE",
+    "MAX_TABLE_LENGTH",
+    "MAX_TEMPERATURE",
+    "MIN_TABLE_LENGTH",
+    "MIN_TEMPERATURE",
     "SLACK",
-    "chosen",
+    "choose_units",
     "cost_of",
+    "draw_candidates",
     "entries",
     "probabilities",
     "rounded_down",
     "temperature",
-    "tempered",
 ]
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)
 #: Entries of a table; more would be slow to make and not stay in the cache.
-MOST_TABLE, LEAST_TABLE = 2**20, 2
+MAX_TABLE_LENGTH, MIN_TABLE_LENGTH = 2**20, 2
 #: And at most so many where scores are in units of less than a record.
 _SMALL_TABLE = 2**18
-_REACH = 28 * math.log(2)  # of h K
+_MAX_EXPONENT = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _DIGITS = 10**24  # temperatures are multiples of its inverse
 
 
 def rounded_down(h: Fraction) -> Fraction:
-    """A temperature of 24 decimals.
+    """Return the temperature rounded down to 24 decimals.
 
     >>> rounded_down(Fraction(1, 3)) < Fraction(1, 3)
     True
@@ -74,16 +77,34 @@ def rounded_down(h: Fraction) -> Fraction:
 
 
 #: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
-LEAST_TEMPERATURE = Fraction(_REACH) / MOST_TABLE
-MOST_TEMPERATURE = rounded_down(Fraction(_REACH) / (LEAST_TABLE - 1))
+MIN_TEMPERATURE = Fraction(_MAX_EXPONENT) / MAX_TABLE_LENGTH
+MAX_TEMPERATURE = rounded_down(Fraction(_MAX_EXPONENT) / (MIN_TABLE_LENGTH - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
-    """h for so many picks out of one budget, pure or zCDP, rounded down; what `cost_of` says is at most the budget.
+    """Return the temperature of choices that cost a budget: the calibration of the exponential mechanism.
 
-    move: U, units by which one person moves a score at most; at least 1. Raises BudgetError where h would be so small
-    or so large that there is no table for it.
+    Parameters
+    ----------
+    budget : Budget
+        Of all picks together; pure or zCDP.
+    picks : int
+        The number of choices.
+    move : int
+        U, the units by which one person moves a score at most; at least 1.
 
+    Returns
+    -------
+    Fraction
+        h, rounded down, so that `cost_of` is at most the budget.
+
+    Raises
+    ------
+    BudgetError
+        Where h would be so small that there is no table of weights for it, and for an (epsilon, delta).
+
+    Examples
+    --------
     >>> float(temperature(Budget.pure(1), 10, 1))
     0.049999...
     """
@@ -93,9 +114,9 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
         raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
     h = rounded_down(max(each - SLACK, Fraction(0)) / (2 * move))
-    if not h or entries(h) > MOST_TABLE:
+    if not h or entries(h) > MAX_TABLE_LENGTH:
         # A little more than the least, so that what is said in six digits is enough.
-        least = (LEAST_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
+        least = (MIN_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
         would = (
             f"epsilon = {decimal_text(least * picks)}"
             if budget.kind == "pure"
@@ -105,16 +126,16 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
             f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "
             f"other; give at least {would}, or choose less often"
         )
-    return min(h, MOST_TEMPERATURE)
+    return min(h, MAX_TEMPERATURE)
 
 
-def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
-    """Units a record for whole-numbered scores, and the temperature per unit; as fine as a small table allows.
+def choose_units(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
+    """Return the units of a record for scores, and the temperature per unit, as fine as a small table allows.
 
-    Finer than a record where choices are sharp, and records at least. person: by how many records one person moves a
-    score at most. Raises BudgetError like `temperature`.
+    Units are finer than a record where choices are sharp. person: by how many records one person moves a score at most.
+    Raises BudgetError like `temperature`.
 
-    >>> tempered(Budget.pure(1), 1, 1)[0]
+    >>> choose_units(Budget.pure(1), 1, 1)[0]
     1024
     """
     grid = SCORE_GRID
@@ -128,7 +149,7 @@ def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
 
 
 def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -> Budget:
-    """What so many picks at temperature h cost, pure or zCDP: the module's claim, composed.
+    """Return the cost of so many picks at temperature h, pure or zCDP: that of the module, composed.
 
     >>> print(cost_of(Fraction(1, 20), 10, 1, "pure"))
     epsilon = ~1
@@ -137,17 +158,17 @@ def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -
     return Budget("pure", epsilon=picks * each) if kind == "pure" else Budget("zcdp", rho=picks * each**2 / 8)
 
 
-def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
-    """`picks` candidates, by number and without replacement, each by the exponential mechanism among those left.
+def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
+    """Draw `picks` candidates without replacement, each by the exponential mechanism among those left.
 
-    scores: (candidates,), whole numbers. Source: Durfee and Rogers (2019) for the cost of picking on.
+    scores: (candidates,), whole numbers. Source of the cost of several picks: Durfee and Rogers (2019).
 
     >>> from dpgm_core.randomness import SeededRandomness
-    >>> chosen(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
+    >>> draw_candidates(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
     [1]
     """
     left = np.arange(len(scores))
-    found = []
+    picked = []
     for _ in range(picks):
         above, below = _cumulated(scores[left], h)
         high, low = (int(word) for word in randomness.words(2))
@@ -155,13 +176,13 @@ def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) ->
         first, second = np.uint64(share >> 32), np.uint64(share & 2**32 - 1)
         # how many totals are at most the share; all are looked at, whatever it is
         place = int(np.count_nonzero((above < first) | ((above == first) & (below <= second))))
-        found.append(int(left[place]))
+        picked.append(int(left[place]))
         left = np.delete(left, place)
-    return found
+    return picked
 
 
 def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
-    """The exact probability of each candidate in `chosen` with one pick.
+    """Return the exact distribution of one pick: the probability of each candidate.
 
     >>> [float(one) for one in probabilities(np.array([3, 3]), Fraction(1, 20))]
     [0.5, 0.5]
@@ -173,16 +194,16 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
 
 
 def entries(h: Fraction) -> int:
-    """How many weights the table of a temperature has: as many as are not below 2^-28 of the largest.
+    """Return the length of the table of weights of a temperature: those that are not below 2^-28 of the largest.
 
     >>> entries(Fraction(1, 20))
     389
     """
-    return math.floor(_REACH / h) + 1
+    return math.floor(_MAX_EXPONENT / h) + 1
 
 
 def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
-    """Sums of weights up to each candidate, above 2^32 and below, as they have more than 64 bits; fewer than 2^32."""
+    """Return the sums of weights up to each candidate, above 2^32 and below, as they have more than 64 bits."""
     table = _table(h)
     weights = table[np.minimum(scores.max() - scores, len(table) - 1)]
     half, rest = np.uint64(32), np.uint64(2**32 - 1)
@@ -192,8 +213,8 @@ def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
 
 @lru_cache(maxsize=8)
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """w[0], ..., w[K]."""
+    """Return the weights w[0], ..., w[K]."""
     steps = np.arange(entries(h))
-    found: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
-    found.flags.writeable = False
-    return found
+    weights: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
+    weights.flags.writeable = False
+    return weights

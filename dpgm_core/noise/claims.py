@@ -1,22 +1,22 @@
-"""What a noise says of itself, held against its event: a cost below what the event costs is refused.
+"""Verification of what a noise declares: a cost below what its event costs is refused.
 
-A noise states four facts that an adversary would like to be lies: its cost, its event (the law that bounds it: of
-which kind, how wide), its variance and its support. Core computes the least cost again, from the event's kind and scale
-and from the sensitivity, which nobody types in:
+A noise states four facts that an adversary would like to be lies: its cost, its event (the distribution that bounds it:
+of which kind, how wide), its variance and its support. Core computes the least cost again, from the event's kind and
+scale and from the sensitivity, which nobody types in:
 
 * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; an (epsilon', delta) as in `laplace_delta`.
 * Gaussian kinds: rho = L2^2 / (2 scale^2); delta as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
 * truncated Laplace: delta as in `truncated_delta`; neither pure epsilon nor zCDP.
 * Gaussian noises of several widths, drawn together: delta as in `together_delta`, or `normal_parts_delta` (textbook).
 
-These are the bounds that core can prove: a mechanism with a sharper analysis must say less noise cost more. A
+These are the bounds that core can prove: a mechanism with a sharper analysis must claim that its noise costs more. A
 sensitivity of 0 (one-cell tables under replace-one) costs nothing; otherwise no cost is 0.
 
 A variance below the event's is a lie as well. Where moving a cell by 1 loses at most 1/t, neighbouring masses differ by
-a factor of at most e^(1/t), and no such law has less variance than the discrete Laplace law of scale t (a linear
-program says so in the tests). Where moving it by 1 has a Renyi divergence of order 2 of at most 1/s^2, the variance is
-at least 1 / (e^(1/s^2) - 1) (Chapman and Robbins 1951). And noise that ends somewhere betrays a count at its end, which
-only the truncated kind accounts for.
+a factor of at most e^(1/t), and no such distribution has less variance than the discrete Laplace distribution of scale
+t (a linear program says so in the tests). Where moving it by 1 has a Renyi divergence of order 2 of at most 1/s^2, the
+variance is at least 1 / (e^(1/s^2) - 1) (Chapman and Robbins 1951). And noise that ends somewhere betrays a count at
+its end, which only the truncated kind accounts for.
 
 These are declared facts. Whether the draws follow them is what the conformance kit and `tests/audit` test, by samples.
 """
@@ -50,8 +50,8 @@ _GAUSSIAN = ("discrete-gaussian", "gaussian")
 #: By kind of event: the delta of noises of several widths.
 DELTAS_TOGETHER = {"discrete-gaussian": together_delta, "gaussian": normal_parts_delta}
 _TRUNCATED = "truncated-discrete-laplace"
-# The variance of a truncated law is summed up to there; that of a wider one is larger.
-_FURTHEST = 10**5
+# The variance of a truncated distribution is summed up to there; that of a wider one is larger.
+_MAX_SUMMED_NUMBER = 10**5
 
 
 def check_claims(noise: Noise, sensitivity: Sensitivity) -> None:
@@ -131,12 +131,12 @@ def check_together(noises: Sequence[tuple[Noise, Sensitivity]], cost: Budget) ->
 
 
 def parts_of(noises: Iterable[Part]) -> Counter[Part]:
-    """How often each noise occurs, without those of tables that nobody can change."""
+    """Return how often each noise occurs, without those of tables that nobody can change."""
     return Counter(one for one in noises if one[1].l2_squared)
 
 
 def event_of(noise: Noise) -> PrivacyEvent:
-    """Its event; IncompatiblePlugin where it states none, because then nobody can tell what it costs."""
+    """Return the event of a noise; IncompatiblePlugin where it states none, as its cost is then unknown."""
     event: object = None
     with suppress(AttributeError):
         event = noise.event
@@ -149,7 +149,7 @@ def event_of(noise: Noise) -> PrivacyEvent:
 
 
 def _least_budget(kind: str, event: PrivacyEvent, sensitivity: Sensitivity) -> Budget | None:
-    """The exact pure epsilon or rho of the event; None where it has none."""
+    """Return the exact pure epsilon or rho of the event; None where it has none."""
     scale = Fraction(event.scale)
     if event.kind == _TRUNCATED:
         return None
@@ -160,7 +160,7 @@ def _least_budget(kind: str, event: PrivacyEvent, sensitivity: Sensitivity) -> B
 
 
 def _least_delta(event: PrivacyEvent, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """The delta of the event at epsilon, for the worst shift, rounded up."""
+    """Return the delta of the event at epsilon, for the worst shift, rounded up."""
     if event.kind in _GAUSSIAN:
         delta_of = discrete_delta if event.kind == "discrete-gaussian" else analytic_delta
         return float(delta_of(Fraction(event.scale) ** 2, sensitivity, epsilon))
@@ -170,13 +170,13 @@ def _least_delta(event: PrivacyEvent, sensitivity: Sensitivity, epsilon: Fractio
 
 
 def _least_variance(event: PrivacyEvent) -> float:
-    """What no noise with this event can have less variance than, records**2; see the module."""
+    """Return a lower bound on the variance of noise with this event, records**2; the module has the proof."""
     if event.kind in _GAUSSIAN:
         rate = 1 / event.scale**2 if event.scale > 0.05 else math.inf
         return 1 / math.expm1(rate) if rate < 700 else 0.0
     rate = 1 / event.scale
     if event.bound is None:
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
-    values = np.arange(1.0, min(event.bound, _FURTHEST) + 1)
+    values = np.arange(1.0, min(event.bound, _MAX_SUMMED_NUMBER) + 1)
     masses = np.exp(-values * rate)
     return 2 * float(values**2 @ masses) / (1 + 2 * float(masses.sum()))

@@ -1,4 +1,4 @@
-"""What a mechanism must offer, and the noise it calibrates. Units are records.
+"""Protocols of mechanisms and of the noise they calibrate, in units of records.
 
 Constants may be declared on the class: `support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)`.
 """
@@ -19,10 +19,17 @@ __all__ = ["DualTerm", "Mechanism", "Noise"]
 
 @frozen(kw_only=True)
 class DualTerm:
-    """What log p(y|n) becomes in the dual of the E-step: |u| <= bound, plus curvature * u**2 / 2 per cell.
+    """The dual form of log p(y|n) in the E-step: |u| <= bound, plus curvature * u**2 / 2 per cell.
 
-    bound: per record; infinite if there is none (Gaussian). curvature: records**2; 0 if there is none (Laplace).
+    Parameters
+    ----------
+    bound : float
+        Per record; infinite if there is none (Gaussian).
+    curvature : float
+        records**2; 0 if there is none (Laplace).
 
+    Examples
+    --------
     >>> DualTerm(bound=0.5, curvature=0.0).bound
     0.5
     """
@@ -33,21 +40,24 @@ class DualTerm:
 
 @runtime_checkable
 class Noise(Protocol):
-    """One calibrated additive noise, independent and equal for each cell. A frozen attrs class with plain fields."""
+    """One calibrated additive noise, independent and identically distributed for each cell.
+
+    Implement it as a frozen attrs class with plain fields.
+    """
 
     @property
     def cost(self) -> Budget:
-        """The budget ONE release with this noise spends; never more than what was asked."""
+        """The budget that one release with this noise spends; never more than the noise was calibrated for."""
         ...
 
     @property
     def event(self) -> PrivacyEvent:
-        """The law that bounds it for every whole-numbered shift; core computes the least cost from it."""
+        """The distribution that bounds it for every whole-numbered shift; core computes the least cost from it."""
         ...
 
     @property
     def variance(self) -> float:
-        """records**2, per cell."""
+        """The variance of a cell, records**2."""
         ...
 
     @property
@@ -76,27 +86,47 @@ class Noise(Protocol):
         ...
 
     def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
-        """Fresh noise: int64 for exact noise, float64 for textbook noise."""
+        """Return fresh noise: int64 for exact noise, float64 for textbook noise.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The shape of the noise.
+        randomness : Randomness
+            The source of random words.
+        """
         ...
 
     def logpdf(self, residual: FloatArray) -> FloatArray:
-        """Log mass, extended to the reals between whole numbers; -inf off the support; residual = noisy - true."""
+        """Return the log mass, extended to the reals between whole numbers; -inf off the support.
+
+        Parameters
+        ----------
+        residual : ndarray
+            noisy - true, in records.
+        """
         ...
 
     def score(self, residual: FloatArray) -> FloatArray:
-        """d logpdf / d residual on the support; a subgradient at kinks."""
+        """Return d logpdf / d residual on the support; a subgradient at kinks."""
         ...
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Calibrates a noise to a sensitivity and a budget."""
+    """A calibration of noise to a sensitivity and a budget."""
 
     @property
     def own_randomness(self) -> str | None:
-        """Why a seed cannot steer its draws, in words; None when they come from the randomness they are given."""
+        """Why a seed cannot steer its draws, in words; None when they come from the randomness passed in."""
         ...
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> Noise:
-        """Raises BudgetError for budgets it cannot serve; touches no data."""
+        """Return the noise calibrated to a sensitivity and a budget; touches no data.
+
+        Raises
+        ------
+        BudgetError
+            For budgets that the mechanism cannot serve.
+        """
         ...

@@ -2,7 +2,8 @@
 
 Code 0 of a binary attribute is z = +1, code 1 is z = -1. The contrast of a clique S is c_S = sum over records of the
 product of z over S; that of the empty clique is the number of records. All contrasts inside a clique C are its table by
-another name: n_C(x) = sum over S in C of c_S z_S(x) / 2^|C| (Walsh and Hadamard).
+another name: n_C(x) = sum over S in C of c_S z_S(x) / 2^|C| (Walsh and Hadamard). Their sensitivity and its proof are
+those of `Sensitivity.of_contrasts`; cost and distribution are those of the noise that a mechanism calibrates to it.
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ from dpgm_core.errors import StructureError
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["MOST_ORDER", "MOST_SUM", "check_contrasts", "is_told", "monomials", "noise_ratios", "products", "spread"]
+__all__ = [
+    "MAX_ORDER",
+    "MAX_SUM",
+    "check_contrasts",
+    "has_all_contrasts",
+    "monomials",
+    "noise_ratios",
+    "products",
+    "spread",
+]
 
 #: Attributes of a clique. A clique of k has 2^k products, and tables filled up from them give them back exactly.
-MOST_ORDER = 10
+MAX_ORDER = 10
 #: Noisy sums are clamped to this many records, so that floats hold all cells made of them, and give them back.
-MOST_SUM = 2**40
+MAX_SUM = 2**40
 
 
 def check_contrasts(structure: Structure) -> None:
-    """Refuse, with StructureError, what contrasts cannot be measured of: other than two labels, tied cliques, by name.
+    """Refuse, with StructureError, cliques without contrasts: of other than two labels, tied, or too large.
 
     >>> from dpgm_core.domain import Domain
     >>> check_contrasts(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
@@ -49,18 +59,30 @@ def check_contrasts(structure: Structure) -> None:
             "split = 'even', or leave such attributes out"
         )
     long = max(structure.cliques, key=len)
-    if len(long) > MOST_ORDER:
+    if len(long) > MAX_ORDER:
         raise StructureError(
-            f"contrasts are of cliques of up to {MOST_ORDER} attributes, but {_named(long[:3])} ... has {len(long)}; "
+            f"contrasts are of cliques of up to {MAX_ORDER} attributes, but {_named(long[:3])} ... has {len(long)}; "
             "leave split = 'even', or name smaller cliques"
         )
 
 
 def monomials(structure: Structure, *, empty: bool) -> Structure:
-    """Every set of attributes inside a clique, smallest first; with the empty one, where N is to be measured too.
+    """Return every set of attributes inside a clique, smallest first, as a structure.
 
-    Raises StructureError for attributes of other than two labels and for tied cliques, by name.
+    Parameters
+    ----------
+    structure : Structure
+        The cliques.
+    empty : bool
+        Whether the empty set is one of them, where N is to be measured too.
 
+    Raises
+    ------
+    StructureError
+        For attributes of other than two labels and for tied cliques, by name.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> monomials(Structure(Domain.from_sizes(dict.fromkeys("ab", 2)), [("b", "a")]), empty=True).cliques
     ((), ('a',), ('b',), ('a', 'b'))
@@ -79,24 +101,26 @@ def monomials(structure: Structure, *, empty: bool) -> Structure:
     return Structure(structure.domain, cliques)
 
 
-def is_told(structure: Structure, clique: Clique) -> bool:
-    """Whether the contrasts of a structure tell the clique's whole table, N known: all sets inside it are there.
+def has_all_contrasts(structure: Structure, clique: Clique) -> bool:
+    """Whether the contrasts of a structure determine the clique's whole table, N known: all sets inside it are there.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes({"a": 2, "b": 2})
-    >>> is_told(Structure(domain, [("a", "b"), ("a",)]), ("a", "b")), is_told(Structure(domain, [("a",)]), ("a",))
-    (False, True)
+    >>> has_all_contrasts(Structure(domain, [("a", "b"), ("a",)]), ("a", "b"))
+    False
+    >>> has_all_contrasts(Structure(domain, [("a",)]), ("a",))
+    True
     """
-    held = _sets(structure)
+    sets = _sets(structure)
     return all(
-        frozenset(inside) in held
+        frozenset(inside) in sets
         for size in range(1, len(clique) + 1)
         for inside in itertools.combinations(clique, size)
     )
 
 
 def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cells: FloatArray) -> FloatArray:
-    """How many times the noise variance that tables would give it each contrast has, (sums.groups,).
+    """Return the noise variance of each contrast over the one that tables would give it, (sums.groups,).
 
     variances: of each contrast, (sums.groups,). cells: of each table's cells, (tables.groups,). A table T gives the
     contrast of a set inside it with 2^|T| times its cells' variance, and several tables their mean by inverse variance;
@@ -107,39 +131,61 @@ def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cell
     >>> noise_ratios(monomials(pair, empty=False), np.array([3.0, 3.0, 3.0]), pair, np.array([1.0])).tolist()
     [0.75, 0.75, 0.75]
     """
-    told: dict[frozenset[str], float] = {}
+    precisions: dict[frozenset[str], float] = {}
     for clique, variance in zip(tables.cliques, cells.tolist(), strict=True):
         for size in range(len(clique) + 1):
             for inside in map(frozenset, itertools.combinations(clique, size)):
-                told[inside] = told.get(inside, 0.0) + 1 / (2 ** len(clique) * variance)
-    return np.asarray(variances * [told.get(frozenset(clique), 0.0) for clique in sums.cliques])
+                precisions[inside] = precisions.get(inside, 0.0) + 1 / (2 ** len(clique) * variance)
+    return np.asarray(variances * [precisions.get(frozenset(clique), 0.0) for clique in sums.cliques])
 
 
 def products(tables: Tables) -> Array:
-    """c_S of each group's own clique, (groups,); whole numbers of whole counts.
+    """Return the contrast of each group's own clique, (groups,); whole numbers of whole counts.
 
-    Raises StructureError where a clique has none; see `check_contrasts`.
+    Parameters
+    ----------
+    tables : Tables
+        Of binary attributes, no cliques tied.
 
+    Raises
+    ------
+    StructureError
+        Where a clique has no contrast.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("a",)])
     >>> products(Tables(structure, np.array([5, 1, 2, 4, 6, 6]))).tolist()
     [6, 0]
     """
-    found = np.zeros(len(tables.structure.groups), dtype=tables.values.dtype)
+    sums = np.zeros(len(tables.structure.groups), dtype=tables.values.dtype)
     for part in _parts(tables.structure):
         table = tables.values[part.cells].reshape(-1, *(2,) * part.order)
         for _ in range(part.order):  # axis by axis, so that no sum on the way is larger than a contrast
             table = table[:, 0] - table[:, 1]
-        found[part.groups] = table
-    return found
+        sums[part.groups] = table
+    return sums
 
 
 def spread(structure: Structure, contrasts: Array, total: float) -> Tables:
-    """Tables of `structure` filled up from the contrasts of its cliques, (groups,), those it has not taken as 0.
+    """Return the tables of `structure` from the contrasts of its cliques; those it does not have count as 0.
 
-    total: N, where the empty clique is not among them. `products` gives the contrasts back: exactly, if they are whole
-    numbers up to `MOST_SUM`.
+    Parameters
+    ----------
+    structure : Structure
+        Of binary attributes, no cliques tied.
+    contrasts : ndarray of shape (groups,)
+        The contrast of each clique.
+    total : float
+        N, where the empty clique is not among them.
 
+    Notes
+    -----
+    `products` gives the contrasts back: exactly, if they are whole numbers up to 2^40.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("a",)])
     >>> spread(structure, np.array([6, 0]), 12.0).values.tolist()
@@ -185,7 +231,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
     for number, clique in enumerate(cliques):
         by_order.setdefault(len(clique), []).append(number)
     starts = np.array([part.start for part in structure.slices])
-    found = []
+    parts = []
     for order, numbers in by_order.items():
         masks = list(itertools.product((False, True), repeat=order))
         inside = [
@@ -194,7 +240,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
             for mask in masks
         ]
         groups = np.array(numbers)
-        found.append(
+        parts.append(
             _Part(
                 order=order,
                 groups=groups,
@@ -202,7 +248,7 @@ def _parts(structure: Structure) -> tuple[_Part, ...]:
                 inside=np.array(inside).reshape(-1, 2**order),
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def _named(clique: Clique) -> str:

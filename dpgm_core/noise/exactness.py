@@ -1,4 +1,4 @@
-"""What mechanisms on whole numbers share: noise is exact unless unsafe noise is allowed, and no residual is NaN."""
+"""Options and checks that mechanisms on whole numbers share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ __all__ = ["Exactness", "residuals"]
 
 @frozen(kw_only=True)
 class Exactness:
-    """The options of a mechanism that draws exact noise, and textbook floats only if that is allowed; a base class.
+    """Base class with the options of a mechanism that draws exact noise, and textbook floats only if that is allowed.
 
-    Raises OptionError for `exact=False` without `allow_unsafe=True`. Messages call the mechanism by its class.
+    Parameters
+    ----------
+    exact : bool
+        Draw whole-numbered noise by integer arithmetic.
+    allow_unsafe : bool
+        Allow `exact=False`, whose guarantee does not hold to the letter.
 
+    Raises
+    ------
+    OptionError
+        For `exact=False` without `allow_unsafe=True`; names the mechanism by its class.
+
+    Examples
+    --------
     >>> @frozen(kw_only=True)
     ... class Mine(Exactness):
     ...     pass
@@ -51,7 +63,7 @@ class Exactness:
 
     @staticmethod
     def caveat(noise: str) -> str:
-        """Why the guarantee of textbook noise does not hold to the letter: what `Noise.unsafe` says."""
+        """Return why the guarantee of textbook noise does not hold to the letter, for `Noise.unsafe`."""
         return (
             f"textbook floating-point {noise} noise: the low bits of the sums can reveal the counts (Mironov 2012), "
             "so the stated budget does not hold to the letter"
@@ -59,8 +71,20 @@ class Exactness:
 
 
 def residuals(values: FloatArray) -> FloatArray:
-    """Observed less expected counts as float64, any shape: what `logpdf` and `score` take. InferenceError for NaN.
+    """Return observed less expected counts as float64, for `logpdf` and `score`.
 
+    Parameters
+    ----------
+    values : ndarray
+        Of any shape, in records.
+
+    Raises
+    ------
+    InferenceError
+        For NaN.
+
+    Examples
+    --------
     >>> residuals(np.array([1, -2])).tolist()
     [1.0, -2.0]
     """

@@ -1,4 +1,4 @@
-"""The privacy of Gaussian noise on integer counts: sound (epsilon, delta) of the discrete one, and of the textbook one.
+"""(epsilon, delta) of Gaussian noise on integer counts: discrete, and textbook.
 
 P(z) is proportional to exp(-z^2 / (2 sigma^2)) on the whole numbers, independent for each cell. Two neighbouring data
 sets shift the counts by an integer vector s. The privacy loss of the output n + z is
@@ -41,49 +41,65 @@ __all__ = [
 
 # Sums here have positive terms, exponents below 1e4 and fewer than 2^20 operations: relative errors below 1e-10.
 # The mass left out is below exp(-60) of the first that counts.
-_NEGLIGIBLE = 60.0
+_NEGLIGIBLE_EXPONENT = 60.0
 # No delta below exp(-650) is told from it, so that no sum underflows.
-_LARGEST = 650.0
+_MAX_EXPONENT = 650.0
 # Largest k sigma^2 of a sum term by term, and reach of one that is convolved.
-_WIDE, _CONVOLVED = 1 << 30, 1 << 12
+_WIDE, _MAX_CONVOLVED_REACH = 1 << 30, 1 << 12
 # A variance from which on the discrete Gaussian's sums and the continuous one's integrals are equal in doubles.
-_SMOOTH = 8.0
+_SMOOTH_VARIANCE = 8.0
 # Cells for which k-th powers keep ten digits.
-_MOST_CELLS = 10**6
+_MAX_CELLS = 10**6
 
 
 def log_normaliser(variance: float) -> float:
-    """log of the sum over all whole numbers z of exp(-z^2 / (2 sigma^2)); variance: sigma^2, records**2.
+    """Return the log of the sum over all whole numbers z of exp(-z^2 / (2 sigma^2)).
 
+    Parameters
+    ----------
+    variance : float
+        sigma^2, in records**2.
+
+    Examples
+    --------
     >>> round(log_normaliser(100.0), 6), round(math.log(math.sqrt(2 * math.pi * 100)), 6)
     (3.221524, 3.221524)
     """
-    if variance > _SMOOTH:  # by Poisson summation the rest is below 2 exp(-2 pi^2 sigma^2) < 1e-68
+    if variance > _SMOOTH_VARIANCE:  # by Poisson summation the rest is below 2 exp(-2 pi^2 sigma^2) < 1e-68
         return math.log(2 * math.pi * variance) / 2
     return math.log1p(2 * float(np.sum(_few_masses(variance))))
 
 
 def discrete_variance(variance: float) -> float:
-    """The variance of the discrete Gaussian with parameter sigma^2: below it, and equal from sigma of a few on.
+    """Return the variance of the discrete Gaussian with parameter sigma^2: below it, and equal from sigma of a few on.
 
+    Parameters
+    ----------
+    variance : float
+        sigma^2, in records**2.
+
+    Examples
+    --------
     >>> round(discrete_variance(0.09), 6), discrete_variance(428.0)
     (0.007673, 428.0)
     """
-    if variance > _SMOOTH:
+    if variance > _SMOOTH_VARIANCE:
         return variance
     mass = _few_masses(variance)
-    return float(2 * np.sum(_FEW**2 * mass) / (1 + 2 * np.sum(mass)))
+    return float(2 * np.sum(_FIRST_NUMBERS**2 * mass) / (1 + 2 * np.sum(mass)))
 
 
 def _few_masses(variance: float) -> FloatArray:
-    """The masses of the first whole numbers over that of 0; those too small for a float are 0, whatever numpy is asked
-    to raise: a session calibrates noise when it is paid for already."""
+    """Return the masses of the first whole numbers over that of 0; those too small for a float are 0.
+
+    With `np.seterr(all="raise")` an underflow here would end the run after the charge.
+    """
     with np.errstate(under="ignore"):
-        return np.asarray(np.exp(-(_FEW**2) / (2 * variance)))
+        return np.asarray(np.exp(-(_FIRST_NUMBERS**2) / (2 * variance)))
 
 
 def discrete_mass(values: FloatArray, variance: float) -> FloatArray:
-    """The probability of whole numbers under one cell's discrete Gaussian; any shape.
+    """Return the probability of whole numbers under one cell's discrete Gaussian; any shape.
 
     >>> round(float(discrete_mass(np.arange(-30.0, 31.0), 4.0).sum()), 12)
     1.0
@@ -92,7 +108,7 @@ def discrete_mass(values: FloatArray, variance: float) -> FloatArray:
 
 
 def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float:
-    """The exact delta(epsilon) of a shift by 1 in `cells` cells, rounded up; the worst shift when Linf = 1.
+    """Return the exact delta(epsilon) of a shift by 1 in `cells` cells, rounded up; the worst shift when Linf = 1.
 
     With k cells and s = (1, ..., 1), W is the sum of k independent discrete Gaussians and, all terms positive,
 
@@ -111,14 +127,14 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
     # P(|W| > reach) <= 2 exp(-reach^2 / (2 k sigma^2)): E exp(t Z) <= exp(t^2 sigma^2 / 2), because a Gaussian sum over
     # the whole numbers is largest where it is centred on one. 2 k times that bounds what all partial sums leave out.
     exponent = max(float(w0), 0.0) ** 2 / (2 * cells * sigma2)
-    if exponent > _LARGEST:
-        return math.exp(-_LARGEST)
-    beyond = math.exp(-min(exponent + _NEGLIGIBLE, _LARGEST))
-    reach = math.ceil(math.sqrt(2 * cells * sigma2 * (exponent + _NEGLIGIBLE + math.log(4 * cells)))) + 1
+    if exponent > _MAX_EXPONENT:
+        return math.exp(-_MAX_EXPONENT)
+    beyond = math.exp(-min(exponent + _NEGLIGIBLE_EXPONENT, _MAX_EXPONENT))
+    reach = math.ceil(math.sqrt(2 * cells * sigma2 * (exponent + _NEGLIGIBLE_EXPONENT + math.log(4 * cells)))) + 1
     first = max(math.floor(w0) + 1, -reach)
     w = np.arange(first, reach + 1, dtype=np.float64)
     peak = _peak(sigma2, cells)
-    if abs(peak - 1) > 1e-9 and reach < _CONVOLVED:
+    if abs(peak - 1) > 1e-9 and reach < _MAX_CONVOLVED_REACH:
         mass = _sum_mass(sigma2, cells, reach)[first + reach :]
     else:
         mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
@@ -158,7 +174,7 @@ def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fract
     largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
     divisor = min(max(sensitivity.linf, 1), math.isqrt(square))
     smooth = analytic_delta(variance, sensitivity, epsilon)
-    return min(1.0, (1 + excess) * (smooth + divisor * largest) * ROUNDING + math.exp(-_LARGEST))
+    return min(1.0, (1 + excess) * (smooth + divisor * largest) * ROUNDING + math.exp(-_MAX_EXPONENT))
 
 
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
@@ -181,15 +197,28 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
             high = middle
     # alpha - 1: any value gives a valid bound, so that only what it gives is computed exactly
     log_delta = concentrated_exponent(rho, epsilon, high)
-    return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * ROUNDING)
+    return min(1.0, math.exp(min(0.0, max(log_delta, -_MAX_EXPONENT))) * ROUNDING)
 
 
 def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """A sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
+    """Return a sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
 
+    Parameters
+    ----------
+    variance : Fraction
+        sigma^2, in records**2.
+    sensitivity : Sensitivity
+        What one person can change.
+    epsilon : Fraction
+        Nats.
+
+    Notes
+    -----
     The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the least of
     `smoothed_delta` and `any_shift_delta`, within a few percent, and `concentrated_delta`.
 
+    Examples
+    --------
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> discrete_delta(Fraction(50), pair, Fraction(1)) < concentrated_delta(Fraction(2, 100), Fraction(1))
     True
@@ -198,7 +227,7 @@ def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fracti
     general = min(concentrated_delta(rho, epsilon), any_shift_delta(variance, sensitivity, epsilon))
     general = min(general, smoothed_delta({(variance, sensitivity): 1}, epsilon))
     cells = moved_cells(sensitivity)
-    if sensitivity.linf > 1 or cells > _MOST_CELLS or cells * variance > _WIDE:
+    if sensitivity.linf > 1 or cells > _MAX_CELLS or cells * variance > _WIDE:
         return general
     return min(general, unit_shift_delta(variance, cells, epsilon))
 
@@ -209,12 +238,34 @@ def least_variance(
     epsilon: Fraction,
     delta: Fraction,
 ) -> Fraction:
-    """The smallest variance parameter, within 1e-9, with delta_of(variance, sensitivity, epsilon) <= delta.
+    """Return the smallest variance parameter, within 1e-9, whose delta is within a budget.
 
-    Bisection between fractions that can be drawn; the one returned was checked itself. (Below sigma of about 1 record
-    more noise can mean a larger delta at a fixed epsilon; then it is one of the crossings.) Raises BudgetError when
-    noise would be wider than 64-bit counts allow, or delta is below 1e-200.
+    Parameters
+    ----------
+    delta_of : callable
+        The delta of (variance, sensitivity, epsilon), such as `discrete_delta` or `analytic_delta`.
+    sensitivity : Sensitivity
+        What one person can change.
+    epsilon, delta : Fraction
+        The budget.
 
+    Returns
+    -------
+    Fraction
+        sigma^2, records**2, which was checked itself.
+
+    Raises
+    ------
+    BudgetError
+        When noise would be wider than 64-bit counts allow, or delta is below 1e-200.
+
+    Notes
+    -----
+    Bisection between fractions that can be drawn. Below sigma of about 1 record more noise can mean a larger delta at a
+    fixed epsilon; then the result is one of the crossings.
+
+    Examples
+    --------
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> float(least_variance(discrete_delta, pair, Fraction(1), Fraction(1, 10**6)))
     35.72...
@@ -243,7 +294,8 @@ def least_variance(
     return high
 
 
-_FEW = np.arange(1.0, math.ceil(math.sqrt(2 * _SMOOTH * 750)))  # beyond, exp(-z^2 / (2 sigma^2)) underflows
+# Beyond, exp(-z^2 / (2 sigma^2)) underflows.
+_FIRST_NUMBERS = np.arange(1.0, math.ceil(math.sqrt(2 * _SMOOTH_VARIANCE * 750)))
 
 
 def _peak(sigma2: float, cells: int) -> float:
@@ -255,13 +307,13 @@ def _peak(sigma2: float, cells: int) -> float:
     is a sum over A*_{k-1} that falls to 1 as sigma grows, times at most 1, so that of sigma^2 = 8 serves all above.
     P(W = 0) is at most the mean of E exp(i t Z)^k over any grid of t: that mean is the sum of P(W = jM) over j.
     """
-    return _peak_below(min(sigma2, _SMOOTH), cells)
+    return _peak_below(min(sigma2, _SMOOTH_VARIANCE), cells)
 
 
 @lru_cache(maxsize=256)
 def _peak_below(sigma2: float, cells: int) -> float:
-    points = 2 * math.ceil(math.sqrt(2 * cells * sigma2 * _NEGLIGIBLE)) + 2
-    reach = math.ceil(math.sqrt(2 * sigma2 * _NEGLIGIBLE)) + 1
+    points = 2 * math.ceil(math.sqrt(2 * cells * sigma2 * _NEGLIGIBLE_EXPONENT)) + 2
+    reach = math.ceil(math.sqrt(2 * sigma2 * _NEGLIGIBLE_EXPONENT)) + 1
     z = np.arange(-reach, reach + 1, dtype=np.float64)
     waves = np.cos(2 * math.pi / points * np.outer(np.arange(points), z))
     characteristic = np.maximum(waves @ discrete_mass(z, sigma2), 0.0)

@@ -1,4 +1,4 @@
-"""What finding the labels of open columns will cost, and how many persons a label needs: from public facts alone."""
+"""Labels, cost: what finding the labels of open columns will cost, and how many persons a label needs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,29 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["AskedLabels", "asked_labels", "open_columns", "with_placeholders"]
+__all__ = ["LabelsPlan", "open_columns", "plan_labels", "with_placeholders"]
 
 
 @frozen(kw_only=True)
-class AskedLabels:
-    """What is asked of one open column. keep: at most so many labels. budget: an (epsilon, delta). noise: that it buys.
+class LabelsPlan:
+    """The labels that a run will find for one open column.
 
+    Parameters
+    ----------
+    column : str
+        The attribute.
+    keep : int
+        The most labels that are kept.
+    budget : Budget
+        The (epsilon, delta) of the column.
+    noise : ThresholdNoise
+        The noise that the budget buys.
+
+    Examples
+    --------
     >>> from dpgm_core.privacy.terms import Terms
     >>> noise = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
-    >>> AskedLabels(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
+    >>> LabelsPlan(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
     "at most 9 labels of 'job' are found first, for (epsilon, delta) = (0.1, 1e-07): a label that 156 persons ..."
     """
 
@@ -35,7 +48,7 @@ class AskedLabels:
     noise: ThresholdNoise
 
     def note(self) -> str:
-        """What a plan says of it."""
+        """Return what a plan says of the column."""
         likely, noise = self.noise.likely(), self.noise
         return (
             f"at most {self.keep:,} labels of {self.column!r} are found first, for {self.budget}: a label that "
@@ -46,7 +59,7 @@ class AskedLabels:
 
 
 def open_columns(domain: Domain) -> tuple[Attribute, ...]:
-    """The attributes whose labels are still to be found.
+    """Return the attributes whose labels are still to be found.
 
     >>> open_columns(Domain.from_sizes({"a": 2}))
     ()
@@ -55,23 +68,23 @@ def open_columns(domain: Domain) -> tuple[Attribute, ...]:
 
 
 def with_placeholders(domain: Domain) -> Domain:
-    """The domain as if each open column had the labels that hold its places: for sizes, and for checks.
+    """Return the domain with placeholders for the labels of open columns: for sizes, and for checks.
 
     Constraints on open columns are left out: they rule out nothing before labels are found.
     """
     columns = {one.name: evolve(one, private=None) for one in open_columns(domain)}
     if not columns:
         return domain
-    kept = [one for one in domain.constraints if columns.keys().isdisjoint(one.columns)]
-    return Domain((columns.get(one.name, one) for one in domain.attributes), kept)
+    constraints = [one for one in domain.constraints if columns.keys().isdisjoint(one.columns)]
+    return Domain((columns.get(one.name, one) for one in domain.attributes), constraints)
 
 
-def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLabels, ...]:
-    """What a run with this budget asks of its open columns, each for its own share; () where there are none.
+def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPlan, ...]:
+    """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
 
-    >>> asked_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
+    >>> plan_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
     ()
     """
     columns = open_columns(domain)
@@ -91,7 +104,7 @@ def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLab
     for one in columns:
         _check(one)
     _check_shares(names, (_declared(one).share for one in columns))
-    return tuple(_asked(one, budget, terms) for one in columns)
+    return tuple(_plan(one, budget, terms) for one in columns)
 
 
 def _declared(attribute: Attribute) -> PrivateLabels:
@@ -116,13 +129,13 @@ def _check_shares(names: str, shares: Iterable[Fraction]) -> None:
         )
 
 
-def _asked(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
+def _plan(attribute: Attribute, budget: Budget, terms: Terms) -> LabelsPlan:
     declared, own = _declared(attribute), budget * _declared(attribute).share
     try:
         noise = threshold_noise(own, terms.rows_per_person, terms.neighbours)
     except BudgetError as error:
         raise BudgetError(f"the labels of {attribute.name!r} cannot be found: {error}") from None
-    records, threshold = terms.declared, noise.threshold
+    records, threshold = terms.declared_total, noise.threshold
     if records is not None and declared.keep * threshold > records:
         most = int(records // threshold)
         advice = f"say keep = {most}, or " if most else ""
@@ -131,4 +144,4 @@ def _asked(attribute: Attribute, budget: Budget, terms: Terms) -> AskedLabels:
             f"{threshold:,} persons each, but only {records:,.0f} records are declared; {advice}give a larger "
             "share, epsilon or delta"
         )
-    return AskedLabels(column=attribute.name, keep=declared.keep, budget=own, noise=noise)
+    return LabelsPlan(column=attribute.name, keep=declared.keep, budget=own, noise=noise)

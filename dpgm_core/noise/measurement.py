@@ -1,7 +1,4 @@
-"""A structure with the calibrated noise of each of its tables: what a release will cost and draw, before any record.
-
-`measure` calibrates it; a plan shows it, a curator draws from it.
-"""
+"""Measurements: a structure with the calibrated noise of each of its tables, before any record is read."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.noise.calibration import Calibration, add_noise, calibrated
 from dpgm_core.noise.claims import DELTAS_TOGETHER, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, noise_ratios, products, spread
+from dpgm_core.noise.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
 from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -33,12 +30,22 @@ _ROOM, _LATTICE = 1.001, 1 / 6
 
 @attrs.frozen(kw_only=True)
 class Measurement:
-    """What is measured, and with which noise.
+    """The tables of one release, and the noise that each of them gets.
 
-    structure: the tables. calibrations: the noises; one for all tables, or one for each. of_group: for each group of
-    the structure the number of its calibration. together: the (epsilon, delta) of Gaussian noises of several widths,
-    all fixed before the first is drawn; each alone costs a rho. None: what they cost adds up. contrasts: of each clique
-    the sum of products is measured (see `dpgm_core.noise.contrasts`), and noises and sensitivities are of these sums.
+    Parameters
+    ----------
+    structure : Structure
+        The tables.
+    calibrations : tuple of Calibration
+        The noises: one for all tables, or one for each.
+    of_group : tuple of int
+        For each group of the structure the number of its calibration.
+    together : Budget, optional
+        The (epsilon, delta) of Gaussian noises of several widths, all fixed before the first is drawn; each alone costs
+        a rho. None: the costs add up.
+    contrasts : bool
+        Whether the sum of products of each clique is measured in place of its table; noises and sensitivities are then
+        of these sums.
     """
 
     structure: Structure
@@ -49,7 +56,7 @@ class Measurement:
 
     @classmethod
     def shared(cls, structure: Structure, calibration: Calibration, *, contrasts: bool = False) -> Measurement:
-        """One noise for all tables."""
+        """Return the measurement with one noise for all tables."""
         return cls(
             structure=structure,
             calibrations=(calibration,),
@@ -59,11 +66,11 @@ class Measurement:
 
     @property
     def cost(self) -> Budget:
-        """What one release costs: the sum over the noises, or what they cost together."""
+        """The cost of one release: the sum over the noises, or what they cost together."""
         return self.together or Budget.sum(one.noise.cost for one in self.calibrations)
 
     @property
-    def asked(self) -> Budget:
+    def budget(self) -> Budget:
         """The budget that the noises were calibrated for; the cost is at most that."""
         return self.together or Budget.sum(one.budget for one in self.calibrations)
 
@@ -76,10 +83,10 @@ class Measurement:
     def variances(self) -> FloatArray:
         """The noise variance of each group, (groups,), records**2 per cell.
 
-        Of contrasts that along a table's own contrast z_S(x) / sqrt(2^|S|), so Var(c_S) / 2^|S|.
+        Of contrasts the one along a table's own contrast z_S(x) / sqrt(2^|S|), so Var(c_S) / 2^|S|.
         """
-        found = self._variances
-        return found / np.asarray(self.structure.sizes) if self.contrasts else found
+        variances = self._variances
+        return variances / np.asarray(self.structure.sizes) if self.contrasts else variances
 
     @property
     def sum_variances(self) -> FloatArray:
@@ -89,14 +96,14 @@ class Measurement:
         return self._variances
 
     def ratios_to(self, tables: Measurement) -> FloatArray:
-        """How many times the noise variance that those tables would give it each contrast has; see `noise_ratios`."""
+        """Return the noise variance of each contrast over that of those tables; see `noise_ratios`."""
         return noise_ratios(self.structure, self.sum_variances, tables.structure, tables.variances)
 
     @property
     def _variances(self) -> FloatArray:
         alike = np.array([calibration.noise.variance for calibration in self.calibrations])
-        found: FloatArray = alike[list(self.of_group)]
-        return found
+        variances: FloatArray = alike[list(self.of_group)]
+        return variances
 
     @property
     def unsafe(self) -> str | None:
@@ -105,7 +112,7 @@ class Measurement:
         return "; ".join(sorted(reasons)) or None
 
     def table_by_table(self) -> Measurement:
-        """The same, with each table's noise drawn by itself: a seed gives a table what it always gave.
+        """Return the same measurement with each table's noise drawn by itself: a seed gives a table the same noise.
 
         Slower where there are many small tables, so simulations draw all that is alike at once.
         """
@@ -113,9 +120,21 @@ class Measurement:
         return attrs.evolve(self, calibrations=own, of_group=tuple(range(len(own))))
 
     def draw(self, counts: Tables, randomness: Randomness, total: float = 0.0) -> Tables:
-        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before.
+        """Return counts (or sums of scores) plus fresh noise. Draw after the charge, never before.
 
-        Of contrasts the tables filled up from the noisy ones; total: N, where the empty clique is not among them.
+        Parameters
+        ----------
+        counts : Tables
+            The true tables.
+        randomness : Randomness
+            The source of random words.
+        total : float
+            N, of contrasts where the empty clique is not among them.
+
+        Returns
+        -------
+        Tables
+            Of contrasts the tables computed from the noisy ones.
         """
         if self.contrasts:
             return spread(self.structure, self._drawn_contrasts(products(counts), randomness), total)
@@ -130,12 +149,12 @@ class Measurement:
         return Tables(self.structure, np.concatenate(parts))
 
     def _drawn_contrasts(self, sums: Array, randomness: Randomness) -> Array:
-        """The sums of products, (groups,), plus fresh noise."""
+        """Return the sums of products, (groups,), plus fresh noise."""
         kinds, noisy = np.asarray(self.of_group), np.zeros(len(sums))
         for number, calibration in enumerate(self.calibrations):
             alike = kinds == number
             noisy[alike] = add_noise(sums[alike], calibration.noise.draw(sums[alike].shape, randomness))
-        return np.clip(noisy, -MOST_SUM, MOST_SUM)
+        return np.clip(noisy, -MAX_SUM, MAX_SUM)
 
 
 def measure(
@@ -145,13 +164,28 @@ def measure(
     budget: Budget | Mapping[Clique, Budget],
     split: str = "even",
 ) -> Measurement:
-    """Calibrate the noise of every table; touches no data, spends nothing.
+    """Return the tables of a structure with calibrated noise; touches no data, spends nothing.
 
-    budget: for all tables together, divided as `split` says ("even": one noise for all; "optimal": see
-    `optimal_split`; an (epsilon, delta) is then spent by all noises together; "contrasts": one noise for the products
-    of all sets inside a clique, see `noisy_contrasts`; "sharper": these, or "even" where they are refused), or one for
-    each clique, which add up. Raises BudgetError, OptionError and what the mechanism refuses; StructureError for
-    contrasts of what has none, and BudgetError where they would have more noise than tables.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The noise.
+    structure : Structure
+        The tables.
+    terms : Terms
+        The terms of the release.
+    budget : Budget or mapping from clique to Budget
+        For all tables together, or one for each clique; these add up.
+    split : {"even", "optimal", "contrasts", "sharper"}
+        How one budget is divided. "even": one noise for all tables. "optimal": see `optimal_split`; an (epsilon, delta)
+        is then spent by all noises together. "contrasts": one noise for the products of all sets inside a clique, see
+        `noisy_contrasts`. "sharper": contrasts, or "even" where these are refused.
+
+    Raises
+    ------
+    BudgetError, OptionError, StructureError
+        And what the mechanism refuses. StructureError for contrasts of cliques that have none, BudgetError where
+        contrasts would have more noise than tables.
     """
     check_mechanism(mechanism)
     check_structure(structure)
@@ -165,9 +199,11 @@ def measure(
                 "split = 'contrasts' has one noise for all products, and a budget for each clique was given; give one "
                 "budget for all, or leave split = 'even'"
             )
-        found = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
-        _check_worth(found, measure(mechanism, structure, terms, budget))
-        return found
+        contrasts = noisy_contrasts(
+            mechanism, monomials(structure, empty=terms.total_policy == "estimated"), terms, budget
+        )
+        _check_worth(contrasts, measure(mechanism, structure, terms, budget))
+        return contrasts
     if not isinstance(budget, Mapping):
         check_budget(budget)
         if budget.is_zero:
@@ -183,7 +219,7 @@ def measure(
 def noisy_contrasts(
     mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget | Mapping[Clique, Budget]
 ) -> Measurement:
-    """Calibrate the noise of the sums of products of exactly these cliques, N being that of the empty one.
+    """Return the contrasts of exactly these cliques with calibrated noise; N is the contrast of the empty one.
 
     Raises what `measure` raises; that other measurements of the cliques would have less noise is no error here.
     """
@@ -226,7 +262,7 @@ def _each(
     budgets: Mapping[Clique, Budget],
     contrasts: bool = False,
 ) -> Measurement:
-    """Noises of their own, which add up."""
+    """Return the measurement with a noise for each table, whose costs add up."""
     shares = _by_group(structure, budgets)
     return Measurement(
         structure=structure,
@@ -240,10 +276,10 @@ def _each(
 
 
 def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
-    """Refuse, with BudgetError, contrasts that tell the product of a named clique worse than tables would.
+    """Refuse, with BudgetError, contrasts with more noise in the product of a named clique than tables would have.
 
-    tables: of the cliques that were named, at the same budget. Smaller sets inside of many cliques may be told better
-    by the mean of many tables, and N nearly always is: all contrasts have one noise, which is not what they lack.
+    tables: of the cliques that were named, at the same budget. Smaller sets inside of many cliques may have less noise
+    in the mean of many tables, and N nearly always has; that is no reason to refuse, as these are known well anyway.
     """
     ratios = contrasts.ratios_to(tables).tolist()
     of = dict(zip(map(frozenset, contrasts.structure.cliques), ratios, strict=True))
@@ -259,7 +295,7 @@ def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
 
 
 def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Measurement:
-    """Gaussian noises in the proportions of an optimal split that cost (epsilon, delta) together."""
+    """Return the measurement with Gaussian noises of an optimal split that cost (epsilon, delta) together."""
     shares = optimal_shares(structure, "zcdp")
     alone = [terms.sensitivity(structure.only(number)) for number in range(len(shares))]
     delta_of = None
@@ -293,12 +329,12 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
 
 def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Budget]:
     own: dict[int, Budget] = {}
-    for clique, asked in budgets.items():
-        check_budget(asked)
+    for clique, budget in budgets.items():
+        check_budget(budget)
         number = structure.find(clique)[0]
         if number in own:
             raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
-        own[number] = asked
+        own[number] = budget
     for number, group in enumerate(structure.groups):
         if number not in own:
             raise BudgetError(f"clique {group[0]!r} has no budget; give one to each measured clique")

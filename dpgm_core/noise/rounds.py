@@ -1,4 +1,4 @@
-"""The least noise with which many subsampled releases stay within a budget; touches no data."""
+"""Noise of many subsampled rounds: the least with which they stay within a budget; touches no data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.claims import event_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.privacy.accounting import MOST_ROUNDS, checked_presence, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.accounting import MAX_ROUNDS, checked_presence, compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.amounts import Amount, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
@@ -18,7 +18,7 @@ from dpgm_core.privacy.subsampling import replaced
 __all__ = ["round_noise"]
 
 # log2 of the rhos among which noise is sought.
-_LEAST, _MOST = -40, 40
+_MIN_LOG2_RHO, _MAX_LOG2_RHO = -40, 40
 
 
 def round_noise(
@@ -31,14 +31,14 @@ def round_noise(
     neighbours: Neighbours | str,
     presence: Sensitivity | None = None,
 ) -> tuple[Noise, Budget]:
-    """The least noise with which `rounds` subsampled releases stay within `budget`, and what it was asked to cost.
+    """Return the least noise with which all subsampled rounds stay within a budget, and what it is calibrated for.
 
     budget: of all rounds together. sensitivity, presence: see `compose`. Pure: rounds add, each amplified by the rate.
     zCDP: rhos add, without amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection
-    with `Accountant`. Touches no data. Raises BudgetError when no noise of this mechanism can do it.
+    with `Accountant`. Raises BudgetError when no noise of this mechanism can do it.
     """
     rate = sampling_probability(sampling_rate)
-    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    whole("the number of rounds", rounds, least=1, most=MAX_ROUNDS)
     if budget.kind == "zcdp":
         each = budget * Fraction(1, rounds)
         return mechanism.noise(sensitivity, each), each
@@ -63,38 +63,38 @@ def _bisected(
     neighbours: Neighbours | str,
     presence: Sensitivity | None,
 ) -> tuple[Noise, Budget]:
-    wanted = float(budget.epsilon) * (1 - 1e-9)
+    target = float(budget.epsilon) * (1 - 1e-9)
 
-    def asked(log2_rho: float) -> Budget:
+    def budget_at(log2_rho: float) -> Budget:
         return Budget.zcdp(Fraction(2.0**log2_rho))
 
-    def drawn(log2_rho: float) -> Noise | None:
+    def noise_at(log2_rho: float) -> Noise | None:
         try:
-            return mechanism.noise(sensitivity, asked(log2_rho))
+            return mechanism.noise(sensitivity, budget_at(log2_rho))
         except BudgetError:
             return None
 
     def excess(log2_rho: float, tight: bool) -> float:
-        """ln of what the rounds cost over what they may; infinite where no noise can be drawn."""
-        noise = drawn(log2_rho)
+        """Return ln of the epsilon of the rounds over the one they may have; infinite where no noise can be drawn."""
+        noise = noise_at(log2_rho)
         if noise is None:
             return math.inf
         accountant = compose(
             event_of(noise), sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours, presence=presence
         )
-        found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
-        return math.log(found / wanted) if found > 0 else -math.inf
+        epsilon = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
+        return math.log(epsilon / target) if epsilon > 0 else -math.inf
 
-    if drawn(0.0) is None:
-        mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
+    if noise_at(0.0) is None:
+        mechanism.noise(sensitivity, budget_at(0.0))  # a mechanism that refuses zCDP says so itself
     # The widest noise that can be drawn. From there up the Renyi bound first, because it is cheap, then all bounds.
     # Of subsampled rounds, and of Laplace noise, it knows no epsilon below about ln(1/delta) / 4096: there the others
     # find a start on their own.
     tight = has_dp_accounting()
-    widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
+    widest = next(float(at) for at in range(_MIN_LOG2_RHO, 1) if noise_at(at) is not None)
     low: float | None = None
     if excess(widest, False) <= 0:
-        low = _edge(lambda at: excess(at, False), widest, _MOST)
+        low = _edge(lambda at: excess(at, False), widest, _MAX_LOG2_RHO)
     elif tight:
         low = next((float(at) for at in range(20, int(widest) - 1, -1) if excess(at, True) <= 0), None)
     if low is None:
@@ -104,14 +104,14 @@ def _bisected(
         )
     if tight:
         high = low + 0.5
-        while high < _MOST and excess(high, True) <= 0:
+        while high < _MAX_LOG2_RHO and excess(high, True) <= 0:
             low, high = high, high + 1
         low = _edge(lambda at: excess(at, True), low, high)
-    return mechanism.noise(sensitivity, asked(low)), asked(low)
+    return mechanism.noise(sensitivity, budget_at(low)), budget_at(low)
 
 
 def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
-    """The largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
+    """Return the largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
     near = 2.0**-10
     below, above = excess(low), excess(high)
 
@@ -136,22 +136,25 @@ def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """The largest eps0 that subsampling at `rate` < 1 amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
-    wanted, q = float(epsilon), float(rate)
-    if wanted < 1:
-        base = math.log1p(math.expm1(wanted) / q)
+    """Return the eps0 that subsampling at `rate` amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
+    target, q = float(epsilon), float(rate)
+    if target < 1:
+        base = math.log1p(math.expm1(target) / q)
     else:
-        base = wanted + math.log(math.exp(-wanted) - math.expm1(-wanted) / q)
+        base = target + math.log(math.exp(-target) - math.expm1(-target) / q)
     return Fraction(base * (1 - 1e-12))
 
 
 def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fraction:
-    """The same under replace-one, by bisection; presence: what a person's rows cost over what replacing them costs."""
-    wanted, q = float(epsilon), float(rate)
-    low, high = wanted, 2 * wanted  # a subsample costs no more than the whole
-    while replaced(presence * high, high, q) <= wanted:
+    """Return the largest eps0 under replace-one, by bisection.
+
+    presence: what a person's rows cost over what replacing them costs.
+    """
+    target, q = float(epsilon), float(rate)
+    low, high = target, 2 * target  # a subsample costs no more than the whole
+    while replaced(presence * high, high, q) <= target:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if replaced(presence * middle, middle, q) <= wanted else (low, middle)
+        low, high = (middle, high) if replaced(presence * middle, middle, q) <= target else (low, middle)
     return Fraction(low * (1 - 1e-12))

@@ -91,14 +91,34 @@ def bernoulli_exp(numerators: Words, denominator: int, randomness: Randomness) -
 
 
 def discrete_laplace(scale: Fraction, count: int, randomness: Randomness) -> IntArray:
-    """`count` independent whole numbers z with probability proportional to exp(-|z| / scale); int64, exact.
+    """Return independent whole numbers z with probability proportional to exp(-|z| / scale), exactly.
 
-    scale: records, positive; numerator and denominator below 2^32. count: at least 0. Every |z| is below 2^62, so
-    adding it to counts below 2^62 cannot overflow: the law is cut there, which has probability below exp(-2^29) per
-    draw and would take a billion rounds to reach. Raises BudgetError for other scales.
+    Parameters
+    ----------
+    scale : Fraction
+        In records, positive; numerator and denominator below 2^32.
+    count : int
+        How many.
+    randomness : Randomness
+        The source of random words.
 
-    Source: Canonne, Kamath, Steinke (2020), Algorithm 2 (their t / s is the scale).
+    Returns
+    -------
+    ndarray of int64, shape (count,)
+        Every |z| is below 2^62, so adding it to counts below 2^62 cannot overflow.
 
+    Raises
+    ------
+    BudgetError
+        For other scales.
+
+    Notes
+    -----
+    Canonne, Kamath, Steinke (2020), Algorithm 2 (their t / s is the scale). The distribution is cut at 2^62, which has
+    probability below exp(-2^29) per draw and would take a billion rounds to reach.
+
+    Examples
+    --------
     >>> from dpgm_core.randomness import SeededRandomness
     >>> discrete_laplace(Fraction(24), 4, SeededRandomness(1)).dtype
     dtype('int64')
@@ -111,7 +131,7 @@ def discrete_laplace(scale: Fraction, count: int, randomness: Randomness) -> Int
     noise = np.empty(count, dtype=np.int64)
     done = 0
     while done < count:
-        # Every trial stands for itself, so keeping the first accepted ones and dropping the rest changes no law.
+        # Trials are independent, so keeping the first accepted ones and dropping the rest changes no distribution.
         drawn = _trials(scale, min(_CHUNK, 2 * (count - done) + 16), randomness)[: count - done]
         noise[done : done + drawn.size] = drawn
         done += drawn.size
@@ -119,7 +139,7 @@ def discrete_laplace(scale: Fraction, count: int, randomness: Randomness) -> Int
 
 
 def _trials(scale: Fraction, trials: int, randomness: Randomness) -> IntArray:
-    """One pass of Algorithm 2 for each trial; those it rejects are left out."""
+    """Return the accepted results of one pass of Algorithm 2 for each trial."""
     t, s = scale.numerator, scale.denominator
     # X = U + t V has mass proportional to exp(-x / t): U below t, kept with probability exp(-U / t), V blocks of t
     low = uniform_below(t, trials, randomness)
@@ -133,7 +153,7 @@ def _trials(scale: Fraction, trials: int, randomness: Randomness) -> IntArray:
 
 
 def _blocks(count: int, randomness: Randomness) -> IntArray:
-    """How many Bernoulli(exp(-1)) succeed in a row, `count` times."""
+    """Return how many Bernoulli(exp(-1)) succeed in a row, `count` times."""
     blocks = np.zeros(count, dtype=np.int64)
     alive = np.arange(count)
     for _ in range(_MOST_BLOCKS):
@@ -145,14 +165,34 @@ def _blocks(count: int, randomness: Randomness) -> IntArray:
 
 
 def discrete_gaussian(variance: Fraction, count: int, randomness: Randomness) -> IntArray:
-    """`count` independent whole numbers z with probability proportional to exp(-z^2 / (2 variance)); int64, exact.
+    """Return independent whole numbers z with probability proportional to exp(-z^2 / (2 variance)), exactly.
 
-    variance: the parameter sigma^2, records**2, as `bounded_variance` rounds it: with t = floor(sigma) + 1, both parts
-    of sigma^2 / t are below 2^30. count: at least 0. |z| stays below 2^60; what lies beyond the cut of
-    `discrete_laplace` has probability below exp(-2^50). Raises BudgetError for other variances.
+    Parameters
+    ----------
+    variance : Fraction
+        The parameter sigma^2, records**2, as `bounded_variance` rounds it.
+    count : int
+        How many.
+    randomness : Randomness
+        The source of random words.
 
-    Source: Canonne, Kamath, Steinke (2020), Algorithm 3.
+    Returns
+    -------
+    ndarray of int64, shape (count,)
+        |z| stays below 2^60.
 
+    Raises
+    ------
+    BudgetError
+        For other variances.
+
+    Notes
+    -----
+    Canonne, Kamath, Steinke (2020), Algorithm 3. With t = floor(sigma) + 1, both parts of sigma^2 / t are below 2^30.
+    What lies beyond the cut of `discrete_laplace` has probability below exp(-2^50).
+
+    Examples
+    --------
     >>> from dpgm_core.randomness import SeededRandomness
     >>> discrete_gaussian(Fraction(400), 4, SeededRandomness(1)).dtype
     dtype('int64')
@@ -207,10 +247,20 @@ def bernoulli_exp_square(roots: IntArray, denominator: int, randomness: Randomne
 
 
 def bounded_variance(variance: Fraction) -> Fraction:
-    """The variance, or one just above it (within 2^-28 from 1 on), that `discrete_gaussian` can draw.
+    """Return the variance, or one just above it (within 2^-28 from 1 on), that `discrete_gaussian` can draw.
 
-    variance: records**2, positive, at most 2^58 (sigma of 2^29 records). Raises BudgetError beyond.
+    Parameters
+    ----------
+    variance : Fraction
+        In records**2, positive, at most 2^58 (sigma of 2^29 records).
 
+    Raises
+    ------
+    BudgetError
+        For other variances.
+
+    Examples
+    --------
     >>> bounded_variance(Fraction(12, 7)), float(bounded_variance(Fraction(10**40, 3 * 10**38 + 1)))
     (Fraction(12, 7), 33.333333...)
     """

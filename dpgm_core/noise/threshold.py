@@ -1,21 +1,21 @@
-"""Publishing which labels occur: noisy counts of persons, each published from a threshold on (a stability histogram).
+"""Labels, sensitivity, cost, distribution and proof: a stability histogram.
 
-Of each label that occurs the persons who have it are counted, each once for a label and for at most r labels; discrete
-Laplace noise of scale t is added, and label and noisy count are published where that is at least T. A label that nobody
-has draws no noise and is never published, so the labels need not be known before.
+Distribution. Of each label that occurs the persons who have it are counted, each once for a label and for at most r
+labels; discrete Laplace noise of scale t is added, and label and noisy count are published where that is at least T. A
+label that nobody has draws no noise and is never published, so the labels need not be known before.
 
-Claim. Let p = exp(-1/t) and q = P(Z >= T - 1) = p^(T-1) / (1 + p), T >= 1: the probability that a label of one person
+Cost. Let p = exp(-1/t) and q = P(Z >= T - 1) = p^(T-1) / (1 + p), T >= 1: the probability that a label of one person
 is published. Where q <= 1 - p, this is (s/t, 1 - (1 - q)^r)-DP, with s = r under add-remove and s = 2r under
 replace-one. No lesser delta holds at that epsilon.
 
 Proof. Let c and c' be the counts of neighbours. They differ in at most s labels, by one each: those of the person who
 comes or goes, at most r; or those that one of two persons has and the other has not, at most 2r. Noise is independent,
-so it is enough to look at these labels one by one, with P and P' the laws of what is published of one. (1) c, c' >= 1:
-both add noise and publish by the same rule, so the log ratio of P and P' is at most 1/t. (2) c = 0, c' = 1: P publishes
-nothing, with probability 1, and P' nothing with 1 - q, so P <= P' / (1 - q) <= e^(1/t) P' as q <= 1 - p. (3) c = 1,
-c' = 0: P publishes with probability q what P' never does; of "nothing" P has no more than P'. Labels of kind (3) are
-labels of one person, the one in the first data set: at most r. Let E be that none of them is published. P(not E) is at
-most 1 - (1 - q)^r, and on E the labels of kind (3) lose nothing and the others at most 1/t each: for every event A,
+so it is enough to look at these labels one by one, with P and P' the distributions of what is published of one. (1) c,
+c' >= 1: both add noise and publish by the same rule, so the log ratio of P and P' is at most 1/t. (2) c = 0, c' = 1: P
+publishes nothing, with probability 1, and P' nothing with 1 - q, so P <= P' / (1 - q) <= e^(1/t) P' as q <= 1 - p. (3)
+c = 1, c' = 0: P publishes with probability q what P' never does; of "nothing" P has no more than P'. Labels of kind (3)
+are labels of one person, the one in the first data set: at most r. Let E be that none of them is published. P(not E) is
+at most 1 - (1 - q)^r, and on E the labels of kind (3) lose nothing and the others at most 1/t each: for every event A,
 P(A) <= P(not E) + P(A and E) <= 1 - (1 - q)^r + e^(s/t) P'(A). Conversely r labels that only one person has are
 published with probability 1 - (1 - q)^r in all, and never without that person. Keeping the largest noisy counts, or any
 other function of what is published, is post-processing. QED
@@ -49,10 +49,10 @@ from dpgm_core.randomness import Randomness
 __all__ = ["ThresholdNoise", "threshold_noise"]
 
 #: Greater epsilons are taken for this one: nothing changes by then.
-_GREATEST = 64
+_MAX_EPSILON = 64
 #: Thresholds stay far below where counts and noise are clamped.
-_MOST_THRESHOLD = 2**52
-_MOST_LABELS = 2**20
+_MAX_THRESHOLD = 2**52
+_MAX_LABELS = 2**20
 _NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
 _UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
@@ -64,11 +64,11 @@ def _scale(instance: object, attribute: object, value: Any) -> None:
 
 
 def _threshold(instance: object, attribute: object, value: Any) -> None:
-    whole("the threshold of labels", value, least=1, most=_MOST_THRESHOLD)
+    whole("the threshold of labels", value, least=1, most=_MAX_THRESHOLD)
 
 
 def _labels(instance: object, attribute: object, value: Any) -> None:
-    whole("how many labels a person has", value, least=1, most=_MOST_LABELS)
+    whole("how many labels a person has", value, least=1, most=_MAX_LABELS)
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -77,11 +77,30 @@ def _relation(name: Neighbours | str) -> Neighbours:
 
 @frozen(kw_only=True)
 class ThresholdNoise:
-    """Discrete Laplace noise on counts of persons by label, published from a threshold on; see the module.
+    """Discrete Laplace noise on counts of persons by label, which are published from a threshold on.
 
-    scale: t, persons. threshold: T, persons. labels: r, of one person at most. neighbours: the relation. Raises
-    BudgetError for what is none, and where a threshold is so low that the claim does not hold.
+    Parameters
+    ----------
+    scale : Fraction
+        t, in persons.
+    threshold : int
+        T, in persons.
+    labels : int
+        r, the most labels of one person.
+    neighbours : Neighbours or str
+        The neighbouring relation.
 
+    Raises
+    ------
+    BudgetError
+        For values out of range, and for a threshold so low that what one person alone has would be published as a rule.
+
+    Notes
+    -----
+    The documentation of the module has the proof.
+
+    Examples
+    --------
     >>> noise = ThresholdNoise(scale=Fraction(10), threshold=121, labels=1, neighbours=Neighbours.ADD_REMOVE)
     >>> noise.cost.epsilon, float(noise.cost.delta)
     (Fraction(1, 10), 3.22...e-06)
@@ -101,39 +120,53 @@ class ThresholdNoise:
 
     @property
     def moved(self) -> int:
-        """s: how many counts one person moves, by one each."""
+        """The sensitivity s: how many counts one person moves, by one each."""
         return self.labels if self.neighbours is Neighbours.ADD_REMOVE else 2 * self.labels
 
     @property
     def published(self) -> Fraction:
-        """q, rounded up: how likely a label of one person only is published."""
+        """q, rounded up: the probability that a label of one person only is published."""
         tail = _power_up(-(self.threshold - 1) / self.scale)
         return tail / (1 + _power_down(-1 / self.scale))
 
     @property
     def cost(self) -> Budget:
-        """(s / t, r q)."""
+        """The cost, (s / t, r q)."""
         return Budget("approx", epsilon=self.moved / self.scale, delta=self.labels * self.published)
 
     def likely(self, chance: Fraction = Fraction(9, 10)) -> int:
-        """How many persons a label needs to be published with about this probability, which is at least 1/2."""
+        """Return how many persons a label needs to be published with about this probability, which is at least 1/2."""
         # P(Z >= -k) = 1 - p^(k+1) / (1 + p)
         rate = float(1 / self.scale)
         miss = float(1 - chance) * (1 + math.exp(-rate))
         return self.threshold + max(0, math.ceil(-math.log(miss) / rate) - 1)
 
     def draw(self, count: int, randomness: Randomness) -> IntArray:
-        """Fresh noise for so many labels; to be drawn once it is paid for."""
+        """Return fresh noise for so many labels; draw it after the charge."""
         return discrete_laplace(self.scale, count, randomness)
 
 
 def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -> ThresholdNoise:
-    """The noise of one column within an (epsilon, delta), with the least threshold that this allows.
+    """Return the noise of one column within an (epsilon, delta), with the least threshold that this allows.
 
-    labels: r. Raises BudgetError for another kind of budget, and for one that is too small for any threshold.
+    Parameters
+    ----------
+    budget : Budget
+        Of the column; an (epsilon, delta).
+    labels : int
+        r, the most labels of one person.
+    neighbours : Neighbours or str
+        The neighbouring relation.
 
-    >>> found = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
-    >>> found.scale, found.threshold, found.cost <= Budget.approx("0.1", "1e-7")
+    Raises
+    ------
+    BudgetError
+        For another kind of budget, and for one that is too small for any threshold.
+
+    Examples
+    --------
+    >>> noise = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
+    >>> noise.scale, noise.threshold, noise.cost <= Budget.approx("0.1", "1e-7")
     (Fraction(10, 1), 156, True)
     """
     check_budget(budget)
@@ -145,7 +178,7 @@ def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -
             f"got {budget}"
         )
     moved = labels if relation is Neighbours.ADD_REMOVE else 2 * labels
-    scale = _round_up(moved / min(budget.epsilon, Fraction(_GREATEST)))
+    scale = _round_up(moved / min(budget.epsilon, Fraction(_MAX_EPSILON)))
 
     def holds(threshold: int) -> bool:
         try:
@@ -157,7 +190,7 @@ def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -
     low, high = 0, 2
     while not holds(high):
         low, high = high, 2 * high
-        if high > _MOST_THRESHOLD:
+        if high > _MAX_THRESHOLD:
             raise _too_little(budget)
     while high - low > 1:
         middle = (low + high) // 2
@@ -166,7 +199,7 @@ def threshold_noise(budget: Budget, labels: int, neighbours: Neighbours | str) -
 
 
 def _round_up(value: Fraction) -> Fraction:
-    """The value, or just above it, with both parts below 2^32."""
+    """Return the value, or one just above it, with both parts below 2^32."""
     if max(value.as_integer_ratio()) < SCALE_LIMIT:
         return value
     if value >= SCALE_LIMIT // 2:

@@ -45,16 +45,16 @@ _UNIT = 2.0**-53
 _WIDE = 20_000
 # Cells whose losses are convolved at most, and their different widths, so that no file takes long to read; of more,
 # comparison with the continuous costs little.
-_MOST_CELLS, _MOST_WIDTHS = 2048, 256
+_MAX_CELLS, _MAX_WIDTHS = 2048, 256
 # What splitting may add to the variance of the loss, relatively; half of it is the error of sigma.
-_COARSE = 1e-5
+_MAX_ADDED_VARIANCE = 1e-5
 # exp(-_FAR) of a tail is left out; standard deviations of the loss on the grid, each way.
 _FAR, _REACH = 45.0, 9.0
 # Whole numbers around it, and their squares, are exact enough.
-_MOST_TILT = 2.0**24
+_MAX_TILT = 2.0**24
 # Added where a logarithm of an underflow would be taken.
 _TINY = 1e-300
-_FEWEST_POINTS, _MOST_POINTS = 2**14, 2**17
+_FEWEST_POINTS, _MAX_POINTS = 2**14, 2**17
 
 
 def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
@@ -72,8 +72,8 @@ def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float =
     if not parts:
         return 0.0  # nobody can change a thing
     rho = sum((count * _square(part) / (2 * part[0]) for part, count in parts.items()), Fraction(0))
-    found = min(concentrated_delta(rho, epsilon), smoothed_delta(parts, epsilon))
-    return found if found <= enough else min(found, _convolved(frozenset(parts.items()), epsilon))
+    delta = min(concentrated_delta(rho, epsilon), smoothed_delta(parts, epsilon))
+    return delta if delta <= enough else min(delta, _convolved(frozenset(parts.items()), epsilon))
 
 
 def normal_parts_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
@@ -203,21 +203,21 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
             wide[variance, sensitivity] = count
     moved = cells.total()
     mu, price, factor = smoothed(wide) if wide else (0.0, 0.0, 1.0)
-    if not 0 < moved <= _MOST_CELLS or len(cells) > _MOST_WIDTHS or not math.isfinite(mu):
+    if not 0 < moved <= _MAX_CELLS or len(cells) > _MAX_WIDTHS or not math.isfinite(mu):
         return 1.0
     rho = sum(count / variance for variance, count in cells.items()) / 2 + mu**2 / 2
     target = float(epsilon) - price
     tilt = max(0.0, (target - rho) / (2 * rho))
-    if tilt > _MOST_TILT:
+    if tilt > _MAX_TILT:
         return 1.0
-    laws = [(_Cell.tilted(variance, tilt), count) for variance, count in cells.items()]
+    tilted = [(_Cell.tilted(variance, tilt), count) for variance, count in cells.items()]
     nominal = sum(count / variance for variance, count in cells.items())
-    step = math.sqrt(4 * _COARSE * 2 * rho / moved)
-    mean = sum(count * float(law.losses @ law.masses) for law, count in laws)
-    spread = sum(count * float(law.masses @ (law.losses - law.losses @ law.masses) ** 2) for law, count in laws)
+    step = math.sqrt(4 * _MAX_ADDED_VARIANCE * 2 * rho / moved)
+    mean = sum(count * float(cell.losses @ cell.masses) for cell, count in tilted)
+    spread = sum(count * float(cell.masses @ (cell.losses - cell.losses @ cell.masses) ** 2) for cell, count in tilted)
     half = _REACH * math.sqrt(max(spread, nominal)) + step
     points = max(1 << math.ceil(math.log2(2 * half / step + 4)), _FEWEST_POINTS)
-    if points > _MOST_POINTS or tilt * step > 100:
+    if points > _MAX_POINTS or tilt * step > 100:
         return 1.0
     step = 2 * half / (points - 4)
     first = math.floor((mean - half) / step)
@@ -227,24 +227,24 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
     push = top / max(spread, nominal)
     log_beyond = -push * top
     lost = exponent = 0.0
-    for law, count in laws:
-        place, masses, log_moment = law.on_grid(step)
+    for cell, count in tilted:
+        place, masses, log_moment = cell.on_grid(step)
         index = np.mod(place, points).astype(np.int64)
         transform *= _power(np.fft.rfft(np.bincount(index, masses, points)), count)
-        pushed = push * (place * step - float(law.losses @ law.masses))
+        pushed = push * (place * step - float(cell.losses @ cell.masses))
         if float(pushed.max()) > 600:
             return 1.0
         log_beyond += count * math.log(float(masses @ np.exp(pushed)) + _TINY)
-        lost += count * law.lost
+        lost += count * cell.lost
         exponent += count * log_moment
-    law_of_sum = np.maximum(np.fft.irfft(transform, points), 0.0)
+    sum_masses = np.maximum(np.fft.irfft(transform, points), 0.0)
     number = first + np.mod(np.arange(points) - first, points)
     weights, log_weight = _weights(number * step, target, tilt, mu)
-    rounding = (moved + len(laws) + 1) * 16 * math.log2(points) * _UNIT * math.sqrt(float(weights @ weights))
+    rounding = (moved + len(tilted) + 1) * 16 * math.log2(points) * _UNIT * math.sqrt(float(weights @ weights))
     lost += math.exp(min(log_beyond, 0.0)) + rounding + _TINY
     exponent += log_weight - tilt * target
     exponent += 1e-14 * (moved + tilt * (1 + tilt) * 2 * rho + tilt * abs(target))
-    log_delta = exponent + math.log(float(law_of_sum @ weights) + lost * ROUNDING) + math.log(factor * ROUNDING)
+    log_delta = exponent + math.log(float(sum_masses @ weights) + lost * ROUNDING) + math.log(factor * ROUNDING)
     return math.exp(min(0.0, max(log_delta, -650.0)))
 
 
@@ -263,11 +263,11 @@ def _weights(losses: FloatArray, epsilon: float, tilt: float, mu: float) -> tupl
 
 def _power(values: Any, times: int) -> Any:
     """A complex array to the power `times` >= 1, by squaring: its relative error is `times` that of the values."""
-    found = None
+    power = None
     while True:
         if times & 1:
-            found = values if found is None else found * values
+            power = values if power is None else power * values
         times >>= 1
         if not times:
-            return found
+            return power
         values = values * values

@@ -1,1 +1,1 @@
-"""What is protected, and what it costs: exact amounts, budgets, sensitivities, terms and their accounting."""
+"""Privacy: exact amounts, budgets, sensitivities, terms and their accounting."""

@@ -1,4 +1,4 @@
-"""What many subsampled releases cost together.
+"""Cost of many subsampled releases together.
 
 Two upper bounds are computed and the smaller one counts: Renyi divergences, here, and privacy loss distributions,
 through dp-accounting (extra `accounting`; without it the Renyi bound stands alone, which is sound and asks for a
@@ -27,7 +27,7 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.privacy.budget import PrivacyEvent
 from dpgm_core.privacy.conversion import zcdp_epsilon
-from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
+from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, reduce_delta, response_pair
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.subsampling import ORDERS, amplified, replaced, replaced_gaussian, sampled_gaussian
 from dpgm_core.privacy.truncated import revealing_mass
@@ -38,14 +38,14 @@ _LAPLACE = ("discrete-laplace", "laplace")
 
 #: Rates are multiples of it, because a coin of such a rate can be flipped exactly.
 RATE_GRID = 2**32
-MOST_ROUNDS = 10**7
+MAX_ROUNDS = 10**7
 #: An epsilon that is as good as none.
-_FARTHEST = 10**300
+_MAX_EPSILON = 10**300
 
 
 @frozen(kw_only=True)
 class Accountant:
-    """The cost of `rounds` releases with one noise on Poisson subsamples; make one with `compose`.
+    """The cost of many releases with one noise on Poisson subsamples; make one with `compose`.
 
     event: of one release without subsampling. sensitivity: what one person can change in one release. sampling_rate:
     the probability that a person takes part in a round. presence: where subsamples are accounted for under replace-one,
@@ -65,31 +65,31 @@ class Accountant:
     presence: Sensitivity | None = None
 
     def epsilon(self, delta: Amount) -> float:
-        """The smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
+        """Return the smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
         return min(self.bounds(delta).values())
 
     def bounds(self, delta: Amount) -> dict[str, float]:
-        """Each method's upper bound on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be had."""
+        """Return the upper bounds on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be computed."""
         if self.event.bound is not None:
             within = self._within(delta)
             return {"renyi": math.inf} if within is None else within[0].bounds(within[1])
-        found = {"renyi": self.renyi_epsilon(delta)}
+        by_method = {"renyi": self.renyi_epsilon(delta)}
         if self.event.kind in _LAPLACE:
-            found["pure"] = self.pure_epsilon()
+            by_method["pure"] = self.pure_epsilon()
         if has_dp_accounting():
             tight = self.pld_epsilon(delta)
             if tight is not None:
-                found["pld"] = tight
-        return found
+                by_method["pld"] = tight
+        return by_method
 
     def pure_epsilon(self) -> float:
-        """What one round costs, times the rounds; infinite for Gaussian noise. Source: `amplified` and `replaced`."""
+        """Return the epsilon of one round times the rounds; infinite for Gaussian noise. See `amplified`."""
         if self.event.kind not in _LAPLACE:
             return math.inf
         return self.rounds * self._pure_round()
 
     def renyi_epsilon(self, delta: Amount) -> float:
-        """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
+        """Return epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
 
         Over some orders, or over all of them for Gaussian noise at full rate, whose rhos add. Source of the conversion:
         Canonne, Kamath, Steinke (2020), Proposition 12.
@@ -101,15 +101,15 @@ class Accountant:
         if self.event.kind not in _LAPLACE and self.sampling_rate == 1:
             rho = self.rounds * (Fraction(self.event.sensitivity) / Fraction(self.event.scale)) ** 2 / 2
             epsilon = zcdp_epsilon(rho, amount("delta", delta))
-            return math.nextafter(float(epsilon), math.inf) if epsilon < _FARTHEST else math.inf
+            return math.nextafter(float(epsilon), math.inf) if epsilon < _MAX_EPSILON else math.inf
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
             epsilons = (moments - log_delta - np.log(ORDERS)) / (ORDERS - 1) + np.log1p(-1 / ORDERS)
-        found = max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
+        bound = max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
         if self.presence is None:
-            return found
-        found = min(found, self._unsampled().renyi_epsilon(delta))
-        return self._by_absence(found, delta, lambda there, less: there.renyi_epsilon(less))
+            return bound
+        bound = min(bound, self._unsampled().renyi_epsilon(delta))
+        return self._by_absence(bound, delta, lambda there, less: there.renyi_epsilon(less))
 
     def pld_epsilon(self, delta: Amount) -> float | None:
         """epsilon from the exact privacy loss distribution; None where it is out of reach (then Renyi serves).
@@ -124,16 +124,16 @@ class Accountant:
             return None if within is None else within[0].pld_epsilon(within[1])
         probability, rate = _delta(delta), float(self.sampling_rate)
         if self.presence is not None:
-            found = [self._unsampled().pld_epsilon(delta)]
+            bounds = [self._unsampled().pld_epsilon(delta)]
             if self.event.kind in _LAPLACE:
-                found.append(composed_epsilon(response_pair(1, self._pure_round()), 1.0, self.rounds, probability))
-            least = min((one for one in found if one is not None), default=self.renyi_epsilon(delta))
+                bounds.append(composed_epsilon(response_pair(1, self._pure_round()), 1.0, self.rounds, probability))
+            least = min((one for one in bounds if one is not None), default=self.renyi_epsilon(delta))
             return self._by_absence(least, delta, lambda there, less: there.pld_epsilon(less))
         if self.event.kind == "gaussian":
             from dp_accounting.pld import privacy_loss_distribution
 
             relative = self.event.scale / self.event.sensitivity
-            less = lessened(probability, self.rounds)
+            less = reduce_delta(probability, self.rounds)
             if less is None or relative < 0.05:
                 return None
             one = privacy_loss_distribution.from_gaussian_mechanism(relative, sampling_prob=rate)
@@ -190,18 +190,18 @@ class Accountant:
     def _by_absence(
         self, known: float, delta: Amount, epsilon_of: Callable[[Accountant, float], float | None]
     ) -> float:
-        """The least of a known epsilon and twice that of leaving, and then joining, under add-remove.
+        """Return the smaller of a known epsilon and twice that of leaving, and then joining, under add-remove.
 
-        P <= e^eps P0 + d and P0 <= e^eps Q + d give P <= e^(2 eps) Q + (1 + e^eps) d, with P0 the law of all rounds
-        without the person; d leaves room for every eps up to half of what is known.
+        P <= e^eps P0 + d and P0 <= e^eps Q + d give P <= e^(2 eps) Q + (1 + e^eps) d, with P0 the distribution of all
+        rounds without the person; d leaves room for every eps up to half of what is known.
         """
         assert self.presence is not None
         norm = self.presence.l1 if self.event.kind in _LAPLACE else self.presence.l2
         event = evolve(self.event, sensitivity=float(norm))
         there = evolve(self, event=event, sensitivity=self.presence, presence=None)
         room = min(known / 2, 300.0)
-        found = epsilon_of(there, _delta(delta) / (1 + math.exp(room)))
-        return known if found is None or found > room else 2 * found
+        one_way = epsilon_of(there, _delta(delta) / (1 + math.exp(room)))
+        return known if one_way is None or one_way > room else 2 * one_way
 
     def _unsampled(self) -> Accountant:
         """Every round on the whole data set, which a subsample never costs more than."""
@@ -217,16 +217,16 @@ def compose(
     neighbours: Neighbours | str,
     presence: Sensitivity | None = None,
 ) -> Accountant:
-    """The accountant of `rounds` releases with one noise, each on a Poisson subsample at `sampling_rate` in (0, 1].
+    """Return the accountant of `rounds` releases with one noise, each on a Poisson subsample.
 
-    sensitivity: under `neighbours`. presence: that of the same tables under add-remove, which subsamples need under
-    replace-one (see `Terms.presence`). Truncated noise is not amplified under replace-one: each round costs what the
-    whole data set does. Raises BudgetError for parameters that make no sense, and for an event calibrated to less than
-    the sensitivity.
+    sampling_rate: in (0, 1]. sensitivity: under `neighbours`. presence: that of the same tables under add-remove, which
+    subsamples need under replace-one (see `Terms.presence`). Truncated noise is not amplified under replace-one: each
+    round costs what the whole data set does. Raises BudgetError for parameters that make no sense, and for an event
+    calibrated to less than the sensitivity.
     """
     if not isinstance(event, PrivacyEvent) or not isinstance(sensitivity, Sensitivity):
         raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
-    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    whole("the number of rounds", rounds, least=1, most=MAX_ROUNDS)
     rate, relation = sampling_probability(sampling_rate), Neighbours.of(neighbours)
     needed = sensitivity.l2 if event.kind in ("gaussian", "discrete-gaussian") else sensitivity.l1
     if event.sensitivity < needed * (1 - 1e-12):
@@ -242,9 +242,9 @@ def compose(
 
 
 def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
-    """What a person's rows change against none, if it can be that: replacing them (exchange) changes at most twice it.
+    """Return what a person's rows change against none, if it can be that; BudgetError otherwise.
 
-    Raises BudgetError otherwise.
+    Replacing the rows (exchange) changes at most twice as much.
     """
     if not isinstance(presence, Sensitivity):
         raise BudgetError(
@@ -260,7 +260,7 @@ def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
 
 
 def sampling_probability(rate: Amount) -> Fraction:
-    """The rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
+    """Return the rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
 
     >>> sampling_probability(0.25)
     Fraction(1, 4)
@@ -278,11 +278,11 @@ def has_dp_accounting() -> bool:
 
 def _pair_moments(pair: DominatingPair, rate: float) -> FloatArray:
     """(a - 1) D_a of a pair at `rate`, for each order a; the larger direction."""
-    found = []
+    moments = []
     for log_upper, log_lower in pair.subsampled(rate):
         ratio = log_upper - log_lower
-        found.append(logsumexp(log_upper + np.multiply.outer(ORDERS - 1, ratio), axis=1))
-    return np.asarray(np.maximum(*found))
+        moments.append(logsumexp(log_upper + np.multiply.outer(ORDERS - 1, ratio), axis=1))
+    return np.asarray(np.maximum(*moments))
 
 
 def _delta(delta: Amount) -> float:

@@ -21,7 +21,7 @@ _CONTEXT = decimal.Context(prec=60)
 
 
 def whole(what: str, value: object, *, least: int, most: int | None = None) -> int:
-    """A whole number within bounds; BudgetError otherwise (bools, floats and texts are refused).
+    """Return the value if it is a whole number within bounds; BudgetError otherwise, also for bools and floats.
 
     >>> whole("rows_per_person", 3, least=1)
     3
@@ -33,14 +33,14 @@ def whole(what: str, value: object, *, least: int, most: int | None = None) -> i
 
 
 def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
-    """An exact positive amount from a number or decimal text; floats mean the decimal they print as.
+    """Return an exact positive amount from a number or decimal text; floats mean the decimal they print as.
 
     zero: whether 0 is allowed. Raises BudgetError for NaN, infinities, negatives, bools and other types.
 
     >>> amount("epsilon", 0.1), amount("epsilon", "1/3")
     (Fraction(1, 10), Fraction(1, 3))
     """
-    wanted = "0 or a positive number" if zero else "a positive number"
+    expected = "0 or a positive number" if zero else "a positive number"
     exact: Fraction | None = None
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
         exact = Fraction(value)
@@ -58,12 +58,12 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
     if exact is None or exact < 0 or (exact == 0 and not zero):
         comma = re.fullmatch(r"([0-9]+),([0-9]+)", value) if isinstance(value, str) else None
         hint = "" if comma is None else f"; write {comma[1]}.{comma[2]}"
-        raise BudgetError(f"{what} must be {wanted} such as 0.5, got {value!r}{hint}")
+        raise BudgetError(f"{what} must be {expected} such as 0.5, got {value!r}{hint}")
     return exact
 
 
 def decimal_text(value: Fraction, digits: int = 6) -> str:
-    """An exact amount for people: exact when a short decimal says it, else rounded to `digits` and marked by "~".
+    """Return an exact amount as text: exact when a short decimal says it, else rounded to `digits` and marked by "~".
 
     >>> decimal_text(Fraction(1, 10)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(1, 10**6))
     ('0.1', '~0.333333', '1e-06')
@@ -78,7 +78,7 @@ def decimal_text(value: Fraction, digits: int = 6) -> str:
 
 
 def sqrt_floor(value: Fraction) -> Fraction:
-    """A rational just below (or at) the square root: exact for squares, else within 2^-64 of it, relatively.
+    """Return a rational just below (or at) the square root: exact for squares, else within 2^-64 of it, relatively.
 
     >>> sqrt_floor(Fraction(9, 4))
     Fraction(3, 2)

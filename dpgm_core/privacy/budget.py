@@ -1,4 +1,4 @@
-"""Budgets: what a release may cost, in exact amounts, and how one kind becomes another."""
+"""Exact privacy budgets, their composition, and conversions between kinds."""
 
 from __future__ import annotations
 
@@ -21,10 +21,19 @@ BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
 
 @frozen(repr=False)
 class Budget:
-    """An amount of privacy loss: pure epsilon, zCDP rho, or (epsilon, delta); exact.
+    """An exact amount of privacy loss: pure epsilon, zCDP rho, or (epsilon, delta).
 
-    Use `Budget.pure`, `Budget.zcdp` or `Budget.approx`. Budgets of one kind add, and are compared part by part.
+    Make one with `Budget.pure`, `Budget.zcdp` or `Budget.approx`. Budgets of one kind add, and compare part by part.
 
+    Attributes
+    ----------
+    kind : {"pure", "zcdp", "approx"}
+        Which definition of privacy the amounts belong to.
+    epsilon, delta, rho : Fraction
+        The amounts; those that the kind does not have are 0.
+
+    Examples
+    --------
     >>> Budget.pure(0.1) + Budget.pure("0.2") == Budget.pure("0.3")
     True
     >>> print(Budget.approx(1, 1e-6))
@@ -54,8 +63,15 @@ class Budget:
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Budget:
-        """Pure differential privacy. epsilon: nats, > 0.
+        """Return a budget of pure differential privacy.
 
+        Parameters
+        ----------
+        epsilon : int, float, str, Decimal or Fraction
+            Nats, above 0.
+
+        Examples
+        --------
         >>> print(Budget.pure("0.5"))
         epsilon = 0.5
         """
@@ -63,8 +79,15 @@ class Budget:
 
     @classmethod
     def zcdp(cls, rho: Amount) -> Budget:
-        """Zero-concentrated differential privacy (Bun and Steinke 2016). rho > 0.
+        """Return a budget of zero-concentrated differential privacy (Bun and Steinke 2016).
 
+        Parameters
+        ----------
+        rho : int, float, str, Decimal or Fraction
+            Above 0.
+
+        Examples
+        --------
         >>> print(Budget.zcdp(0.5))
         rho = 0.5 (zCDP)
         """
@@ -72,8 +95,17 @@ class Budget:
 
     @classmethod
     def approx(cls, epsilon: Amount, delta: Amount) -> Budget:
-        """Approximate differential privacy. epsilon: nats, > 0; delta: a probability, 0 < delta < 1.
+        """Return a budget of approximate differential privacy.
 
+        Parameters
+        ----------
+        epsilon : int, float, str, Decimal or Fraction
+            Nats, above 0.
+        delta : int, float, str, Decimal or Fraction
+            A probability, above 0 and below 1.
+
+        Examples
+        --------
         >>> Budget.approx(1, "1e-6").delta
         Fraction(1, 1000000)
         """
@@ -84,8 +116,15 @@ class Budget:
 
     @classmethod
     def parse(cls, plain: object) -> Budget:
-        """Read a budget from a spec: {"epsilon": 1}, {"rho": 0.5} or {"epsilon": 1, "delta": 1e-6}.
+        """Return the budget that a spec states: {"epsilon": 1}, {"rho": 0.5} or {"epsilon": 1, "delta": 1e-6}.
 
+        Raises
+        ------
+        BudgetError
+            For anything else.
+
+        Examples
+        --------
         >>> Budget.parse({"epsilon": 1}) == Budget.pure(1)
         True
         """
@@ -107,8 +146,10 @@ class Budget:
         raise BudgetError(f"a budget must say {shapes}; got {', '.join(sorted(keys)) or 'nothing'}")
 
     def to_dict(self) -> dict[str, str]:
-        """Plain exact texts; `parse` reads them back.
+        """Return the amounts as exact texts, which `parse` reads back.
 
+        Examples
+        --------
         >>> Budget.pure("1/3").to_dict()
         {'epsilon': '1/3'}
         """
@@ -118,15 +159,25 @@ class Budget:
             return {"rho": str(self.rho)}
         return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
 
+    # The converter of options and files calls these two; see `dpgm_core.components.options`.
+    _structure, _unstructure = parse, to_dict
+
     @classmethod
     def zero(cls, kind: BudgetKind) -> Budget:
-        """Nothing spent, in the given kind."""
+        """Return a budget of this kind of which nothing is spent."""
         return cls(kind)
 
     @classmethod
     def sum(cls, costs: Iterable[Budget]) -> Budget:
-        """What several costs of one kind come to; BudgetError for mixed kinds and for none at all.
+        """Return the sum of several costs of one kind.
 
+        Raises
+        ------
+        BudgetError
+            For mixed kinds, and for no costs at all.
+
+        Examples
+        --------
         >>> print(Budget.sum([Budget.pure("0.1"), Budget.pure("0.9")]))
         epsilon = 1
         """
@@ -139,7 +190,7 @@ class Budget:
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether all amounts are 0."""
         return not (self.epsilon or self.delta or self.rho)
 
     def __add__(self, other: Budget) -> Budget:
@@ -147,13 +198,13 @@ class Budget:
         return Budget(self.kind, self.epsilon + other.epsilon, self.delta + other.delta, self.rho + other.rho)
 
     def __sub__(self, other: Budget) -> Budget:
-        """What is left; BudgetError if `other` is more than this."""
+        """Return what is left; BudgetError if `other` is more than this."""
         if not other <= self:
             raise BudgetError(f"cannot take {other} out of {self}")
         return Budget(self.kind, self.epsilon - other.epsilon, self.delta - other.delta, self.rho - other.rho)
 
     def __mul__(self, factor: int | Fraction) -> Budget:
-        """A share or a multiple of it; the factor must be exact and positive."""
+        """Return a share or a multiple of this budget; the factor must be exact and positive."""
         share = amount("the factor of a budget", factor)
         return Budget(self.kind, self.epsilon * share, self.delta * share, self.rho * share)
 
@@ -170,8 +221,14 @@ class Budget:
             raise BudgetError(f"budgets of different kinds do not mix: {self} and {other}; convert one of them first")
 
     def to_zcdp(self) -> Budget:
-        """The zCDP a pure budget implies: eps-DP is eps^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4). Exact.
+        """Return the zCDP budget that a pure budget implies, exactly.
 
+        Notes
+        -----
+        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 1.4).
+
+        Examples
+        --------
         >>> print(Budget.pure(1).to_zcdp())
         rho = 0.5 (zCDP)
         """
@@ -182,10 +239,14 @@ class Budget:
         raise BudgetError(f"{self} implies no zCDP bound; account for the mechanism itself instead")
 
     def to_pure(self) -> Budget:
-        """The largest pure epsilon that stays within this budget: itself, or sqrt(2 rho) rounded down.
+        """Return the largest pure budget that costs at most this one: itself, or sqrt(2 rho) rounded down.
 
-        From eps-DP being eps^2/2-zCDP: a mechanism that is sqrt(2 rho)-DP costs at most rho.
+        Notes
+        -----
+        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP, so one that is sqrt(2 rho)-DP costs at most rho.
 
+        Examples
+        --------
         >>> print(Budget.zcdp("0.5").to_pure())
         epsilon = 1
         """
@@ -199,11 +260,24 @@ class Budget:
         )
 
     def to_approx(self, delta: Amount) -> Budget:
-        """The (epsilon, delta) it implies at a stated delta, rounded up; see `dpgm_core.privacy.conversion` for zCDP.
+        """Return the (epsilon, delta) that this budget implies at a given delta, rounded up.
 
-        A pure budget is (epsilon, 0) and keeps its epsilon. Raises BudgetError for one that has a delta of its own.
-        Source: Canonne, Kamath, Steinke (2020), Corollary 13.
+        Parameters
+        ----------
+        delta : int, float, str, Decimal or Fraction
+            A probability, above 0 and below 1.
 
+        Raises
+        ------
+        BudgetError
+            For a budget that has a delta of its own.
+
+        Notes
+        -----
+        A pure budget keeps its epsilon. zCDP: Canonne, Kamath, Steinke (2020), Corollary 13.
+
+        Examples
+        --------
         >>> float(Budget.zcdp("0.5").to_approx("1e-6").epsilon)
         5.2215...
         """
@@ -217,11 +291,19 @@ class Budget:
         return Budget("approx", epsilon=zcdp_epsilon(self.rho, probability), delta=probability)
 
     def zcdp_within(self) -> Budget:
-        """The largest zCDP, of 12 digits, that stays within this (epsilon, delta): `to_approx` of it is at most this.
+        """Return the largest zCDP budget, of 12 digits, whose `to_approx` is at most this (epsilon, delta).
 
-        What may be spent, not what was: (epsilon, delta) implies no zCDP. Raises BudgetError for other kinds, and where
-        epsilon or delta is too small for any.
+        Raises
+        ------
+        BudgetError
+            For other kinds, and where epsilon or delta is too small for any rho.
 
+        Notes
+        -----
+        This says what may be spent, not what was spent: (epsilon, delta) implies no zCDP.
+
+        Examples
+        --------
         >>> print(Budget.approx(1, "1e-9").zcdp_within())
         rho = ~0.0149731 (zCDP)
         """
@@ -248,17 +330,32 @@ class Budget:
 
 
 def check_budget(budget: object) -> None:
-    """Refuse what is no Budget."""
+    """Refuse, with BudgetError, what is no Budget."""
     if not isinstance(budget, Budget):
         raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
 
 
 def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) -> Budget:
-    """What several costs come to together: their sum, if they are of one kind.
+    """Return what several costs come to together, by sequential composition.
 
-    Costs of different kinds add up to an (epsilon, delta) once `conversion_delta` is stated, which the zCDP part is
-    converted at; BudgetError without it. Source: see `Ledger`.
+    Parameters
+    ----------
+    costs : iterable of Budget
+        Costs of one kind add up to that kind, and costs of several kinds to an (epsilon, delta).
+    conversion_delta : Fraction, optional
+        The delta at which the zCDP costs become an (epsilon, delta), where kinds are mixed.
 
+    Raises
+    ------
+    BudgetError
+        For mixed kinds without a `conversion_delta`.
+
+    Notes
+    -----
+    The documentation of `Ledger` has the theorems.
+
+    Examples
+    --------
     >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
     (epsilon, delta) = (~6.22153, 1e-06)
     """
@@ -287,11 +384,23 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
 
 @frozen(kw_only=True)
 class PrivacyEvent:
-    """What an accountant needs to know about one use of a noise: an allow-listed kind and finite parameters.
+    """One use of a noise, as an accountant needs to know it: an allow-listed kind and finite parameters.
 
-    kind: "discrete-laplace", "laplace", "discrete-gaussian", "gaussian" or "truncated-discrete-laplace". scale: of the
-    noise in records (the Laplace scale, or the Gaussian sigma). sensitivity: L1 for Laplace, L2 for Gaussian, in
-    records. bound: of truncated noise, the largest value it takes, whole records; None for all others.
+    Parameters
+    ----------
+    kind : {"discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace"}
+        The distribution of the noise.
+    scale : float
+        The Laplace scale or the Gaussian sigma, in records.
+    sensitivity : float
+        L1 for Laplace noise, L2 for Gaussian noise, in records.
+    bound : int, optional
+        The largest value of truncated noise, in whole records; None for all other kinds.
+
+    Raises
+    ------
+    BudgetError
+        For an unknown kind, and for parameters that are not finite and positive.
     """
 
     kind: Literal["discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace"]

@@ -1,8 +1,9 @@
-"""Normalised contributions: a person with many rows adds shares of one whole instead of ones.
+"""Normalised contributions and clipped scores: how much each row of a person counts.
 
-Noise must cover the person with most rows; counted in ones, everybody else adds less than was paid for. Counted in
-shares, one person adds about the same whatever the number of rows. Shares are whole multiples of a public 1/D, floored,
-so that counts stay whole numbers and exact noise applies (docs/privacy.md has the proof).
+Noise must cover the person with most rows. If each row counts as 1, everybody else adds less than was paid for. If the
+rows of a person share one whole, each person adds about the same whatever the number of rows. Shares are whole
+multiples of a public 1/D, rounded down, so that counts stay whole numbers and exact noise applies (proof:
+docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PER = ("clique", "group")
 
 
 # Counts of 10**12 persons stay below 2**61.
-_MOST_GRID = 2**20
+_MAX_GRID = 2**20
 
 
 def _per(_: object, __: object, value: object) -> None:
@@ -37,7 +38,7 @@ def _per(_: object, __: object, value: object) -> None:
 
 
 def _grid(_: object, __: object, value: object) -> None:
-    whole("contributions.grid", value, least=1, most=_MOST_GRID)
+    whole("contributions.grid", value, least=1, most=_MAX_GRID)
 
 
 def _empty(_: object, __: object, value: str | None) -> None:
@@ -49,14 +50,29 @@ def _empty(_: object, __: object, value: str | None) -> None:
 class Contributions:
     """How much each row of a person adds to the tables, in units of 1/`grid` of a person.
 
-    per: "clique": K is the number of the person's rows that count for a clique, and each adds floor(D / K) to its cell,
-    so a person adds at most 1 per clique. "group": K is the number of pairs of a row and a clique of a tied group, so a
-    person adds at most 1 per group. grid: D, a whole number; at least as many as the pairs a person can have, or the
-    share of one would be floored to 0. empty: a label; cells of a clique in which *every* attribute has it do not
-    count, neither in the table nor in K (None: all cells count). K = 0 adds nothing.
+    Parameters
+    ----------
+    per : {"clique", "group"}
+        "clique": each of the K rows of a person that count for a clique adds floor(D / K) to its cell, so that a person
+        adds at most 1 per clique. "group": K is the number of pairs of a row and a clique of a tied group, so that a
+        person adds at most 1 per group. K = 0 adds nothing.
+    grid : int
+        D; at least as many as the pairs that a person can have, or the share of one would be rounded down to 0.
+    empty : str, optional
+        A label. Cells of a clique in which every attribute has it count neither in the table nor in K. None: all cells
+        count.
 
-    Raises OptionError and BudgetError. Source: Bernstein et al. (2017), case study of mobility, in both readings.
+    Raises
+    ------
+    OptionError, BudgetError
+        For settings that are of another type or out of range.
 
+    References
+    ----------
+    Bernstein et al. (2017), case study of mobility, in both readings.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]])
     >>> Contributions(per="clique", grid=60).sensitivity(structure, "add-remove", rows_per_person=24).l1
@@ -72,8 +88,15 @@ class Contributions:
 
     @classmethod
     def parse(cls, plain: object) -> Contributions:
-        """Read `{"per": "group", "grid": 5040, "empty": "absent"}`, as a spec has it; OptionError for anything else.
+        """Return the contributions that a spec states, such as {"per": "group", "grid": 5040, "empty": "absent"}.
 
+        Raises
+        ------
+        OptionError
+            For anything else.
+
+        Examples
+        --------
         >>> Contributions.parse({"per": "group"}).grid
         5040
         """
@@ -87,7 +110,7 @@ class Contributions:
         return cls(**plain)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `parse` reads them back."""
+        """Return plain values, which `parse` reads back."""
         return asdict(self)
 
     def check(self, structure: Structure, rows_per_person: int) -> None:
@@ -107,17 +130,20 @@ class Contributions:
             raise StructureError(f"contributions.empty: no attribute of the structure has a label {self.empty!r}{near}")
 
     def wholes(self, structure: Structure) -> FloatArray:
-        """What a person adds to each group's table at most: (groups,), units of 1/D."""
+        """Return the most that a person adds to each group's table: (groups,), units of 1/D."""
         return np.array([self._whole(tied) for tied in structure.multiplicities], np.float64)
 
     def sensitivity(
         self, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1
     ) -> Sensitivity:
-        """The largest change one person can make to all tables, in units of 1/D.
+        """Return the largest change that one person can make to all tables, in units of 1/D.
 
+        Notes
+        -----
         With h = m_g D (per clique) or D (per group), a group adds h to L1, h^2 to L2^2 and has Linf = h under
-        add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. However many rows,
-        r bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof: docs/privacy.md.
+        add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. The number of
+        rows, r, bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof:
+        docs/privacy.md.
         """
         relation = Neighbours.of(neighbours)
         rows = whole("rows_per_person", rows_per_person, least=1)
@@ -135,7 +161,7 @@ class Contributions:
         return Sensitivity(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
 
     def describe(self) -> str:
-        """One sentence for a guarantee."""
+        """Return one sentence for a guarantee."""
         left_out = "" if self.empty is None else f", cells that are {self.empty!r} throughout left out"
         return (
             f"Each person's rows are weighted so that they add at most 1 per {self.per}, in units of 1/{self.grid}"
@@ -143,7 +169,7 @@ class Contributions:
         )
 
     def empty_codes(self, structure: Structure, clique: Clique) -> tuple[int, ...] | None:
-        """The codes of the cell of a clique that does not count, or None if all count."""
+        """Return the codes of the cell of a clique that does not count, or None if all count."""
         labels = [structure.domain[name].labels for name in clique]
         if self.empty is None or not clique or any(self.empty not in own for own in labels):
             return None
@@ -159,7 +185,7 @@ class Contributions:
 
 
 # Squares of scores and their sums are exact in doubles below it.
-_MOST_UNITS = 2**26
+_MAX_UNITS = 2**26
 
 
 def _norm(value: Amount) -> Fraction:
@@ -168,12 +194,26 @@ def _norm(value: Amount) -> Fraction:
 
 @frozen(kw_only=True)
 class ClippedScore:
-    """A person's contribution to a round: the score sum over rows of (T(x) - mu), clipped (Abadi et al. 2016, Alg. 1).
+    """The contribution of a person to a round: the score sum over rows of (T(x) - mu), clipped.
 
-    The score g is scaled by min(1, norm / |g|), then each coordinate is truncated *towards zero* to the grid 1/D, so
-    its L2 norm can only shrink: in units of 1/D a person moves the sum by an integer vector of norm at most norm * D.
-    norm: records, positive. grid: D, a whole number.
+    Parameters
+    ----------
+    norm : Fraction
+        The largest L2 norm of a person's score, in records; positive.
+    grid : int
+        D; scores are in units of 1/D.
 
+    Notes
+    -----
+    The score g is scaled by min(1, norm / |g|) and each coordinate is truncated *towards zero* to the grid 1/D, so its
+    L2 norm can only shrink: in units of 1/D a person moves the sum by an integer vector of norm at most norm * D.
+
+    References
+    ----------
+    Abadi et al. (2016), Algorithm 1.
+
+    Examples
+    --------
     >>> ClippedScore(norm=2, grid=100).sensitivity(9, "add-remove")
     Sensitivity(l0=9, l1=600, l2_squared=40000, linf=200)
     """
@@ -182,17 +222,22 @@ class ClippedScore:
     grid: int = 1024
 
     def __attrs_post_init__(self) -> None:
-        whole("the grid of clipped scores", self.grid, least=1, most=_MOST_UNITS)
-        if not 1 <= self.norm * self.grid <= _MOST_UNITS:
+        whole("the grid of clipped scores", self.grid, least=1, most=_MAX_UNITS)
+        if not 1 <= self.norm * self.grid <= _MAX_UNITS:
             raise BudgetError(
                 f"a clip norm of {decimal_text(self.norm)} on a grid of 1/{self.grid} is "
                 f"{decimal_text(self.norm * self.grid)} units, which must lie between 1 and 2**26; choose another grid"
             )
 
     def sensitivity(self, cells: int, neighbours: Neighbours | str) -> Sensitivity:
-        """What one person can change in the sum, in units of 1/D; replace-one doubles the norms.
+        """Return what one person can change in the sum, in units of 1/D; replace-one doubles the norms.
 
-        cells: of all tables together. L1 <= sqrt(cells) L2.
+        Parameters
+        ----------
+        cells : int
+            The number of cells of all tables together; L1 <= sqrt(cells) L2.
+        neighbours : Neighbours or str
+            The neighbouring relation.
         """
         factor = 1 if Neighbours.of(neighbours) is Neighbours.ADD_REMOVE else 2
         squared = math.floor((self.norm * self.grid) ** 2)

@@ -1,11 +1,11 @@
-"""What rho-zCDP means as an (epsilon, delta), and how much rho an (epsilon, delta) allows; rounded against us.
+"""Conversion between rho-zCDP and (epsilon, delta), rounded against us.
 
 Claim (Canonne, Kamath, Steinke 2020, The Discrete Gaussian, Corollary 13). A rho-zCDP release is (epsilon, delta)-DP
 for every real epsilon and every order alpha > 1 with
 
     delta = exp((alpha - 1)(alpha rho - epsilon)) (1 - 1/alpha)^(alpha - 1) / alpha.
 
-Proof. Let P and Q be its laws on neighbours, and Z = log P(Y)/Q(Y) with Y drawn from P. The least delta is
+Proof. Let P and Q be its distributions on neighbours, and Z = log P(Y)/Q(Y) with Y drawn from P. The least delta is
 E (1 - exp(epsilon - Z))_+. With t = exp(epsilon - Z),
 
     (1 - t)_+ <= exp((alpha - 1)(Z - epsilon)) max over t in [0, 1] of (1 - t) t^(alpha - 1),

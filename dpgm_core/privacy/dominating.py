@@ -23,18 +23,18 @@ from scipy.special import gammaln
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 
-__all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "lessened", "response_pair"]
+__all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "reduce_delta", "response_pair"]
 
 #: Mass of one draw that may be counted as a certain loss; with 10^6 rounds still far below any delta.
-_TAIL = 1e-22
+_TAIL_MASS = 1e-22
 #: Points of the grid of losses, and outcomes of a pair: what a computation of about a second can hold.
-_MOST_STEPS = 2**17
-_MOST_OUTCOMES = 2**22
+_MAX_STEPS = 2**17
+_MAX_OUTCOMES = 2**22
 #: What rounding errors of fast Fourier transforms may take from a delta, and what each round may: a power multiplies
 #: the relative error of a transform. Measured, not proven: at most 1.4e-17 a round (tests/test_accounting.py).
 _ROUNDING, _ROUNDING_A_ROUND = 1e-12, 5e-17
 #: Up to it a calibration, which composes many times, takes seconds.
-_MOST_ROUNDS = 2**18
+_MAX_ROUNDS = 2**18
 
 
 @frozen(kw_only=True, eq=False)
@@ -70,17 +70,17 @@ def response_pair(cells: int, epsilon: float) -> DominatingPair:
 def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     """Discrete Gaussian noise of parameter sigma on `cells` cells that all move by 1; None beyond 2^22 outcomes.
 
-    P is the law of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor that
-    differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
+    P is the distribution of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor
+    that differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
     less, it is convolved directly. Tails: W is sub-Gaussian with sigma^2 cells (Canonne, Kamath, Steinke 2020).
 
     >>> pair = gaussian_pair(3, 2.0)
     >>> bool(abs(np.exp(pair.log_p).sum() - 1) < 1e-12)
     True
     """
-    # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL
-    reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL))) + 1
-    if reach > _MOST_OUTCOMES or cells > _MOST_OUTCOMES:
+    # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL_MASS
+    reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL_MASS))) + 1
+    if reach > _MAX_OUTCOMES or cells > _MAX_OUTCOMES:
         return None
     centre = np.arange(-reach, reach + 1, dtype=np.float64)
     if sigma >= 4:
@@ -97,7 +97,7 @@ def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     far = outcomes > reach
     log_p[far] = log_q[far] + loss[far]
     log_q[~far] = log_p[~far] - loss[~far]
-    return DominatingPair(log_p=log_p, log_q=log_q, lost=10 * _TAIL)
+    return DominatingPair(log_p=log_p, log_q=log_q, lost=10 * _TAIL_MASS)
 
 
 def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: float) -> float | None:
@@ -105,7 +105,7 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
 
     Composition by dp-accounting's fast Fourier transforms. Raises BudgetError when dp-accounting is missing.
     """
-    less = lessened(delta, rounds)
+    less = reduce_delta(delta, rounds)
     if less is None:
         return None
     worst = 0.0
@@ -118,30 +118,30 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
     return worst if math.isfinite(worst) else None
 
 
-def lessened(delta: float, rounds: int) -> float | None:
+def reduce_delta(delta: float, rounds: int) -> float | None:
     """A little less delta, which pays for the rounding errors of `rounds` composed by transforms.
 
     None where they would matter (more than delta / 100), and for more than 2^18 rounds.
 
-    >>> lessened(1e-6, 1000) < 1e-6, lessened(1e-11, 1), lessened(1e-6, 10**6)
+    >>> reduce_delta(1e-6, 1000) < 1e-6, reduce_delta(1e-11, 1), reduce_delta(1e-6, 10**6)
     (True, None, None)
     """
     margin = _ROUNDING + rounds * _ROUNDING_A_ROUND
-    if rounds > _MOST_ROUNDS or margin > delta / 100:
+    if rounds > _MAX_ROUNDS or margin > delta / 100:
         return None
     return delta * (1 - 1e-6) - margin
 
 
 def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
-    kept = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
-    lost += math.fsum(np.exp(log_upper[~kept]))
-    if not kept.any():  # the two never meet
+    shared = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
+    lost += math.fsum(np.exp(log_upper[~shared]))
+    if not shared.any():  # the two never meet
         return None
-    mass, loss = np.exp(log_upper[kept]), log_upper[kept] - log_lower[kept]
+    mass, loss = np.exp(log_upper[shared]), log_upper[shared] - log_lower[shared]
     mean = float(mass @ loss)
     spread = math.sqrt(float(mass @ (loss - mean) ** 2))
     # splitting adds at most step^2 / 4 to the variance of a loss: for most pairs 1/40000 of it
-    step = max(spread / 100, (loss.max() - loss.min()) / _MOST_STEPS)
+    step = max(spread / 100, (loss.max() - loss.min()) / _MAX_STEPS)
     step = max(step, 1e-6 * float(np.abs(loss).max()), 1e-12)  # one loss only: any grid will do
     place = np.floor(loss / step)
     low = place * step
@@ -155,7 +155,7 @@ def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
 
 
 def _power(mass: FloatArray, times: int) -> FloatArray:
-    """The centred law of the sum of `times` independent numbers, by direct convolution: no cancellation in tails."""
+    """Return the centred distribution of a sum of `times` numbers, by direct convolution: no cancellation in tails."""
     mass = mass / math.fsum(mass)
     total = None
     while times:

@@ -1,4 +1,4 @@
-"""Gradients of the regressions of each attribute on the others, as scores of directions: the family of Frank-Wolfe.
+"""Descent, sensitivity: gradients of the regressions of each attribute on the others, as scores of directions.
 
 Core computes the gradients from records; a plugin hands over public weights only and sees which directions were chosen.
 """
@@ -23,15 +23,15 @@ from dpgm_core.structure import Clique
 __all__ = ["NodeGradients", "largest_residual", "reach", "within_limits"]
 
 #: Units of a weight that a choice may have together: sums of so many are exact in float32, and the tables stay small.
-_MOST_WEIGHT = 2**20
+_MAX_WEIGHT_UNITS = 2**20
 #: Units of a residual: a record's residual times a factor of 12 bits is exact in float32.
-_MOST_RESIDUAL = 2**12
+_MAX_RESIDUAL_UNITS = 2**12
 _DIGITS = Context(prec=60)
 
 
 @lru_cache(maxsize=64)
 def largest_residual(loss: Loss, radius: Fraction, grid: int) -> int:
-    """How large one residual can be at most, in units of 1/grid: floor(grid sigma(radius)), of "softmax" the grid.
+    """Return the largest residual of a record, in units of 1/grid: floor(grid sigma(radius)), of "softmax" the grid.
 
     sigma at 60 digits: no platform rounds it otherwise, and it is never too small.
 
@@ -48,10 +48,11 @@ def largest_residual(loss: Loss, radius: Fraction, grid: int) -> int:
 def reach(
     loss: Loss, touched: int, *, radius: Fraction, grid: int, clip: Fraction | None, kind: Literal["pure", "zcdp"]
 ) -> int:
-    """How far the residuals of one record reach together, units of 1/grid.
+    """Return the sensitivity of a descent to one record: how far its residuals reach together, units of 1/grid.
 
     With m_c the largest residual of a record in choice c: the most that the sum of m_c^2 can be for zCDP, and that of
     m_c for pure budgets. B largest residual: touched B^2, touched B; clipped grid^2 clip touched, grid clip touched.
+    Proof: docs/privacy.md.
 
     >>> reach("logistic", 10, radius=Fraction(2), grid=128, clip=Fraction(3, 10), kind="zcdp"), 10 * 112**2
     (49152, 125440)
@@ -62,12 +63,12 @@ def reach(
 
 
 def within_limits(radius: Fraction, grid: int, clip: Fraction | None) -> bool:
-    """Whether units are such that every sum is exact: radius and clip positive, grid of residuals.
+    """Whether all sums are exact with these units: radius and clip positive, grid of residuals.
 
     >>> within_limits(Fraction(2), 128, None), within_limits(Fraction(2), 1, None)
     (True, False)
     """
-    return radius <= _MOST_WEIGHT and 2 <= grid <= _MOST_RESIDUAL and (clip is None or clip <= 1)
+    return radius <= _MAX_WEIGHT_UNITS and 2 <= grid <= _MAX_RESIDUAL_UNITS and (clip is None or clip <= 1)
 
 
 def _radius(value: Amount) -> Fraction:
@@ -79,12 +80,12 @@ def _clip(value: Amount | None) -> Fraction | None:
 
 
 def _copied(value: IntArray) -> IntArray:
-    """A copy that nobody changes once it was looked at, and no child of arrays that would be shown true sums."""
+    """Return a plain, read-only copy: no subclass that would see true sums, and nobody changes it later."""
     if not isinstance(value, np.ndarray) or value.dtype != np.int64:
         return value  # refused by its validator
-    found = np.array(value, np.int64)
-    found.flags.writeable = False
-    return found
+    copy = np.array(value, np.int64)
+    copy.flags.writeable = False
+    return copy
 
 
 def _check_regressions(instance: NodeGradients, attribute: object, value: Regressions) -> None:
@@ -133,9 +134,9 @@ class NodeGradients:
     clip: Fraction | None = field(default=None, converter=_clip)
 
     def __attrs_post_init__(self) -> None:
-        whole("the grid of weights", self.weights_grid, least=1, most=_MOST_WEIGHT)
-        whole("the grid of residuals", self.residual_grid, least=2, most=_MOST_RESIDUAL)
-        if not 1 <= self.radius * self.weights_grid <= _MOST_WEIGHT:
+        whole("the grid of weights", self.weights_grid, least=1, most=_MAX_WEIGHT_UNITS)
+        whole("the grid of residuals", self.residual_grid, least=2, most=_MAX_RESIDUAL_UNITS)
+        if not 1 <= self.radius * self.weights_grid <= _MAX_WEIGHT_UNITS:
             raise BudgetError(
                 f"a radius of {decimal_text(self.radius)} on a grid of 1/{self.weights_grid} is "
                 f"{decimal_text(self.radius * self.weights_grid)} units, which must lie between 1 and 2**20; choose "
@@ -166,7 +167,7 @@ class NodeGradients:
         return math.floor(self.radius * self.weights_grid)
 
     def reach(self, kind: Literal["pure", "zcdp"]) -> int:
-        """How far the residuals of one record reach together; see the function of that name."""
+        """Return how far the residuals of one record reach together; see the function of that name."""
         return reach(
             self.regressions.loss,
             self.regressions.touched,

@@ -1,8 +1,8 @@
-"""What a budget means for an attacker, in numbers that a reader without the theory can hold against experience.
+"""Interpretation of a budget: what an attacker can learn, in numbers for readers without the theory.
 
-Claim. Let P and Q be the laws of what is published under two neighbours, and let an attacker who knows both guess which
-of them it was, each as likely as the other beforehand. The guess is right with probability at most (1 + TV) / 2, TV the
-total variation distance of P and Q (Neyman and Pearson). And TV is at most
+Claim. Let P and Q be the distributions of what is published under two neighbours, and let an attacker who knows both
+guess which of them it was, each as likely as the other beforehand. The guess is right with probability at most (1 + TV)
+/ 2, TV the total variation distance of P and Q (Neyman and Pearson). And TV is at most
 
 * (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) under (epsilon, delta) (Kairouz, Oh, Viswanath 2015), so that the guess is
   right with at most (e^epsilon + delta) / (e^epsilon + 1); delta = 0 is the pure case;
@@ -34,11 +34,11 @@ from dpgm_core.privacy.budget import Budget, BudgetKind
 __all__ = ["best_guess", "exchange_text", "odds_factor", "of_exchange", "of_group"]
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
-_LARGEST = 700.0
+_MAX_EPSILON = 700.0
 
 
 def odds_factor(budget: Budget) -> float | None:
-    """e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
+    """Return e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
 
     None for budgets that bound no such factor for every outcome: rho, and epsilon with a delta.
 
@@ -47,28 +47,28 @@ def odds_factor(budget: Budget) -> float | None:
     """
     if budget.kind != "pure":
         return None
-    return math.nextafter(math.exp(budget.epsilon), math.inf) if budget.epsilon <= _LARGEST else math.inf
+    return math.nextafter(math.exp(budget.epsilon), math.inf) if budget.epsilon <= _MAX_EPSILON else math.inf
 
 
 def best_guess(budget: Budget) -> float:
-    """How often at most an attacker who knows all but one unit guesses right which of two neighbours it was.
+    """Return how often at most an attacker who knows all but one unit guesses right which of two neighbours it was.
 
-    Of two that are equally likely beforehand, so that 0.5 is a coin's. See the module's claim.
+    Of two that are equally likely beforehand, so that 0.5 is a coin's. The module has the proof.
 
     >>> [round(best_guess(b), 4) for b in (Budget.pure(1), Budget.approx(1, "0.01"), Budget.zcdp("0.02"))]
     [0.7311, 0.7337, 0.55]
     """
     if budget.kind == "zcdp":
         rho = float(budget.rho)
-        found = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+        probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
     else:
-        wrong = math.exp(-min(float(budget.epsilon), _LARGEST))  # 1 / e^epsilon
-        found = (1 + float(budget.delta) * wrong) / (1 + wrong)
-    return min(1.0, math.nextafter(found, math.inf))
+        wrong = math.exp(-min(float(budget.epsilon), _MAX_EPSILON))  # 1 / e^epsilon
+        probability = (1 + float(budget.delta) * wrong) / (1 + wrong)
+    return min(1.0, math.nextafter(probability, math.inf))
 
 
 def of_group(budget: Budget, size: int) -> Budget | None:
-    """What the budget is worth to `size` units together, such as a family; None where that bounds nothing.
+    """Return what the budget is worth to `size` units together, such as a family; None where that bounds nothing.
 
     >>> print(of_group(Budget.pure("0.5"), 3), of_group(Budget.zcdp("0.5"), 2), of_group(Budget.approx(9, "0.1"), 2))
     epsilon = 1.5 rho = 2 (zCDP) None
@@ -78,7 +78,7 @@ def of_group(budget: Budget, size: int) -> Budget | None:
         return Budget("zcdp", rho=budget.rho * size**2)
     if budget.kind == "pure":
         return Budget("pure", epsilon=budget.epsilon * size)
-    if (size - 1) * budget.epsilon > _LARGEST:
+    if (size - 1) * budget.epsilon > _MAX_EPSILON:
         return None
     # e^0 is exact; the others are rounded up.
     steps = 1 + sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(1, size))

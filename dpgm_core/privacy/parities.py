@@ -1,4 +1,4 @@
-"""How many of some sets can have an odd number of members in one set: how far one exchanged record moves contrasts.
+"""Contrasts, sensitivity: how many contrasts one exchanged record moves, a bound on parities of sets.
 
 Exchanging a record flips a set F of its binary attributes, and so the product of each clique S with |S and F| odd. For
 all subsets of a clique of k that is none or 2^(k-1), as parity over subsets is balanced. With sets of two as edges, and
@@ -17,10 +17,11 @@ __all__ = ["most_odd"]
 
 
 def most_odd(structure: Structure) -> int:
-    """A bound on how many cliques have an odd number of attributes in one set F, over all F; the empty one never has.
+    """Return a bound on how many cliques have an odd number of attributes in one set F, over all F.
 
     Exact where the cliques are all sets of some sizes, or all subsets of one clique; else a greedy packing, in the
-    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each.
+    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each. The
+    empty clique never has an odd number.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
@@ -59,19 +60,19 @@ def _packed(sets: set[frozenset[int]]) -> int:
 
 def _cut(edges: list[tuple[int, ...]]) -> int:
     """A bound on the largest cut of a graph: complete parts of it, grown one after the other."""
-    beside: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
+    neighbours: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
     for one, two in edges:
-        beside[one] = beside.get(one, 0) | 1 << two + 1
-        beside[two] = beside.get(two, 0) | 1 << one + 1
+        neighbours[one] = neighbours.get(one, 0) | 1 << two + 1
+        neighbours[two] = neighbours.get(two, 0) | 1 << one + 1
     bound = 0
-    for vertex in sorted(beside):
-        while beside[vertex]:
-            part, common = [vertex], beside[vertex]
+    for vertex in sorted(neighbours):
+        while neighbours[vertex]:
+            part, common = [vertex], neighbours[vertex]
             while common:
                 part.append((common & -common).bit_length() - 2)
-                common &= beside[part[-1]]
+                common &= neighbours[part[-1]]
             for one, two in itertools.combinations(part, 2):
-                beside[one] &= ~(1 << two + 1)
-                beside[two] &= ~(1 << one + 1)
+                neighbours[one] &= ~(1 << two + 1)
+                neighbours[two] &= ~(1 << one + 1)
             bound += len(part) ** 2 // 4
     return bound

@@ -1,4 +1,4 @@
-"""Which attribute is regressed on what: the rows and columns of the weights of regressions on records."""
+"""Descent: which attribute is regressed on what, the rows and columns of the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[str, tuple[int, ...]]
 #: The attributes of a product of +1 and -1, or an attribute and the code that its column is 1 for; the constant: none.
 Column: TypeAlias = tuple[Clique, tuple[int, ...]]
 
-_MOST_CELLS = 2**24
+_MAX_CELLS = 2**24
 
 
 def _check_candidates(instance: Regressions, attribute: object, value: Structure) -> None:
@@ -50,16 +50,16 @@ def _check_loss(instance: Regressions, attribute: object, value: Loss) -> None:
     long = next((clique for clique in cliques if len(clique) > 2), None)
     if long is not None and value != "logistic":
         raise StructureError(f"loss {value!r} takes pairs, not {long!r}; use 'logistic' for binary attributes")
-    if len(instance.rows) * len(instance.columns) > _MOST_CELLS:
+    if len(instance.rows) * len(instance.columns) > _MAX_CELLS:
         raise TooLarge(
-            f"{len(instance.rows):,} x {len(instance.columns):,} weights are more than {_MOST_CELLS:,}; name fewer "
+            f"{len(instance.rows):,} x {len(instance.columns):,} weights are more than {_MAX_CELLS:,}; name fewer "
             "candidates"
         )
 
 
 @frozen(kw_only=True)
 class Regressions:
-    """Which attribute is regressed on what.
+    """The regressions of attributes on the others of their cliques.
 
     candidates: cliques that may have weight, of two attributes or more; an attribute is regressed on the others of its
     cliques. loss: "logistic": every attribute of the candidates has two labels, coded +1 and -1 (+1 is code 0), one
@@ -94,7 +94,7 @@ class Regressions:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Of each row of the weights the attribute and its codes.
+        """The attribute and its codes of each row of the weights.
 
         A row raises the odds of the first code against the second; of "softmax", of the one against all others.
         """
@@ -105,7 +105,7 @@ class Regressions:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """What each column of the weights is multiplied by; the last is the constant, `((), ())`.
+        """The factor of each column of the weights; the last is the constant, `((), ())`.
 
         "logistic": the attributes whose +1 and -1 are multiplied, one by one first, and (). Else: an attribute, and
         the code for which the column is 1 and not 0.
@@ -119,14 +119,14 @@ class Regressions:
 
     @cached_property
     def allowed(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-        """Which weights there are, (rows, columns): the rest is 0 and stays 0. Read only."""
-        found = np.zeros((len(self.rows), len(self.columns)), np.bool_)
-        found[:, -1] = True
+        """The mask of weights that may differ from 0, (rows, columns); read-only."""
+        mask = np.zeros((len(self.rows), len(self.columns)), np.bool_)
+        mask[:, -1] = True
         if self.loss == "logistic":
             column = {attributes: number for number, (attributes, _) in enumerate(self.columns)}
             for clique in self.candidates.cliques:
                 for name, rest in zip(self._in_order(clique), self._rests(clique), strict=True):
-                    found[self._place[name], column[rest]] = True
+                    mask[self._place[name], column[rest]] = True
         else:
             rows, columns = (
                 {name: [number for number, one in numbered if one == name] for name in self.nodes}
@@ -136,10 +136,10 @@ class Regressions:
                 )
             )
             for one, other in self.candidates.cliques:
-                found[np.ix_(rows[one], columns[other])] = True
-                found[np.ix_(rows[other], columns[one])] = True
-        found.flags.writeable = False
-        return found
+                mask[np.ix_(rows[one], columns[other])] = True
+                mask[np.ix_(rows[other], columns[one])] = True
+        mask.flags.writeable = False
+        return mask
 
     @cached_property
     def choices(self) -> tuple[tuple[int, ...], ...]:
@@ -153,7 +153,7 @@ class Regressions:
 
     @cached_property
     def touched(self) -> int:
-        """How many choices one record has residuals in: one an attribute; of "pairs", all with the record's code."""
+        """Number of choices that one record has residuals in: one an attribute; of "pairs", all with its code."""
         if self.loss != "pairs":
             return len(self.nodes)
         return sum(self.candidates.domain.sizes[name] - 1 for name in self.nodes)

@@ -1,4 +1,4 @@
-"""Score families: what candidates may be scored by, as values whose sensitivity core knows.
+"""Selection, sensitivity: the scores of candidates, as values whose sensitivity core knows.
 
 Nobody hands in a score function: core alone computes scores from records, and knows how far one person moves them.
 """
@@ -25,23 +25,23 @@ SCORE_GRID = 1024
 #: Weights are multiples of its inverse.
 WEIGHT_GRID = 4096
 #: Expected records of a cell beyond which a prediction is cut; far beyond any cell.
-_MOST_RECORDS = 2.0**30
+_MAX_RECORDS = 2.0**30
 
 
 def _copied(value: FloatArray) -> FloatArray:
-    """A copy that nobody changes once it was looked at, and no child of arrays that would be shown true counts."""
+    """Return a plain, read-only copy: no subclass that would see true counts, and nobody changes it later."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "if":
         return value  # refused by its validator
-    found = np.array(value, np.float64)
-    found.flags.writeable = False
-    return found
+    copy = np.array(value, np.float64)
+    copy.flags.writeable = False
+    return copy
 
 
 def _numbers(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     try:
-        found = [tuple(group) for group in groups]
-        if not any(isinstance(number, bool) for group in found for number in group):
-            return tuple(tuple(operator.index(number) for number in group) for group in found)
+        lists = [tuple(group) for group in groups]
+        if not any(isinstance(number, bool) for group in lists for number in group):
+            return tuple(tuple(operator.index(number) for number in group) for group in lists)
     except TypeError:
         pass
     raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]")
@@ -56,9 +56,9 @@ def _fractions(weights: Iterable[Fraction]) -> tuple[Fraction, ...]:
 
 def _records(offsets: Iterable[float]) -> tuple[float, ...]:
     try:
-        found = tuple(offsets)
-        if not any(isinstance(one, bool) for one in found):
-            return tuple(float(one) for one in found)
+        values = tuple(offsets)
+        if not any(isinstance(one, bool) for one in values):
+            return tuple(float(one) for one in values)
     except (TypeError, ValueError):
         pass
     raise StructureError("offsets must be finite numbers of records, one for each candidate")
@@ -91,23 +91,42 @@ def _check_contrasts(candidates: Structure) -> None:
 
 @frozen(kw_only=True, eq=False)
 class TableDistance:
-    """Each candidate's score is w (|n - m|_1 - b): how far its table is from a public prediction of it.
+    """Scores of candidates: how far the table of each is from a public prediction, w (|n - m|_1 - b).
 
-    candidates: their cliques, each once and none tied; n is the table of true counts. predicted: m, (cells,), records,
-    in the order of the candidates' tables; a function of released things only. weights: w, positive; they are divided
-    by the greatest and rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out.
-    contrast: of binary attributes, |c - m_c| in place of |n - m|_1, c the sum of the products of the clique's +1 and -1
-    codes (+1 is code 0) and m_c that of the prediction; one person moves it no further. groups: of which candidates one
-    choice is made each, by number; all of them if left out, and one candidate may be in several.
+    Parameters
+    ----------
+    candidates : Structure
+        Their cliques, each once and none tied; n is the table of true counts.
+    predicted : ndarray of shape (cells,)
+        m, in records, in the order of the candidates' tables; a function of released values only.
+    weights : tuple of Fraction, optional
+        w, positive, one for each candidate. They are divided by the greatest and rounded to multiples of 1/4096.
+    offsets : tuple of float, optional
+        b, in records, one for each candidate.
+    groups : tuple of tuple of int, optional
+        The numbers of the candidates of each choice; a candidate may be in several. All candidates if left out.
+    contrast : bool
+        Score by |c - m_c| in place of |n - m|_1, for binary attributes: c is the sum of the products of the clique's
+        codes (code 0 is +1, code 1 is -1), and m_c that of the prediction.
 
-    One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
-    inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another
-    one down. Source: McKenna et al. (2022), AIM; specification of sessions.
+    Raises
+    ------
+    StructureError
+        For values that do not fit, and for contrasts of other than binary attributes, by name.
 
-    Nor does one person move |c - m_c| further: a row adds its own product, +1 or -1, to c, so that r rows more or less
-    move c by at most r, and r rows in place of r others by at most 2 r; |. - m_c| moves no further than c. Raises
-    StructureError for nonsense, and for contrasts of other than binary attributes, by name.
+    Notes
+    -----
+    Sensitivity. One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one
+    (triangle inequality); m and b do not enter. The distance is not monotone: one person may move one score up and
+    another one down. |c - m_c| moves no further: a row adds its own product, +1 or -1, to c, so that r rows more or
+    less move c by at most r, and r rows in place of r others by at most 2 r.
 
+    References
+    ----------
+    McKenna et al. (2022), AIM.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> TableDistance(candidates=pair, predicted=np.full(4, 25.0)).rounded.tolist()
@@ -129,9 +148,9 @@ class TableDistance:
             raise StructureError(f"contrast must be True or False, got {type(self.contrast).__name__}")
         if self.contrast:
             _check_contrasts(self.candidates)
-        for name, given in (("weights", self.weights), ("offsets", self.offsets)):
-            if len(given) not in (0, count):
-                raise StructureError(f"{len(given)} {name} do not fit {count} candidates; give one each, or none")
+        for name, values in (("weights", self.weights), ("offsets", self.offsets)):
+            if len(values) not in (0, count):
+                raise StructureError(f"{len(values)} {name} do not fit {count} candidates; give one each, or none")
         if not all(isinstance(one, Fraction) and one > 0 for one in self.weights):
             raise StructureError("weights must be positive Fractions")
         if not np.isfinite(np.asarray(self.offsets, float)).all():
@@ -142,8 +161,10 @@ class TableDistance:
 
     @staticmethod
     def move(terms: Terms) -> int:
-        """How far one person moves an unweighted distance at most, records; the same for all candidates.
+        """Return the sensitivity: how far one person moves an unweighted distance at most, in records.
 
+        Examples
+        --------
         >>> TableDistance.move(Terms(neighbours="replace-one", person="id", rows_per_person=3))
         6
         """
@@ -156,25 +177,25 @@ class TableDistance:
 
     @property
     def rounded(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """m in units of 1/1024 record, (cells,); cut far beyond any table, and at 0 where cells are compared."""
-        least = -_MOST_RECORDS if self.contrast else 0.0
-        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(self.predicted, least, _MOST_RECORDS) * SCORE_GRID
+        """m in units of 1/1024 record, (cells,), cut far beyond any table, and at 0 where cells are compared."""
+        least = -_MAX_RECORDS if self.contrast else 0.0
+        units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+            np.clip(self.predicted, least, _MAX_RECORDS) * SCORE_GRID
         ).astype(np.int64)
-        return found
+        return units
 
     @property
     def whole_weights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """w over the greatest, in units of 1/4096, (candidates,); at least 1, and 4096 for the greatest."""
-        given = self.weights or (Fraction(1),) * len(self.candidates.groups)
-        most = max(given)
-        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in given], np.int64)
+        weights = self.weights or (Fraction(1),) * len(self.candidates.groups)
+        most = max(weights)
+        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in weights], np.int64)
 
     @property
     def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """b in units of 1/1024 record, (candidates,)."""
-        given = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
-        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(given, -_MOST_RECORDS, _MOST_RECORDS) * SCORE_GRID
+        offsets = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
+        units: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+            np.clip(offsets, -_MAX_RECORDS, _MAX_RECORDS) * SCORE_GRID
         ).astype(np.int64)
-        return found
+        return units

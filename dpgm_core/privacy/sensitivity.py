@@ -1,4 +1,4 @@
-"""Which data sets are neighbours, and how far one person moves the tables."""
+"""Neighbouring relations, and how far one person moves the tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ __all__ = ["Neighbours", "Sensitivity"]
 
 
 class Neighbours(Enum):
-    """Which two data sets must be hard to tell apart; both in terms of whole persons (DESIGN section 4).
+    """The neighbouring relation: which two data sets must be hard to tell apart, in terms of whole persons.
 
+    Examples
+    --------
     >>> Neighbours.of("add-remove").value
     'add-remove'
     """
@@ -27,7 +29,7 @@ class Neighbours(Enum):
 
     @classmethod
     def of(cls, name: Neighbours | str) -> Neighbours:
-        """Read a relation from its name; BudgetError for anything else. There is no default on purpose."""
+        """Return the relation of this name; BudgetError for anything else. There is no default on purpose."""
         if isinstance(name, Neighbours):
             return name
         for relation in cls:
@@ -41,11 +43,19 @@ class Neighbours(Enum):
 
 @frozen(kw_only=True)
 class Sensitivity:
-    """The largest change one person can make to the count tables, in records.
+    """The largest change that one person can make to the tables, in records.
 
-    l0: cells changed. l1, l2 (through the exact l2_squared), linf: norms of the change. A mechanism must be private
-    for every integer shift with at most l0 non-zero cells, each at most linf, and norms within l1 and l2.
+    A mechanism must be private for every shift by whole numbers within all four bounds.
 
+    Parameters
+    ----------
+    l0 : int
+        Number of cells that change.
+    l1, l2_squared, linf : int
+        Norms of the change; L2 is stored as its exact square.
+
+    Examples
+    --------
     >>> Sensitivity(l0=2, l1=2, l2_squared=2, linf=1).l2
     1.4142135623730951
     """
@@ -66,14 +76,27 @@ class Sensitivity:
 
     @classmethod
     def of(cls, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1) -> Sensitivity:
-        """Sensitivity of all tables of a structure; Proposition 3 of Bernstein et al. (2017), generalised.
+        """Return the sensitivity of all tables of a structure together.
 
-        With m_g cliques tied in group g and r rows per person, under add-remove: L1 = r sum m_g,
-        L2^2 = r^2 sum m_g^2, Linf = r max m_g; replace-one doubles L1 and L2^2. Under replace-one
-        with r = 1 a table with one cell never changes and costs nothing. These three are attained, by r equal rows
-        whose attributes all have code 0 (for one-cell tables under replace-one with r > 1 they are upper bounds).
-        L0 is an upper bound: each group's r m_g (or 2 r m_g) cells, at most all it has.
+        Parameters
+        ----------
+        structure : Structure
+            The tables.
+        neighbours : Neighbours or str
+            The neighbouring relation.
+        rows_per_person : int
+            The most rows that count for one person, r.
 
+        Notes
+        -----
+        Proposition 3 of Bernstein et al. (2017), generalised. With m_g cliques tied in group g, under add-remove L1 = r
+        sum m_g, L2^2 = r^2 sum m_g^2 and Linf = r max m_g; replace-one doubles L1 and L2^2. Under replace-one with r =
+        1 a table with one cell never changes and costs nothing. These three are attained, by r equal rows whose
+        attributes all have code 0 (for one-cell tables under replace-one with r > 1 they are upper bounds). L0 is an
+        upper bound: the r m_g (or 2 r m_g) cells of each group, at most all that it has.
+
+        Examples
+        --------
         >>> from dpgm_core.domain import Domain
         >>> from dpgm_core.structure import Structure
         >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
@@ -97,16 +120,29 @@ class Sensitivity:
     def of_contrasts(
         cls, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1
     ) -> Sensitivity:
-        """Sensitivity of the sums of products of binary attributes, one for each clique of a structure, the empty one
-        being the number of records; r rows a person.
+        """Return the sensitivity of contrasts: sums of products of binary attributes, one for each clique.
 
+        Parameters
+        ----------
+        structure : Structure
+            The cliques; the contrast of the empty one is the number of records.
+        neighbours : Neighbours or str
+            The neighbouring relation.
+        rows_per_person : int
+            The most rows that count for one person, r.
+
+        Notes
+        -----
         Add-remove: a row adds +1 or -1 to each of m sums, so L1 = m r, L2^2 = m r^2, Linf = r; attained by r equal rows
         of code 0. Replace-one: one row for another flips some set F of attributes, and moves by 2 the sums whose clique
-        has an odd number of attributes in F, no other; let M bound how many these are (`dpgm_core.privacy.parities`).
-        L1 = 2 r M, L2^2 = 4 r^2 M, Linf = 2 r. Of persons of a and b <= r rows pair the rows: at most r exchanges and
-        additions, whose norms add (triangle inequality). An exchange has norms 2 M and 2 sqrt(M), an addition m and
-        sqrt(m), which are no larger: F at random moves half of the m - 1 sums that are not empty, so M > (m - 1) / 2.
+        has an odd number of attributes in F, and no other; let M bound how many these are
+        (`dpgm_core.privacy.parities`). Then L1 = 2 r M, L2^2 = 4 r^2 M and Linf = 2 r. Proof for persons of a and b <=
+        r rows: pair the rows, which gives at most r exchanges and additions, whose norms add (triangle inequality). An
+        exchange has norms 2 M and 2 sqrt(M), an addition m and sqrt(m), which are no larger: F at random moves half of
+        the m - 1 sums that are not empty, so M > (m - 1) / 2.
 
+        Examples
+        --------
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",), ("a", "b")])
         >>> Sensitivity.of_contrasts(structure, "replace-one")  # two of the three are moved

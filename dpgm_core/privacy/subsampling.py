@@ -1,8 +1,8 @@
-"""What one release on a Poisson subsample costs: each person takes part with probability q, by a coin of their own.
+"""Cost of one release on a Poisson subsample: each person takes part with probability q, independently.
 
 Fix the coins of all others; everything below is jointly convex or quasi-convex, so that it holds for their mixture too.
-Let P0 be the law of the output without the person, P1 with the person's rows and P1' with other rows in their place.
-Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
+Let P0 be the distribution of the output without the person, P1 with the person's rows and P1' with other rows in their
+place. Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
 
     P = (1 - q) P0 + q P1    with    Q = (1 - q) P0 + q P1'.
 
@@ -56,7 +56,7 @@ __all__ = ["ORDERS", "amplified", "replaced", "replaced_gaussian", "sampled_gaus
 ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
 
 # Exponentials of it, and of its half times any rate, are doubles.
-_FAR = 500.0
+_MAX_EXPONENT = 500.0
 
 
 def amplified(epsilon: float, rate: float) -> float:
@@ -67,7 +67,7 @@ def amplified(epsilon: float, rate: float) -> float:
     >>> round(amplified(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
     True
     """
-    if epsilon < _FAR:
+    if epsilon < _MAX_EXPONENT:
         return math.log1p(rate * math.expm1(epsilon))
     return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
 
@@ -87,7 +87,7 @@ def replaced(presence: float, exchange: float, rate: float) -> float:
         return apart
     log_odds = math.log(rate) - math.log1p(-rate) + presence - apart
     log_share = -float(np.logaddexp(0.0, -log_odds))  # ln w
-    if apart < _FAR:
+    if apart < _MAX_EXPONENT:
         return amplified(apart, math.exp(log_share))
     return float(np.logaddexp(-np.logaddexp(0.0, log_odds), log_share + apart))
 
@@ -135,10 +135,10 @@ def _central(counts: FloatArray, log_second: Callable[[FloatArray], FloatArray],
 
     log_second: of the second moment, of shifts whose squares are so many times as long. direct: other bounds.
     """
-    found = np.minimum(direct, counts / 2 * log_second(np.maximum(counts - 1, 1.0)))
+    moments = np.minimum(direct, counts / 2 * log_second(np.maximum(counts - 1, 1.0)))
     odd = np.arange(3, len(counts) - 1, 2)
-    found[odd] = np.minimum(direct[odd], (found[odd - 1] + found[odd + 1]) / 2)
-    return found
+    moments[odd] = np.minimum(direct[odd], (moments[odd - 1] + moments[odd + 1]) / 2)
+    return moments
 
 
 def _log_less(x: FloatArray) -> FloatArray:
@@ -147,9 +147,9 @@ def _log_less(x: FloatArray) -> FloatArray:
 
 
 def _between(at_whole: FloatArray) -> FloatArray:
-    """The same at ORDERS, of logarithms of moments at whole orders from 2 on; ln 1 = 0 at order 1."""
-    found: FloatArray = np.interp(ORDERS, np.append(1.0, _binomials()[0]), np.append(0.0, at_whole))
-    return found
+    """Return logarithms of moments at ORDERS from those at whole orders from 2 on; ln 1 = 0 at order 1."""
+    interpolated: FloatArray = np.interp(ORDERS, np.append(1.0, _binomials()[0]), np.append(0.0, at_whole))
+    return interpolated
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""What a guarantee says besides its budget: who is protected, how a person's rows count, and what is known of N."""
+"""Terms of a guarantee besides its budget: the protected unit, how a person's rows count, and what is known of N."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _ASSUMED: Mapping[Origin, str] = {
     "cliques that were named, the workload and every setting of the run.",
 }
 #: Attributes that a guarantee spells out, of each kind.
-_MOST_NAMED = 20
+_MAX_NAMES = 20
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
 
 def default_unit(person: str | None) -> str:
-    """What is protected when nobody says it: a person if there is a person key, else a record.
+    """Return what is protected by default: a person if there is a person key, else a record.
 
     >>> default_unit(None)
     'one record'
@@ -58,8 +58,9 @@ def default_unit(person: str | None) -> str:
 
 
 def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), constraints: Sequence[str] = ()) -> str:
-    """What of a domain a guarantee assumes public; labels, bins: the attributes of which they were found privately.
-    constraints: their names.
+    """Return what a guarantee assumes public of a domain.
+
+    labels, bins: the attributes whose labels or bins were found privately. constraints: their names.
 
     >>> public_domain()
     'the domain'
@@ -67,24 +68,24 @@ def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), const
     "the domain but for the labels of 'job' and the bins of 'age' and 'pay', which were found privately within the ..."
     """
     domain = f"the domain with its constraints {_named(constraints)}" if constraints else "the domain"
-    found = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
-    if not found:
+    private_parts = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
+    if not private_parts:
         return domain
-    return f"{domain} but for {' and '.join(found)}, which were found privately within the stated budget"
+    return f"{domain} but for {' and '.join(private_parts)}, which were found privately within the stated budget"
 
 
 def _named(names: Sequence[str]) -> str:
     listed = [repr(name) for name in dict.fromkeys(names)]
-    if len(listed) > _MOST_NAMED:
-        listed = [*listed[:_MOST_NAMED], f"{len(listed) - _MOST_NAMED} others"]
+    if len(listed) > _MAX_NAMES:
+        listed = [*listed[:_MAX_NAMES], f"{len(listed) - _MAX_NAMES} others"]
     *most, last = listed
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def flaws(*, unsafe: Iterable[str | None], private: bool) -> tuple[str, ...]:
-    """Why a guarantee does not hold to the letter, or at all: in the words of every guarantee, stamp and plan.
+    """Return why a guarantee does not hold to the letter, or at all, in words; () if it holds.
 
-    unsafe: what noises say of themselves. private: whether no seed was used. Empty if it holds.
+    unsafe: what noises state in `unsafe`. private: whether no seed was used.
 
     >>> flaws(unsafe=[None, "textbook noise"], private=False)
     ('UNSAFE: textbook noise', 'NOT PRIVATE (private = false): the noise came from a seed, for simulation only')
@@ -124,16 +125,36 @@ def _flag(_: object, __: object, value: object) -> None:
 class Terms:
     """What a release promises apart from its budget; one value, fixed for a curator, a ledger and a release.
 
-    neighbours: "add-remove" or "replace-one", in persons; required. unit: what is protected, in words; the ledger's,
-    or else "one record" or "one person", when None. person: the column of the person key, if persons have several
-    rows. rows_per_person: how many of them count at most. contributions: how much each of them counts (None: 1).
-    total: "estimated" from the noisy tables, "public" (the exact number of records is published) or a number that the
-    owner declares as public. validated: the owner has compared records with the domain before, which the guarantee
-    then says; no part of what is compared or of files of terms, a release keeps it in its provenance.
+    Parameters
+    ----------
+    neighbours : Neighbours or {"add-remove", "replace-one"}
+        The neighbouring relation, in persons.
+    unit : str, optional
+        The protected unit in words. None: that of the ledger, or else "one record" or "one person".
+    person : str, optional
+        The column of the person key, if persons have several rows.
+    rows_per_person : int
+        The most rows that count for one person.
+    contributions : Contributions, optional
+        How much each row counts. None: 1.
+    total : {"estimated", "public"} or float
+        The number of records N: estimated from the noisy tables, published exactly, or a number that the owner declares
+        as public.
+    validated : bool
+        Whether the owner has compared the records with the domain before, which the guarantee then says. Not part of
+        comparisons or of files of terms; a release keeps it in its provenance.
 
-    Raises BudgetError and OptionError for what does not go together: rows without a person key, a public total with
-    weights. Source: docs/privacy.md.
+    Raises
+    ------
+    BudgetError, OptionError
+        For terms that do not go together: rows without a person key, a public total with weights.
 
+    Notes
+    -----
+    docs/privacy.md explains each of them.
+
+    Examples
+    --------
     >>> terms = Terms(neighbours="replace-one", person="id", rows_per_person=2)
     >>> print(terms.sentence())
     replace-one neighbours; the protected unit is one person, counted with at most 2 rows. Assumed public: ...
@@ -163,10 +184,12 @@ class Terms:
                 )
 
     @classmethod
-    def stated(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
-        """Read what the verbs take: the terms, or the relation alone when nothing else is stated. One of the two.
+    def of(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
+        """Return the terms, or those of a relation alone; exactly one of the two must be given.
 
-        >>> Terms.stated(None, "add-remove").total
+        Examples
+        --------
+        >>> Terms.of(None, "add-remove").total
         'estimated'
         """
         if terms is None:
@@ -184,12 +207,12 @@ class Terms:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Terms:
-        """Read what `to_dict` wrote."""
+        """Return the terms that `to_dict` wrote."""
         weighted = plain.get("contributions")
         return cls(**{**plain, "contributions": None if weighted is None else Contributions.parse(weighted)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` reads them back."""
+        """Return plain values, which `from_dict` reads back."""
         return {
             "neighbours": self.neighbours.value,
             "unit": self.unit,
@@ -205,20 +228,20 @@ class Terms:
         return self.unit or default_unit(self.person)
 
     @property
-    def policy(self) -> TotalPolicy:
+    def total_policy(self) -> TotalPolicy:
         """How the number of records becomes known."""
-        if self.declared is not None:
+        if self.declared_total is not None:
             return "declared"
         return "public" if self.total == "public" else "estimated"
 
     @property
-    def declared(self) -> float | None:
-        """The number of records, where the owner declared it as public knowledge."""
+    def declared_total(self) -> float | None:
+        """The number of records, where the owner declared it as public knowledge; else None."""
         return None if isinstance(self.total, str) else float(self.total)
 
     @property
     def covers_total(self) -> bool:
-        """Whether publishing the exact N is within the guarantee: replace-one, each row a person.
+        """Whether the guarantee covers publishing the exact N: replace-one, and each row a person.
 
         With a person key a changed person can lose the key, and rows without it count together as one person.
         """
@@ -230,6 +253,8 @@ class Terms:
 
         States the bounds that hold whatever is released, for each kind of budget; see `condition_for`.
 
+        Examples
+        --------
         >>> Terms(neighbours="add-remove", total="public").condition
         'CONDITIONAL ON PUBLIC N (it does not hide whether ...at most 2 epsilon, 4 rho or (2 epsilon, (1 + ...'
         """
@@ -255,7 +280,7 @@ class Terms:
         >>> Terms(neighbours="add-remove", total="public").condition_for("zcdp", tables_alone=True)
         'CONDITIONAL ON PUBLIC N (it does not hide whether ...the loss is at most 2 rho)'
         """
-        if self.policy != "public" or self.covers_total:
+        if self.total_policy != "public" or self.covers_total:
             return None
         hidden = "how many rows a person has"
         if self.neighbours is Neighbours.ADD_REMOVE:
@@ -266,8 +291,8 @@ class Terms:
             )
         return f"{PUBLIC_N.upper()} (it does not hide {hidden})"
 
-    def spelled_out(self, unit: str | None = None) -> Terms:
-        """The same terms with the unit in words: as stated, else `unit`, else a record or a person."""
+    def with_default_unit(self, unit: str | None = None) -> Terms:
+        """Return the same terms with the unit in words: their own, else `unit`, else a record or a person."""
         return evolve(self, unit=self.unit or unit or default_unit(self.person))
 
     def check(self, structure: Structure) -> None:
@@ -278,12 +303,33 @@ class Terms:
     def sensitivity(
         self, structure: Structure, clip: ClippedScore | None = None, *, contrasts: bool = False
     ) -> Sensitivity:
-        """How far one person moves all tables of a structure; clip: sums of clipped scores instead of counts.
-        contrasts: sums of products, one for each clique, instead of tables; BudgetError with clip or contributions.
+        """Return how far one person moves all tables of a structure.
 
-        In records; in units of 1/grid with contributions or clip. Source: see `Sensitivity.of`, `Contributions` and
-        `ClippedScore`.
+        Parameters
+        ----------
+        structure : Structure
+            The tables.
+        clip : ClippedScore, optional
+            Of sums of clipped scores in place of counts.
+        contrasts : bool
+            Of sums of products in place of tables, one for each clique.
 
+        Returns
+        -------
+        Sensitivity
+            In records, or in units of 1/grid with contributions or clip.
+
+        Raises
+        ------
+        BudgetError
+            For contrasts with clip or contributions.
+
+        Notes
+        -----
+        `Sensitivity.of`, `Sensitivity.of_contrasts`, `Contributions` and `ClippedScore` have the proofs.
+
+        Examples
+        --------
         >>> from dpgm_core.domain import Domain
         >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
         >>> Terms(neighbours="add-remove", person="id", rows_per_person=3).sensitivity(chain).l1
@@ -303,10 +349,12 @@ class Terms:
         return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
 
     def presence(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
-        """How far one person's rows move all tables from where they are without that person, whatever the relation.
+        """Return how far one person's rows move all tables from where they are without that person, under any relation.
 
-        What subsampling is about: see `dpgm_core.privacy.subsampling`. Units as of `sensitivity`.
+        Subsampling needs it; see `dpgm_core.privacy.subsampling`. Units as of `sensitivity`.
 
+        Examples
+        --------
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 1}), [("a",), ("b",)])
         >>> terms = Terms(neighbours="replace-one")
@@ -316,9 +364,17 @@ class Terms:
         return evolve(self, neighbours=Neighbours.ADD_REMOVE).sensitivity(structure, clip)
 
     def sentence(self, structure: Origin = "named", domain: str = "the domain") -> str:
-        """The middle of every guarantee: relation, unit, and what is assumed public; structure: where it comes from.
-        domain: what of it is public, see `public_domain`.
+        """Return the middle of every guarantee: relation, unit, and what is assumed public.
 
+        Parameters
+        ----------
+        structure : {"named", "chosen", "both"}
+            Where the structure comes from.
+        domain : str
+            What of the domain is public; see `public_domain`.
+
+        Examples
+        --------
         >>> Terms(neighbours="add-remove").sentence("chosen").split(". ")[1]
         'The structure was chosen privately, within the stated budget'
         """
@@ -331,12 +387,12 @@ class Terms:
 
 
 def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tuple[str, ...]:
-    """What a ledger's entry says of the release that it pays for; empty for a guarantee without conditions.
+    """Return the conditions that a ledger entry states of the release that it pays for; () if there are none.
 
     unsafe: why the noise does not keep the budget to the letter, if so. private: False when a seed is involved.
 
     >>> charge_conditions(Terms(neighbours="add-remove", total="public"), unsafe=None, private=True)
     ('conditional on public N',)
     """
-    found = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
-    return tuple(condition for condition, holds in found.items() if holds)
+    conditions = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
+    return tuple(condition for condition, holds in conditions.items() if holds)

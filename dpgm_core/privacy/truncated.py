@@ -71,34 +71,34 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     True
     """
     lost = revealing_mass(scale, bound, sensitivity)
-    kept = laplace_delta(scale, sensitivity, epsilon)
-    return min(1.0, (lost + (1 - lost) * kept) * _ROUNDING)
+    remaining = laplace_delta(scale, sensitivity, epsilon)
+    return min(1.0, (lost + (1 - lost) * remaining) * _ROUNDING)
 
 
 def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Amount) -> float:
-    """A delta at which a release with Laplace noise that is not cut off is (epsilon, delta)-private, rounded up.
+    """Return a delta at which Laplace noise that is not cut off is (epsilon, delta)-private, rounded up.
 
     Exact for discrete noise and linf = 1; else that of one randomised response. 0 from epsilon = l1 / scale on.
 
     >>> laplace_delta(2.0, Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), "1/2")
     0.0
     """
-    width, asked = _width(scale), amount("epsilon", epsilon, zero=True)
-    kept = 0.0
+    width, target = _width(scale), amount("epsilon", epsilon, zero=True)
+    delta = 0.0
     if sensitivity.linf <= 1:
         cells = _cells(sensitivity)
-        if asked < cells / width:
+        if target < cells / width:
             pair = response_pair(cells, float(1 / width))
-            above = pair.log_p - pair.log_q > float(asked)
-            kept = math.fsum(np.exp(pair.log_p[above]) - np.exp(float(asked) + pair.log_q[above]))
-    elif asked < (whole_loss := sensitivity.l1 / width):
+            above = pair.log_p - pair.log_q > float(target)
+            delta = math.fsum(np.exp(pair.log_p[above]) - np.exp(float(target) + pair.log_q[above]))
+    elif target < (whole_loss := sensitivity.l1 / width):
         # (e^l - e^epsilon) / (1 + e^l), without overflow
-        kept = -math.expm1(float(asked - whole_loss)) / (1 + math.exp(-float(whole_loss)))
-    return min(1.0, max(kept, 0.0) * _ROUNDING)
+        delta = -math.expm1(float(target - whole_loss)) / (1 + math.exp(-float(whole_loss)))
+    return min(1.0, max(delta, 0.0) * _ROUNDING)
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:
-    """The largest probability, over all shifts, that some cell takes a value that the neighbour's cannot; rounded up.
+    """Return the largest probability that some cell takes a value that the neighbour's cannot; rounded up.
 
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> revealing_mass(1e9, 1, one) > 1 / 3 - 1e-6
@@ -127,7 +127,7 @@ def _width(scale: Fraction | float) -> Fraction:
 
 
 def _cells(sensitivity: Sensitivity) -> int:
-    """How many cells unit shifts can move: each adds 1 to L0, L1 and L2^2; at least one, to be safe."""
+    """Return how many cells unit shifts can move: each adds 1 to L0, L1 and L2^2; at least one, to be safe."""
     return max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
 
 

@@ -1,7 +1,7 @@
-"""Voters: what blocks of records say of a graph, as core's own named values; no plugin's code sees a block.
+"""Votes, sensitivity: what blocks of records vote for, as core's own named values; no plugin's code sees a block.
 
-What a voter says of a block is a function of the block alone, so one person, whose rows are all in one block, moves one
-block's vote; `dpgm_core.counting.votes` makes a distance of that, and docs/privacy.md the proof.
+What a block votes for is a function of the block alone. One person, whose rows are all in one block, moves the vote of
+one block (proof: docs/privacy.md).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dpgm_core.errors import ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
 
-__all__ = ["MOST_BLOCKS", "EdgeVotes", "ThresholdVotes", "Voter", "voter_of"]
+__all__ = ["MAX_BLOCKS", "EdgeVotes", "ThresholdVotes", "Voter", "voter_of"]
 
 #: More than the longest table of `dpgm_core.noise.stability` has a use for.
-MOST_BLOCKS = 2**16
+MAX_BLOCKS = 2**16
 
 
 def _number(value: Any) -> Any:
@@ -42,8 +42,8 @@ def _pairs(instance: object, attribute: object, value: Any) -> None:
 
 
 def _blocks(instance: object, attribute: object, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_BLOCKS:
-        raise OptionError(f"blocks must be a whole number from 1 to {MOST_BLOCKS:,}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BLOCKS:
+        raise OptionError(f"blocks must be a whole number from 1 to {MAX_BLOCKS:,}, got {value!r}")
 
 
 def _positive(instance: object, attribute: Any, value: Any) -> None:
@@ -129,7 +129,7 @@ class ThresholdVotes:
 
     def check(self, terms: Terms) -> None:
         """Refuse terms under which N is not known when votes are cast. Raises OptionError."""
-        if terms.policy == "estimated":
+        if terms.total_policy == "estimated":
             raise OptionError(
                 "votes by a threshold hold sums against tau N, and N is not known before the votes; declare the number "
                 "of records (total), or vote by blocks"
@@ -144,7 +144,7 @@ Voter: TypeAlias = EdgeVotes | ThresholdVotes
 
 
 def voter_of(plain: object, pairs: Structure) -> Voter:
-    """The voter whose `to_dict` this is, over these pairs. Raises ModelFileError for anything else.
+    """Return the voter over these pairs whose `to_dict` this is. Raises ModelFileError for anything else.
 
     >>> from dpgm_core.domain import Domain
     >>> pairs = Structure.complete(Domain.from_sizes({"a": 2, "b": 2}))
@@ -158,10 +158,10 @@ def voter_of(plain: object, pairs: Structure) -> Voter:
     by = plain.get("by") if isinstance(plain, Mapping) else None
     if not isinstance(plain, Mapping) or not isinstance(by, str) or by not in kinds:
         raise ModelFileError("its votes were cast by no known voter")
-    made, wanted = kinds[by]
-    if set(plain) != {"by"} | wanted:
-        raise ModelFileError(f"votes by {by} state {', '.join(sorted(wanted))}")
+    kind, names = kinds[by]
+    if set(plain) != {"by"} | names:
+        raise ModelFileError(f"votes by {by} state {', '.join(sorted(names))}")
     try:
-        return made(pairs=pairs, **{name: plain[name] for name in wanted})
+        return kind(pairs=pairs, **{name: plain[name] for name in names})
     except (OptionError, StructureError) as error:
         raise ModelFileError(f"its votes are none that a session casts: {error}") from None

@@ -15,8 +15,8 @@ from dpgm_core.columns.declared import PrivateBins
 from dpgm_core.columns.edges import grid_edges
 from dpgm_core.components.options import converter
 from dpgm_core.errors import ModelFileError, StructureError
-from dpgm_core.noise.bisection import AskedBins
-from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
+from dpgm_core.noise.bisection import BinsPlan
+from dpgm_core.noise.choice import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ranks import nodes_of
@@ -33,12 +33,12 @@ class FoundBins:
     stands before cell e. edges: of the bins, places on the column's axis.
     """
 
-    asked: AskedBins
+    asked: BinsPlan
     choices: tuple[tuple[int, ...], ...]
     edges: tuple[float, ...]
 
     @classmethod
-    def of(cls, asked: AskedBins, choices: tuple[tuple[int, ...], ...], grid: Sequence[float]) -> FoundBins:
+    def of(cls, asked: BinsPlan, choices: tuple[tuple[int, ...], ...], grid: Sequence[float]) -> FoundBins:
         """What was chosen; grid: the edges of all cells. Raises StructureError for what no bisection chooses."""
         return cls(asked=asked, choices=choices, edges=tuple(grid[place] for place in _places(asked.cells, choices)))
 
@@ -91,7 +91,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         raise ModelFileError(
             f"its session found bins of {attribute.name!r}, which was not declared to have private bins"
         )
-    asked = AskedBins(
+    asked = BinsPlan(
         attribute=attribute,
         temperatures=tuple(_temperature(text) for text in converter.structure(plain["temperatures"], list[str])),
         neighbours=neighbours,
@@ -112,7 +112,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
 
 def _temperature(text: str) -> Fraction:
     found = amount("the temperature of a level", text)
-    if not LEAST_TABLE <= entries(found) <= MOST_TABLE:
+    if not MIN_TABLE_LENGTH <= entries(found) <= MAX_TABLE_LENGTH:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
     return found
 

@@ -16,7 +16,7 @@ from dpgm_core.noise.claims import check_claims, check_together
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.measurement import Measurement
-from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, sampling_probability
+from dpgm_core.privacy.accounting import MAX_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
@@ -76,7 +76,7 @@ def read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Ter
         raise ModelFileError(f"it holds no contrasts, as it says: {error}") from None
     if terms.contributions is not None:
         raise ModelFileError("contrasts go without normalised contributions")
-    if terms.policy == "estimated" and () not in structure.cliques:
+    if terms.total_policy == "estimated" and () not in structure.cliques:
         raise ModelFileError("it estimates N, but has not measured it: the empty clique is missing")
     return True
 
@@ -91,7 +91,7 @@ def read_round(plain: object) -> Round:
             raise ModelFileError(f"the {name} of its rounds must be an exact amount, as a text")
     if not clipped and plain["clip_norm"] is not None:
         raise ModelFileError("its round states a clip norm without a grid")
-    of = whole("the number of rounds", plain["of"], least=1, most=MOST_ROUNDS)
+    of = whole("the number of rounds", plain["of"], least=1, most=MAX_ROUNDS)
     return Round(
         number=whole("the round", plain["number"], least=1, most=of),
         of=of,

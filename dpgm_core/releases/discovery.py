@@ -19,7 +19,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.files import atomic_write, bounded_bytes, plain
-from dpgm_core.noise.labels import AskedLabels, open_columns
+from dpgm_core.noise.labels import LabelsPlan, open_columns
 from dpgm_core.noise.threshold import ThresholdNoise
 from dpgm_core.privacy.amounts import amount, whole
 from dpgm_core.privacy.budget import Budget
@@ -47,12 +47,12 @@ class FoundLabels:
     noise: ThresholdNoise
 
     @classmethod
-    def of(cls, asked: AskedLabels, noisy: Mapping[str, int]) -> FoundLabels:
+    def of(cls, asked: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
         """What is published of noisy counts: those at or above the threshold, and of these the largest.
 
         >>> from fractions import Fraction
         >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-        >>> asked = AskedLabels(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
+        >>> asked = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
         >>> FoundLabels.of(asked, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
         ('pilot', 'cook')
         """
@@ -77,7 +77,7 @@ class Discovery:
 
     >>> from fractions import Fraction
     >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-    >>> asked = AskedLabels(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
+    >>> asked = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
     >>> found = FoundLabels.of(asked, {"cook": 25})
     >>> print(Discovery(columns=(found,), terms=Terms(neighbours="add-remove"), private=True).cost)
     (epsilon, delta) = (1, 1e-06)

@@ -18,7 +18,7 @@ def stated_total(terms: Terms, records: int) -> float:
     >>> [stated_total(Terms(neighbours="add-remove", total=total), 70) for total in ("public", 50, "estimated")]
     [70.0, 50.0, 0.0]
     """
-    return max(1.0, float(records)) if terms.policy == "public" else terms.declared or 0.0
+    return max(1.0, float(records)) if terms.total_policy == "public" else terms.declared_total or 0.0
 
 
 def estimate_total(

@@ -186,7 +186,7 @@ class NoisyTables:
     @property
     def total_policy(self) -> TotalPolicy:
         """How N became known: estimated | public | declared."""
-        return self.terms.policy
+        return self.terms.total_policy
 
     @property
     def published(self) -> tuple[NoisyTables, ...]:

@@ -13,7 +13,7 @@ from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError
 from dpgm_core.noise.calibration import Calibration
-from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
+from dpgm_core.noise.choice import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries
 from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
@@ -172,7 +172,9 @@ class _Reader:
         cliques = self._cliques(plain["cliques"])
         contrasts = converter.structure(plain.get("contrasts", False), bool)
         # N is measured by the empty clique, which is no candidate.
-        structure = Structure(domain, [(), *cliques] if contrasts and self._terms.policy == "estimated" else cliques)
+        structure = Structure(
+            domain, [(), *cliques] if contrasts and self._terms.total_policy == "estimated" else cliques
+        )
         if contrasts:
             read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
@@ -212,7 +214,7 @@ class _Reader:
         temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
         grid = converter.structure(plain["grid"], int)
         kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
-        if not sound or not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
+        if not sound or not MIN_TABLE_LENGTH <= entries(temperature) <= MAX_TABLE_LENGTH:
             raise ModelFileError("a choice of its session is not one that a session makes")
         if grid < 1 or SCORE_GRID % grid:
             raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
@@ -259,7 +261,7 @@ class _Reader:
             person=self._person,
             kind="pure" if self._session.budget.kind == "pure" else "zcdp",
         )
-        if not LEAST_TABLE <= entries(found.temperature) <= MOST_TABLE or not found.sound:
+        if not MIN_TABLE_LENGTH <= entries(found.temperature) <= MAX_TABLE_LENGTH or not found.sound:
             raise ModelFileError("a descent of its session is not one that a session makes")
         return found
 

@@ -99,7 +99,7 @@ class Material:
     @property
     def policy(self) -> TotalPolicy:
         """How the number of records became known at last: what one release publishes no other hides."""
-        known = {one.terms.policy for one in self.releases}
+        known = {one.terms.total_policy for one in self.releases}
         return "public" if "public" in known else "declared" if "declared" in known else "estimated"
 
     @property

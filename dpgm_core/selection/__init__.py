@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
-    from dpgm_core.noise.bisection import AskedBins
+    from dpgm_core.noise.bisection import BinsPlan
     from dpgm_core.noise.stability import likely_distance
     from dpgm_core.privacy.gradients import NodeGradients
     from dpgm_core.privacy.regressions import Loss, Regressions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # module -> its public names
 _LAZY = {
     "contract": ["VotingSelector"],
-    "dpgm_core.noise.bisection": ["AskedBins"],
+    "dpgm_core.noise.bisection": ["BinsPlan"],
     "dpgm_core.noise.stability": ["likely_distance"],
     "dpgm_core.privacy.gradients": ["NodeGradients"],
     "dpgm_core.privacy.regressions": ["Loss", "Regressions"],
@@ -42,7 +42,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "AskedBins",
+    "BinsPlan",
     "Descent",
     "Discovery",
     "EdgeVotes",

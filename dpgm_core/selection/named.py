@@ -19,7 +19,7 @@ from dpgm_core.learning.ahead import DryRun
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
-from dpgm_core.noise.bisection import asked_bins, bins_cost
+from dpgm_core.noise.bisection import bins_cost, plan_bins
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.budget import Budget
@@ -144,6 +144,6 @@ def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple
     """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables."""
     whole = session_budget(budget)
     cost = bins_cost(
-        asked_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms), whole
+        plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms), whole
     )
     return cost, whole - cost

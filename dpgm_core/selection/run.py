@@ -20,7 +20,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
-from dpgm_core.noise.bisection import asked_bins, bins_cost
+from dpgm_core.noise.bisection import bins_cost, plan_bins
 from dpgm_core.noise.check import candidate_pairs, pairs_to_check
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -70,7 +70,7 @@ def plan_session(
     share: of a structure check, which is set aside of what votes leave.
     """
     votes, left = split_votes(selector, budget)
-    bins = bins_cost(asked_bins(workload.domain, workload.attributes, left, terms), left)
+    bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
     left = left - bins
     plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):

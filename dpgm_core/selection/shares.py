@@ -42,7 +42,7 @@ def deviation(budget: Budget, structure: Structure, terms: Terms, *, contrasts: 
     >>> [round(deviation(Budget.zcdp("0.5"), pair, terms, contrasts=how), 3) for how in (False, True)]
     [1.0, 0.5]
     """
-    counted: list[Clique] = [()] if contrasts and terms.policy == "estimated" else []
+    counted: list[Clique] = [()] if contrasts and terms.total_policy == "estimated" else []
     measured = Structure(structure.domain, [*counted, *structure.cliques]) if counted else structure
     moved = terms.sensitivity(measured, contrasts=contrasts)
     if budget.kind == "pure":

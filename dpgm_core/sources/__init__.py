@@ -1,7 +1,7 @@
-"""Where records are read: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
+"""Sources of records: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
 
-The face is for those who write sources: what one may offer besides `Source`, `as_source`, to wrap another, and for
-engines that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
+For authors of sources: what a source may offer besides `Source`; `as_source`, to wrap another source; and for engines
+that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
 """
 
 from __future__ import annotations
@@ -95,14 +95,23 @@ _DATABASES = ("duckdb", "mysql", "postgres", "postgresql", "sqlite")
 
 
 def as_source(data: Any) -> AnySource:
-    """A source for whatever holds the records.
+    """Return a source for whatever holds the records.
 
-    data: a path or a URL that fsspec reads, such as s3://bucket/visits.parquet (its ending says the format; a folder is
-    one of Parquet files), a table as in a spec file, {"source": "csv", "path": ..., option: ...}, an object with
-    `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), an object that a plugin takes (`Component.takes`), a 2-d
-    array of integer codes, a mapping from attribute name to a code array, or a source, of rows or a
-    ReducingSource. Raises DataError, and for a table and for what a plugin takes what making the source raises.
+    Parameters
+    ----------
+    data
+        A path, or a URL that fsspec reads, such as s3://bucket/visits.parquet (its ending says the format; a folder is
+        one of Parquet files); a table as in a spec file, {"source": "csv", "path": ..., option: ...}; an object with
+        `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), or one that a plugin takes (`Component.takes`); a 2-d
+        array of integer codes, or a mapping from attribute name to a code array; a `Source` or `ReducingSource`.
 
+    Raises
+    ------
+    DataError
+        For anything else, and whatever making the source of a table or of a plugin raises.
+
+    Examples
+    --------
     >>> as_source("visits.csv.gz").path.name
     'visits.csv.gz'
     >>> as_source({"source": "csv", "path": "visits.csv", "delimiter": ";"}).delimiter
@@ -141,7 +150,7 @@ def as_source(data: Any) -> AnySource:
 
 
 def _named(table: Mapping[str, Any]) -> AnySource:
-    """The source that a table names. Columns of codes are arrays, so a text among the values tells a table."""
+    """Return the source that a table names. Columns of codes are arrays, so a text among the values marks a table."""
     from dpgm_core.components.registry import make
 
     name = table.get("source")

@@ -1,4 +1,4 @@
-"""Arrow data: Arrow IPC (Feather) files, any object that hands out an Arrow stream, and what Parquet has in common."""
+"""Arrow data: Arrow IPC (Feather) files, objects with an Arrow stream, and what Parquet has in common with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shiel
 from dpgm_core.sources.remote import remote_file
 from dpgm_core.sources.texts import check_key, is_textual, plain
 
-__all__ = ["ArrowIpcSource", "ArrowSource", "asked", "checked_types", "coder", "is_text", "keyed", "raw"]
+__all__ = ["ArrowIpcSource", "ArrowSource", "checked_types", "coder", "is_text", "keyed", "raw", "with_key"]
 
 _PATH = {"help": "the file, or a URL"}
 
@@ -46,7 +46,7 @@ class ArrowIpcSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -72,7 +72,7 @@ class ArrowIpcSource:
         return f"{self.path} cannot be read as an Arrow IPC file{lost}"
 
     def _reader(self, places: Sequence[int] = ()) -> Any:
-        """Of a remote file only the columns at these places, unless there are none."""
+        """Return a reader; of a remote file only of the columns at these places, unless there are none."""
         path = self.path
         if isinstance(path, Url):
             file = remote_file(path)
@@ -112,7 +112,7 @@ class ArrowSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -223,8 +223,8 @@ def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
             yield RawBatch([part.column(name) for name in columns])
 
 
-def asked(columns: Sequence[str], key: str | None) -> list[str]:
-    """The columns with the person key behind them, if there is one."""
+def with_key(columns: Sequence[str], key: str | None) -> list[str]:
+    """Return the columns, followed by the person key if there is one."""
     return [*columns, *([key] if key is not None else [])]
 
 
@@ -253,5 +253,5 @@ def coder(domain: Domain, columns: Sequence[str]) -> Callable[[Iterator[RawBatch
 def _keyed(
     schema: Any, raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str], key: str | None
 ) -> Iterator[tuple[Codes, Any]]:
-    checked_types({name: schema.field(name).type for name in asked(columns, key)}, domain, columns, key)
+    checked_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
     return keyed(raw, domain, columns)

@@ -1,7 +1,7 @@
-"""What a source of records must offer, and what it may offer besides; core asks for that by `isinstance`.
+"""Protocols of sources: what a source of records must offer, and what it may offer besides.
 
 A source either hands out codes, which core counts here (`Source`), or takes core's sums to where the rows are and
-brings back whole numbers (`ReducingSource`).
+returns whole numbers (`ReducingSource`). Core asks for all of these by `isinstance`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ __all__ = [
 
 @frozen(repr=False)
 class RawBatch:
-    """Raw values of some records, one Arrow array per column, and how many malformed lines came with them."""
+    """Raw values of some records.
+
+    Parameters
+    ----------
+    columns : sequence of Arrow arrays
+        One for each column.
+    malformed : int
+        Number of malformed lines that came with them.
+    """
 
     columns: Sequence[Any]
     malformed: int = 0
@@ -44,10 +52,23 @@ class RawBatch:
 
 @runtime_checkable
 class Source(Protocol):
-    """Where records are read; it yields codes in batches, counting is core's alone."""
+    """A source of records: it yields codes in batches, which core alone counts."""
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Batches of codes for the named columns; raises DataError before the first batch if it cannot."""
+        """Yield batches of codes.
+
+        Parameters
+        ----------
+        domain : Domain
+            The meaning of the values.
+        columns : sequence of str
+            The attributes to read.
+
+        Raises
+        ------
+        DataError
+            Before the first batch, if it cannot.
+        """
         ...
 
 
@@ -56,7 +77,7 @@ class KeyedSource(Source, Protocol):
     """A source that can read a person key next to the codes; several rows per person need it."""
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Batches of codes, each with the Arrow array of raw person keys (None without a key)."""
+        """Yield batches of codes, each with the Arrow array of raw person keys (None without a key)."""
         ...
 
 
@@ -65,22 +86,22 @@ class NamedColumns(Protocol):
     """A source whose columns have names that are public, as a file's header is."""
 
     def names(self) -> tuple[str, ...]:
-        """The names of its columns, found without reading a record; raises DataError if it cannot."""
+        """Return the names of its columns without reading a record; DataError if it cannot."""
         ...
 
 
 @runtime_checkable
 class RawValues(NamedColumns, Protocol):
-    """A source that can show its owner the values as they stand, for `dpgm validate`."""
+    """A source that can show its owner the raw values, for `dpgm validate`."""
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
-        """Batches of raw values, one Arrow array for each of the named columns."""
+        """Yield batches of raw values, one Arrow array for each of the named columns."""
         ...
 
 
 @runtime_checkable
 class FileSource(Protocol):
-    """A source that reads one file, whose presence can be looked at before anything is paid."""
+    """A source that reads one file, so that its presence can be checked before anything is paid."""
 
     @property
     def path(self) -> Path | Url:
@@ -92,12 +113,12 @@ class Reduction(Protocol):
     """A sum over records of whole-numbered vectors, as core's statistics are: plain data that pickles, and pure.
 
     It sees records as pieces: codes of some persons, all rows of each. Sums of several pieces merge by `+`, in any
-    order, to the same bits. What a source does with the vectors besides adding them up is none of its business.
+    order, to the same bits. A source adds the vectors up and does nothing else with them.
     """
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The attributes it needs, in the order in which `partial` takes their codes."""
+        """The attributes that it needs, in the order in which `partial` takes their codes."""
         ...
 
     @property
@@ -106,24 +127,31 @@ class Reduction(Protocol):
         ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
-        """The sum over some persons, (cells,), int64. lengths: rows of each person, in order; None: one each."""
+        """Return the sum over some persons, (cells,), int64.
+
+        Parameters
+        ----------
+        codes : sequence of arrays
+            The codes of each column.
+        lengths : ndarray of int or None
+            The number of rows of each person, in order; None: one each.
+        """
         ...
 
     def check(self, sums: IntArray) -> None:
-        """Raise DataError if a finished sum cannot be one, such as of a block that lost records others have.
+        """Raise DataError if a finished sum cannot be one, such as of a block that lost records that others have.
 
-        Of what it is told no word says how many records there are.
+        The message must not say how many records there are.
         """
         ...
 
 
 @runtime_checkable
 class Adding(Reduction, Protocol):
-    """A reduction that adds to a vector that is there, as all of core's do: of a wide sum another one for each piece
-    takes long."""
+    """A reduction that adds to an existing vector; a new wide sum for each piece would take long."""
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Add to `sums`, (cells,), what `partial` gives for these persons."""
+        """Add to `sums`, (cells,), what `partial` returns for these persons."""
         ...
 
 
@@ -143,13 +171,24 @@ class Grouped(Reduction, Protocol):
 
 @frozen(kw_only=True)
 class Reading:
-    """What is to be read, known before any record is: public, and picklable.
+    """What is to be read; known before any record, public, and picklable.
 
-    domain: what the values mean. columns: the attributes that sums will ask for. person: the key's column, if several
-    rows may be one person's; then at most rows_per_person rows of each count, chosen as `PersonSource` says, which
-    takes the codes of all of the domain. several: more than one sum will be asked for, so what is read is worth
-    keeping.
+    Parameters
+    ----------
+    domain : Domain
+        The meaning of the values.
+    columns : tuple of str
+        The attributes that sums will need.
+    person : str, optional
+        The column of the person key, if several rows may be one person's.
+    rows_per_person : int
+        The most rows of a person that count, chosen as `PersonSource` says, by the codes of all attributes of the
+        domain.
+    several : bool
+        Whether more than one sum will be computed, so that the codes are worth caching.
 
+    Examples
+    --------
     >>> reading = Reading(domain=Domain.from_sizes({"a": 2, "b": 2}), columns=("b",), person="id")
     >>> reading.coded, reading.names
     (('a', 'b'), ('a', 'b', 'id'))
@@ -168,27 +207,27 @@ class Reading:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns to be read: those of `coded`, and the person key behind them."""
+        """The columns to be read: those of `coded`, followed by the person key."""
         return self.coded if self.person is None else (*self.coded, self.person)
 
 
 class Pinned(Protocol):
-    """Records as they were when they were pinned: every sum is of the same ones, or fails."""
+    """A fixed state of the records: every sum is of the same ones, or fails."""
 
     def reduce(self, reduction: Reduction) -> IntArray:
-        """The sum over all records, (cells,), each counted once whatever is tried again. Raises DataError."""
+        """Return the sum over all records, (cells,), each counted once whatever is retried. Raises DataError."""
         ...
 
 
 @runtime_checkable
 class ReducingSource(Protocol):
-    """A source that sums where the rows are, and brings back nothing but sums."""
+    """A source that sums where the rows are, and returns nothing but sums."""
 
     def pinned(self, reading: Reading) -> AbstractContextManager[Pinned]:
-        """The records, held still while the context is open; what was kept for it is dropped at its end.
+        """Fix the state of the records while the context is open; what was cached for it is dropped at its end.
 
-        Raises DataError for a column that is missing or of a type that has no codes, whatever the records are, and for
-        an engine that cannot be reached, when it is entered. Words meant for the user are raised as `SourceRefused`.
+        Raises DataError on entering for a column that is missing or of a type that has no codes, whatever the records
+        are, and for an engine that cannot be reached. Messages meant for the user are raised as `SourceRefused`.
         """
         ...
 

@@ -131,7 +131,7 @@ class CsvSource:
 
     @property
     def dialect(self) -> Dialect:
-        """How the file is said to be written."""
+        """The dialect that the options state."""
         return Dialect(
             delimiter=self.delimiter, quoting=self.quoting, encoding=self.encoding, skip_blanks=self.skip_blanks
         )
@@ -203,13 +203,12 @@ class CsvSource:
             yield from whole_lines(stream)
 
     def _located(self, columns: Sequence[str]) -> tuple[list[int], int]:
-        """Where the columns stand, and how many the file has.
+        """Return where the columns are, and how many the file has.
 
         A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
-        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header,
-        and so is one that names more than half of them: no record holds the names of most columns. Headers are public,
-        so what is wrong with one is said.
-
+        the columns that are read, and not on what the line holds. One that names all of them in another dialect is a
+        header, and so is one that names more than half of them: no record holds the names of most columns. Headers are
+        public, so the message says what is wrong with one.
         """
         if self.columns is not None:
             return locate(str(self.path), columns, self.columns), len(self.columns)
@@ -217,19 +216,19 @@ class CsvSource:
         if is_end and not line:
             raise DataError(f"{self.path} is empty; its first line must name the columns")
         names: tuple[str, ...] = ()
-        found: list[int] = []
+        places: list[int] = []
         with suppress(DataError):
             names = column_names(line, self.path, self.dialect)
-            found = locate(str(self.path), columns, names)
-        if found:
-            return found, len(names)
+            places = locate(str(self.path), columns, names)
+        if places:
+            return places, len(names)
         fitting = self.fitting(columns)
         if fitting is not None:
             raise DataError(otherwise(self.path, self.dialect, fitting))
-        asked = list(dict.fromkeys(columns))
-        if 2 * sum(name in names for name in asked) > len(asked):
-            locate(str(self.path), asked, names)
-        shown = [*map(repr, asked[:20]), *([f"... ({len(asked)} in all)"] if len(asked) > 20 else [])]
+        requested = list(dict.fromkeys(columns))
+        if 2 * sum(name in names for name in requested) > len(requested):
+            locate(str(self.path), requested, names)
+        shown = [*map(repr, requested[:20]), *([f"... ({len(requested)} in all)"] if len(requested) > 20 else [])]
         raise DataError(
             f"{self.path}: the first line does not name each of the columns asked for once: {', '.join(shown)}; check "
             "`delimiter` and `quoting`, or give `columns` if there is no header line; dpgm validate tells the owner why"
@@ -240,7 +239,7 @@ class CsvSource:
         names = [str(position) for position in range(width)]
         # A first line of our own: pyarrow would take a byte order mark at the start of any block for the file's.
         first = delimiter.join(name.encode() for name in names) + b"\n"
-        wanted = [names[position] for position in positions]
+        selected = [names[position] for position in positions]
         with_quotes, without_quotes = (
             arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -255,8 +254,8 @@ class CsvSource:
         )
         convert_options = arrow_csv.ConvertOptions(
             check_utf8=False,
-            column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.binary())),
-            include_columns=list(dict.fromkeys(wanted)),
+            column_types=dict.fromkeys(selected, pa.dictionary(pa.int32(), pa.binary())),
+            include_columns=list(dict.fromkeys(selected)),
         )
 
         def parse(block: bytes, malformed: int) -> RawBatch:
@@ -272,7 +271,7 @@ class CsvSource:
                 convert_options=convert_options,
             )
             # Whatever was dropped, before or by the parser, was a line and therefore is a record.
-            return RawBatch([_chunk(table[name]) for name in wanted], malformed + lines - table.num_rows)
+            return RawBatch([_chunk(table[name]) for name in selected], malformed + lines - table.num_rows)
 
         return parse
 

@@ -1,6 +1,6 @@
-"""How a CSV file is written: what separates fields, quotes, encoding, blanks; and which dialect a first line fits.
+"""CSV dialects: delimiter, quotes, encoding and blanks of a file, and which of them a first line fits.
 
-Only the first line is ever looked at, and what is said of it depends on which of the columns asked for it names.
+Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], b
 
     first_line: the line in UTF-8, of a file read in that encoding.
     """
-    wanted = set(columns)
+    required = set(columns)
     for one, names in _readings(path, first_line, own):
-        if wanted <= set(names) and all(names.count(name) == 1 for name in wanted):
+        if required <= set(names) and all(names.count(name) == 1 for name in required):
             return one
     return None
 
@@ -112,9 +112,9 @@ def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], b
 def most_named(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect:
     """The dialect nearest to `own` in which the first line names the most of these columns; of files that are nobody's
     records. first_line: as in `best`."""
-    wanted = set(columns)
-    found = [(one, len(wanted & set(names))) for one, names in _readings(path, first_line, own)]
-    return max(found, key=lambda one: one[1])[0] if found else own  # the first of equals
+    required = set(columns)
+    numbers = [(one, len(required & set(names))) for one, names in _readings(path, first_line, own)]
+    return max(numbers, key=lambda one: one[1])[0] if numbers else own  # the first of equals
 
 
 def _readings(
@@ -145,15 +145,15 @@ def _readings(
 
 
 def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
-    """What to say where a file is read in one dialect, and its first line names the columns in another."""
-    told = {
+    """Return the message for a file that is read in one dialect, and whose first line names the columns in another."""
+    differences = {
         f"in {fitting.encoding.upper()}": fitting.encoding != own.encoding,
         f"with {fitting.delimiter!r} between fields": fitting.delimiter != own.delimiter,
         "with quotes" if fitting.quoting else "without quotes": fitting.quoting != own.quoting,
         "with blanks around" if own.skip_blanks else "without blanks before names": fitting.skip_blanks
         != own.skip_blanks,
     }
-    how = ", ".join(part for part, holds in told.items() if holds)
+    how = ", ".join(part for part, holds in differences.items() if holds)
     return f"{path}: read {how}, the first line names the columns; say {fitting.stated(path)}"
 
 

@@ -37,9 +37,9 @@ __all__ = ["check_types", "encoder", "encoders"]
 CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 #: Whole-number labels within such a span are looked up in an array, others in a hash table.
-_SPAN = 2**16
+_MAX_LABEL_SPAN = 2**16
 #: From so many distinct dates with a time on, Arrow's own reader is tried first.
-_MANY = 256
+_MIN_DISTINCT_TIMES = 256
 _SECONDS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}$"
 
 
@@ -167,7 +167,7 @@ def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
         values, codes = values_of(kind)
         numbers = values.to_pylist()
         least, most = min(numbers, default=0), max(numbers, default=0)
-        if most - least >= _SPAN or pa.types.is_uint64(kind):
+        if most - least >= _MAX_LABEL_SPAN or pa.types.is_uint64(kind):
             return None
         table = np.full(most - least + 2, attribute.unknown, dtype)
         for number, code in zip(numbers, codes[:-1], strict=True):
@@ -206,10 +206,10 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
         if values.is_temporal or rules != EXACT:
             return np.array([attribute.code(text) for text in texts], dtype)
         numbers = [math.nan if text in null_texts else parse_number(text) for text in texts]
-        found = np.array([0.0 if number is None else number for number in numbers], np.float64)
-        codes = of_floats(found)
+        floats = np.array([0.0 if number is None else number for number in numbers], np.float64)
+        codes = of_floats(floats)
         codes[[number is None for number in numbers]] = attribute.unknown
-        for at in np.nonzero(np.abs(found) >= EXACT_WHOLE)[0].tolist():  # perhaps whole numbers that no float is
+        for at in np.nonzero(np.abs(floats) >= EXACT_WHOLE)[0].tolist():  # perhaps whole numbers that no float is
             codes[at] = attribute.code(texts[at])
         return codes
 
@@ -265,7 +265,7 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
 
 def _stamps(texts: Any, values: Values) -> Any:
     """Many texts at once as whole seconds, if each is a date and a time in ISO 8601 to the second; None if not."""
-    if len(texts) < _MANY or values.kind not in ("date", "datetime") or values.format is not None:
+    if len(texts) < _MIN_DISTINCT_TIMES or values.kind not in ("date", "datetime") or values.format is not None:
         return None
     try:
         strings = texts.cast(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
@@ -280,7 +280,7 @@ def _null_places(attribute: Attribute) -> list[int | float]:
     """The numbers, dates and times that are null, in ticks: those whose own text is a null value."""
     values = attribute.values
     iso = Values(kind=values.kind)
-    found: list[int | float] = []
+    places: list[int | float] = []
     for text in attribute.null_values:
         place = iso.exact(text.encode())
         if place is None and values.format is not None:
@@ -288,8 +288,8 @@ def _null_places(attribute: Attribute) -> list[int | float]:
         if place is None or place != place:
             continue
         if values.is_temporal or attribute.typed_code(_number_text(place)) == attribute.null:
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _number_text(number: int | float) -> str:

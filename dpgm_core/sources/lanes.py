@@ -1,7 +1,7 @@
-"""Several streams at once, in threads: what comes out has the order in which one after the other would come.
+"""Prefetching threads for several streams: the results have the order of one stream after the other.
 
 A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
-whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes nothing that comes out.
+whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["LANES", "in_lanes"]
 #: Threads that decode, besides the one that counts; more than a few would only wait for it.
 LANES = max(1, min(4, (os.cpu_count() or 1) - 1))
 #: Bytes that all lanes together may be ahead.
-_AHEAD = 2**26
+_MAX_AHEAD = 2**26
 
 T = TypeVar("T")
 
 
 class _Stream(Generic[T]):
-    """One stream, and what its lane has made of it that nobody has taken yet."""
+    """One stream, and the items that its lane has made and nobody has taken yet."""
 
     def __init__(self, source: Callable[[], Iterator[T]], size: Callable[[T], int], room: int) -> None:
         self._source, self._size, self._room = source, size, room
@@ -37,7 +37,7 @@ class _Stream(Generic[T]):
         self._error: BaseException | None = None
 
     def fill(self) -> None:
-        """What the lane does: run the stream to its end, waiting while it is too far ahead."""
+        """Run the stream to its end in the lane, waiting while it is too far ahead."""
         error: BaseException | None = None
         try:
             iterator = iter(()) if self._unwanted else self._source()
@@ -70,7 +70,7 @@ class _Stream(Generic[T]):
             self._changed.notify_all()
 
     def taken(self) -> Iterator[T]:
-        """The items in their order; what the stream raised, behind those that came before."""
+        """Yield the items in their order, and raise what the stream raised after them."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._made or self._ended)
@@ -85,12 +85,15 @@ class _Stream(Generic[T]):
 
 
 def in_lanes(
-    streams: Iterable[Callable[[], Iterator[T]]], size: Callable[[T], int], lanes: int = LANES, ahead: int = _AHEAD
+    streams: Iterable[Callable[[], Iterator[T]]],
+    size: Callable[[T], int],
+    lanes: int = LANES,
+    ahead: int = _MAX_AHEAD,
 ) -> Iterator[T]:
-    """The items of all streams, one stream after the other, made in `lanes` threads.
+    """Yield the items of all streams, one stream after the other, made in `lanes` threads.
 
-    size: an item's bytes. ahead: bytes that may be held at a time, besides one item of each lane that is being made;
-    an item larger than a lane's share is held alone.
+    size: an item's bytes. ahead: bytes that may wait at a time, besides one item of each lane that is being made; an
+    item larger than a lane's share waits alone.
 
     >>> list(in_lanes([lambda: iter([1, 2]), lambda: iter([3])], lambda item: 1))
     [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Lines of a CSV file: cut into blocks, and which of them no parser must see. Verdicts depend on one line alone."""
+"""Lines of a CSV file: blocks of them, and those that no parser must see. Each verdict depends on one line alone."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def without(block: bytes, lines: Sequence[int]) -> bytes:
 
 @cache
 def _patterns(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """What a whole line matches whose quotes are in order, and what its quoted fields match."""
+    """Return the patterns of a whole line whose quotes are in order, and of its quoted fields."""
     sign, quoted = re.escape(delimiter), rb'"(?:[^"]|"")*+"'
     field = rb'(?:%b|[^"%b][^%b]*+|)' % (quoted, sign, sign)
     return re.compile(rb"%b(?:%b%b)*+\r?" % (field, sign, field)), re.compile(rb"(?:^|(?<=%b))%b" % (sign, quoted))

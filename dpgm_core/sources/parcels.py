@@ -68,7 +68,7 @@ def of_codes(codes: Codes, lengths: IntArray | None) -> bytes:
 
 
 def to_codes(block: Buffer) -> tuple[Codes, IntArray | None]:
-    """What `of_codes` was given."""
+    """Return the arguments of `of_codes`."""
     codes, grouped, rest = _columns(_CODES, block)
     rows = len(codes[0])
     if len(rest) != (rows if grouped else 0):
@@ -102,18 +102,18 @@ def to_keyed(block: Buffer) -> tuple[Codes, Any]:
 
 
 def flat(texts: Any) -> tuple[IntArray, Array]:
-    """How many letters each text of a large_binary array has, (rows,), 0 for a null; and all letters, uint8.
+    """Return the length of each text of a large_binary array, (rows,), 0 for a null; and all letters, uint8.
 
     >>> lengths, letters = flat(pa.array([b"ab", None, b"c"], pa.large_binary()))
     >>> lengths.tolist(), letters.tobytes()
     ([2, 0, 1], b'abc')
     """
     lengths = np.zeros(len(texts), np.int64)
-    held = texts.drop_null()  # whose letters are nobody else's
-    if not len(held):
+    valid = texts.drop_null()  # whose letters are nobody else's
+    if not len(valid):
         return lengths, np.zeros(0, np.uint8)
-    _, places, letters = held.buffers()
-    ends = np.frombuffer(places, np.int64, len(held) + 1, 8 * held.offset)
+    _, places, letters = valid.buffers()
+    ends = np.frombuffer(places, np.int64, len(valid) + 1, 8 * valid.offset)
     lengths[texts.is_valid().to_numpy(zero_copy_only=False)] = np.diff(ends)
     return lengths, np.frombuffer(letters or b"", np.uint8)[ends[0] : ends[-1]]
 
@@ -125,7 +125,7 @@ def _block(kind: bytes, codes: Codes, grouped: bool, rest: bytes) -> bytes:
 
 
 def _columns(kind: bytes, block: Buffer) -> tuple[list[Array], bool, memoryview]:
-    """Of a block its codes, whether its rows are grouped, and what follows them."""
+    """Return the codes of a block, whether its rows are grouped, and what follows them."""
     content = memoryview(block).cast("B")
     if bytes(content[:1]) == _REASON:
         _checked(kind, block)
@@ -148,12 +148,12 @@ def _with_checksum(kind: bytes, content: bytes) -> bytes:
 
 
 def _checked(kind: bytes, part: Buffer) -> memoryview:
-    """What follows the checksum, if it is of this kind; SourceRefused with the reason, if it is one."""
+    """Return what follows the checksum, if it is of this kind; SourceRefused with the reason, if it is one."""
     whole = memoryview(part).cast("B")
-    found, content = bytes(whole[:1]), whole[1 + _CHECKSUM.size :]
+    actual, content = bytes(whole[:1]), whole[1 + _CHECKSUM.size :]
     if len(whole) > _CHECKSUM.size and _CHECKSUM.unpack_from(whole, 1)[0] == zlib.crc32(content):
-        if found == _REASON:
+        if actual == _REASON:
             raise SourceRefused(bytes(content).decode())
-        if found == kind:
+        if actual == kind:
             return content
     raise SourceRefused(_DAMAGED)

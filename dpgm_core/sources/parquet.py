@@ -18,7 +18,7 @@ from attrs import field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.places import Place, place
-from dpgm_core.sources.arrow import asked, checked_types, coder, is_text, raw
+from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.lanes import LANES, in_lanes
 from dpgm_core.sources.partitions import Part, parts_of
@@ -34,7 +34,7 @@ _RUN_ROWS = 2**19
 #: Lanes that wait for remote files at once.
 _REMOTE_LANES = max(LANES, 4)
 #: Compressed bytes of a row group that are held at once; of larger ones each column is read by and by.
-_HELD = 2**25
+_MAX_GROUP_BYTES = 2**25
 _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
 
@@ -61,7 +61,7 @@ class ParquetSource:
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
         return self._opened(
-            asked(columns, key),
+            with_key(columns, key),
             lambda types: checked_types(types, domain, columns, key),
             coder(domain, columns),
             lambda made: sum(part.nbytes for part in made[0]) + (0 if made[1] is None else made[1].nbytes),
@@ -88,7 +88,7 @@ class ParquetSource:
         work: Callable[[Iterator[RawBatch]], Iterator[T]],
         size: Callable[[T], int],
     ) -> Iterator[T]:
-        """What `work` makes of the raw batches of all files, whose columns and types are looked at first.
+        """Yield what `work` makes of the raw batches of all files, whose columns and types are checked first.
 
         Runs of row groups are decoded, and worked on, in threads.
         """
@@ -139,7 +139,7 @@ class _Run:
         values = self.part.values
         # Columns are decoded page by page. What they are decoded from is held only where it is small; of a remote file
         # columns that stand together are fetched together then.
-        remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _HELD
+        remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _MAX_GROUP_BYTES
         buffer = 0 if small else _REMOTE_BUFFER if remote else _BUFFER
         with pq.ParquetFile(
             self.part.open(), read_dictionary=self.texts, pre_buffer=remote and small, buffer_size=buffer

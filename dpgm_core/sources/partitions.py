@@ -1,4 +1,4 @@
-"""Which Parquet files a table is: one, a folder of them or those that a pattern names; and what their folders say."""
+"""Files of a Parquet table: one file, a folder or a pattern, and the columns that folder names add."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part:
     values: dict[str, str | None]
 
     def open(self) -> Any:
-        """What pyarrow reads; DataError where it cannot be opened."""
+        """Return what pyarrow reads; DataError where it cannot be opened."""
         if isinstance(self.file, RemoteFile):
             return self.file.open()
         path = self.file
@@ -40,7 +40,7 @@ class Part:
 
 
 def parts_of(where: Place) -> list[Part]:
-    """The files in the order of their names; DataError where there are none."""
+    """Return the files in the order of their names; DataError where there are none."""
     start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
     if not inner:
         raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")
@@ -66,18 +66,18 @@ def _part(name: PurePath, file: Path | RemoteFile, start: str, where: Place) -> 
 
 
 def _remote(url: Url) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
-    start, found = remote_files(url, _is_table)
-    return start, dict(found), PurePath() in found
+    start, files = remote_files(url, _is_table)
+    return start, dict(files), PurePath() in files
 
 
 def _local(path: Path) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
     """The folder that all files are in, their paths inside of it, and whether it is just the one that is named."""
-    base, found = path, [path]
+    base, matches = path, [path]
     if not path.exists() and glob.has_magic(str(path)):
         start = list(plain_start(path.parts))
         base = Path(*start)
-        found = list(base.glob(str(PurePath(*path.parts[len(start) :]))))
-    files = [file for one in found for file in (_inside(one) if one.is_dir() else [one])]
+        matches = list(base.glob(str(PurePath(*path.parts[len(start) :]))))
+    files = [file for one in matches for file in (_inside(one) if one.is_dir() else [one])]
     if files == [path]:
         return str(base), {PurePath(): path}, True
     return "" if base == Path() else str(base), {file.relative_to(base): file for file in files}, False
@@ -94,15 +94,15 @@ def _is_table(inner: PurePath) -> bool:
 
 
 def _values(inner: PurePath, where: Place) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for part in inner.parts[:-1]:
         key, equals, value = part.partition("=")
         if not equals or not key:
             continue
-        if unquote(key) in found:
+        if unquote(key) in values:
             raise DataError(f"{where} has folders inside each other with the key {unquote(key)!r}; rename one of them")
-        found[unquote(key)] = None if value == _NULL else unquote(value)
-    return found
+        values[unquote(key)] = None if value == _NULL else unquote(value)
+    return values
 
 
 def _shown(inner: PurePath) -> PurePath:

@@ -1,8 +1,8 @@
-"""Persons with several rows: keep at most r rows of each, chosen without regard to how the data are stored.
+"""Persons with several rows: a limit of r rows of each, chosen without regard to how the data are stored.
 
-Which ones is told by hashes of the person's key and of the row's codes: so each of a person's rows that differ is as
-likely to count as any other, and what is kept is a function of the person's own rows. The smallest rows, say, would be
-the earliest visits where a date stands first, and all that is learned would be of those.
+Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely to
+count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the earliest
+visits where a date comes first, and all that is learned would be of those.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ __all__ = ["PersonSource", "by_person"]
 class PersonSource:
     """At most r rows of each person: the first in an order that hashes of the person's key and of the row's codes give.
 
-    Rows of equal codes stand together in it. What is kept does not depend on the order of the rows, on batches, on the
-    engine that reads them, or on which columns are then counted. Keys are compared as texts (1 and "1" are one person);
-    rows whose key is null or empty belong together to one person. A column of floats is refused as keys, whatever it
-    holds: large whole numbers merge in it. Memory is O(persons): the kept rows and their keys are held.
+    Rows of equal codes are next to each other in it. The choice does not depend on the order of the rows, on batches,
+    on the engine that reads them, or on which columns are then counted. Keys are compared as texts (1 and "1" are one
+    person); rows whose key is null or empty belong together to one person. A column of floats is refused as keys,
+    whatever it holds: large whole numbers merge in it. Memory is O(persons): the chosen rows and their keys stay in
+    memory.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
 
@@ -58,17 +59,17 @@ class PersonSource:
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns, of the rows that are kept."""
-        wanted = [domain[name] for name in columns]
+        attributes = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
-        _, rows = self._kept(layout, self._checked(domain))
+        _, rows = self._select_rows(layout, self._checked(domain))
         for start in range(0, len(rows), BATCH_ROWS):
             codes = dict(zip(domain.names, _unpacked(layout, rows[start : start + BATCH_ROWS]), strict=True))
-            yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in wanted]
+            yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in attributes]
 
     def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
         """All kept rows at once, person by person, and each person's number of rows."""
         layout = _layout([attribute.size for attribute in domain])
-        keys, rows = self._kept(layout, self._checked(domain))
+        keys, rows = self._select_rows(layout, self._checked(domain))
         codes = dict(zip(domain.names, _unpacked(layout, rows), strict=True))
         persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
         starts = np.flatnonzero(np.diff(persons, prepend=-1))
@@ -95,7 +96,7 @@ class PersonSource:
                 raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
             yield safe, keys
 
-    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, Words]:
+    def _select_rows(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, Words]:
         keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
         waiting: list[tuple[Any, Words]] = []
         count = 0
@@ -113,14 +114,14 @@ class PersonSource:
         order = np.lexsort([*rows.T[::-1], self._places(keys, rows, persons), persons])
         persons = persons[order]
         # A row stays unless the row r places before it is of the same person.
-        kept = np.ones(len(order), bool)
-        kept[self.rows_per_person :] = persons[self.rows_per_person :] != persons[: -self.rows_per_person]
-        order = order[kept]
+        selected = np.ones(len(order), bool)
+        selected[self.rows_per_person :] = persons[self.rows_per_person :] != persons[: -self.rows_per_person]
+        order = order[selected]
         return keys.take(pa.array(order)), rows[order]
 
     def _places(self, keys: Any, rows: Words, persons: IntArray) -> Words:
-        """Where each row stands among those of its person, who has more than r; 0 for all others."""
-        found = np.zeros(len(rows), np.uint64)
+        """Return where each row is among those of its person, who has more than r; 0 for all others."""
+        ranks = np.zeros(len(rows), np.uint64)
         many = np.flatnonzero(np.bincount(persons)[persons] > self.rows_per_person) if len(rows) else persons
         if len(many):
             _, first, of = np.unique(persons[many], return_index=True, return_inverse=True)
@@ -128,8 +129,8 @@ class PersonSource:
             places = digests([text or b"" for text in texts])[of]
             for word in rows[many].T:
                 places = mixed(places ^ word)
-            found[many] = places
-        return found
+            ranks[many] = places
+        return ranks
 
 
 def by_person(source: Source, person: str | None, rows_per_person: int) -> Source:

@@ -1,7 +1,7 @@
-"""Silence while records are read and counted: what a third party's library says of a record reaches nobody.
+"""Silence while records are read and counted: messages of other libraries about a record reach nobody.
 
 A signalling NaN makes numpy warn and an ordinary one does not, so a warning on stderr, one that `-W error` turns into a
-failure, or a line in a log would tell something of one record.
+failure, or a line in a log would reveal something of one record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["quiet"]
 
 
 class _Own(threading.local):
-    """How many blocks this thread is in."""
+    """The number of blocks that this thread is in."""
 
     blocks = 0
 

@@ -1,8 +1,8 @@
-"""What all sources share: finding columns, keeping foreign errors quiet, and checking codes that others made.
+"""Shared parts of all sources: finding columns, hiding foreign errors, and checking codes of other sources.
 
 A foreign exception raised while records are read may quote a record. `attempt` and `shielded` replace it by a
-`DataError` with a public sentence, raised outside of the `except` block so that not even its context survives. What it
-says besides, as warnings or in logs, is dropped as well; see `quiet`.
+`DataError` with a public sentence, raised outside of the `except` block so that not even its context survives. Its
+warnings and logs are dropped as well; see `quiet`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ S = TypeVar("S")
 
 
 def attempt(message: str, call: Callable[[], T]) -> T:
-    """The result of `call`, made in silence; what it raises becomes DataError(message), text and context dropped.
+    """Return the result of `call`, made in silence; its errors become DataError(message), text and context dropped.
 
     >>> attempt("cannot read x.csv", lambda: int("secret"))
     Traceback (most recent call last):
@@ -71,7 +71,7 @@ def shielded(message: str, items: Iterable[T]) -> Iterator[T]:
 
 
 def opened(path: Place, call: Callable[[], T]) -> T:
-    """What `call` opens; DataError with the operating system's reason, such as a missing file."""
+    """Return what `call` opens; DataError with the operating system's reason, such as a missing file."""
     try:
         return call()
     except OSError as error:
@@ -103,8 +103,8 @@ def _in_silence(function: Callable[[S], T], item: S) -> T:
         return function(item)
 
 
-def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[int]:
-    """The positions of the wanted columns; DataError for one that is missing or stands twice.
+def locate(where: str, columns: Iterable[str], present: Sequence[str]) -> list[int]:
+    """Return the positions of the columns; DataError for one that is missing or occurs twice.
 
     where: the public name of the data, such as a path. Of the names that are present none is listed or suggested: where
     somebody took the first line of a file for its header, they are a record.
@@ -113,7 +113,7 @@ def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[in
     [1]
     """
     positions = []
-    for name in wanted:
+    for name in columns:
         if name not in present:
             raise DataError(f"{where} has no column {name!r}; for the owner's eyes, dpgm validate shows those it has")
         if list(present).count(name) > 1:
@@ -160,14 +160,14 @@ def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray
     [3, 0, 3]
     """
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
-        given = f"{array.ndim}-d {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise DataError(f"{where}: codes must be a 1-d array of whole numbers, got {given}")
-    wanted = code_dtype(size)
+        actual = f"{array.ndim}-d {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise DataError(f"{where}: codes must be a 1-d array of whole numbers, got {actual}")
+    dtype = code_dtype(size)
     if array.dtype.kind == "u" and np.iinfo(array.dtype).max < size:
-        return array.astype(wanted, copy=False)
+        return array.astype(dtype, copy=False)
     # One pass each for the extremes, far cheaper than a mask, and almost always enough.
     if not len(array) or (array.max() < size and (array.dtype.kind == "u" or array.min() >= 0)):
-        return array.astype(wanted, copy=False)
-    codes = np.where((array >= 0) & (array < size), array, 0).astype(wanted)
+        return array.astype(dtype, copy=False)
+    codes = np.where((array >= 0) & (array < size), array, 0).astype(dtype)
     codes[(array < 0) | (array >= size)] = unknown
     return codes

@@ -1,7 +1,7 @@
-"""Remote files, through fsspec: read by ranges, each answer checked for its length, and no failure told in its words.
+"""Remote files, through fsspec: read by ranges, each answer checked for its length, failures in our own words.
 
-Credentials are those that the protocol's own library finds in its environment and configuration. Nothing is kept: a
-range that is asked for twice is read twice, so no record stays on this machine.
+Credentials are those that the protocol's own library finds in its environment and configuration. Nothing is cached: a
+range that is requested twice is read twice, so no record stays on this machine.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class RemoteFile:
 
     def part(self, start: int, end: int) -> bytes:
         """The bytes from start to before end."""
-        found: bytes = _asked(self.shown, lambda: self.system.cat_file(self.path, start=start, end=end))
-        if len(found) != end - start:
+        content: bytes = _call(self.shown, lambda: self.system.cat_file(self.path, start=start, end=end))
+        if len(content) != end - start:
             raise SourceRefused(
                 f"cannot read {self.shown}: asked for a part of it, it answers with another number of bytes; it "
                 "changed, or it serves no parts and has to be copied first"
             )
-        return found
+        return content
 
 
 class _Ranges(io.RawIOBase):
@@ -82,49 +82,49 @@ class _Ranges(io.RawIOBase):
         end = min(self._file.size, self._place + len(buffer))
         if end <= self._place:
             return 0
-        found = self._file.part(self._place, end)
-        buffer[: len(found)] = found
+        content = self._file.part(self._place, end)
+        buffer[: len(content)] = content
         self._place = end
-        return len(found)
+        return len(content)
 
 
 def remote_file(url: Url) -> RemoteFile:
     """One file; SourceRefused where it is not there, cannot be reached or says no size."""
     system, path = _system(url)
-    info = _asked(str(url), lambda: system.info(path))
+    info = _call(str(url), lambda: system.info(path))
     if _is_folder(info):
         raise SourceRefused(f"cannot read {url}: it is a folder")
     return _file(system, path, info, str(url))
 
 
-def remote_files(url: Url, wanted: Callable[[PurePath], bool]) -> tuple[str, dict[PurePath, RemoteFile]]:
+def remote_files(url: Url, is_data: Callable[[PurePath], bool]) -> tuple[str, dict[PurePath, RemoteFile]]:
     """The files in a folder and its folders, or what a pattern names, by their paths inside of it; and its own name.
 
     wanted: which files in a folder count. Where the URL is one file, that file alone, under an empty path.
     """
     system, path = _system(url)
-    _asked(str(url), system.invalidate_cache)  # what was listed for an earlier run may be gone
+    _call(str(url), system.invalidate_cache)  # what was listed for an earlier run may be gone
     if url.is_pattern:
         start = "/".join(plain_start(path.split("/")))
-        matches: dict[str, Any] = _asked(str(url), lambda: system.glob(path, detail=True))
+        matches: dict[str, Any] = _call(str(url), lambda: system.glob(path, detail=True))
         listed: dict[PurePath, tuple[str, Any]] = {}
         for name, info in matches.items():
             listed |= (
-                _listed(system, name, url, start, wanted) if _is_folder(info) else {_inner(name, start): (name, info)}
+                _listed(system, name, url, start, is_data) if _is_folder(info) else {_inner(name, start): (name, info)}
             )
         return "/".join(plain_start(str(url).split("/"))), _files(system, listed, url)
     if not url.full.partition("?")[0].endswith("/"):  # as a folder of a web server must, which lists it as a page
-        info = _asked(str(url), lambda: system.info(path))
+        info = _call(str(url), lambda: system.info(path))
         if not _is_folder(info):
             return str(url), _files(system, {PurePath(): (path, info)}, url)
-    return str(url).rstrip("/"), _files(system, _listed(system, path, url, path, wanted), url)
+    return str(url).rstrip("/"), _files(system, _listed(system, path, url, path, is_data), url)
 
 
 def _listed(
-    system: Any, folder: str, url: Url, start: str, wanted: Callable[[PurePath], bool]
+    system: Any, folder: str, url: Url, start: str, is_data: Callable[[PurePath], bool]
 ) -> dict[PurePath, tuple[str, Any]]:
-    found: dict[str, Any] = _asked(str(url), lambda: system.find(folder, detail=True))
-    return {_inner(name, start): (name, info) for name, info in found.items() if wanted(_inner(name, folder))}
+    matches: dict[str, Any] = _call(str(url), lambda: system.find(folder, detail=True))
+    return {_inner(name, start): (name, info) for name, info in matches.items() if is_data(_inner(name, folder))}
 
 
 def _inner(name: str, start: str) -> PurePath:
@@ -141,7 +141,7 @@ def _files(system: Any, listed: dict[PurePath, tuple[str, Any]], url: Url) -> di
 
 def _file(system: Any, path: str, info: dict[str, Any], shown: str) -> RemoteFile:
     if info.get("size") is None:  # a page that lists files does not say it
-        info = _asked(shown, lambda: system.info(path))
+        info = _call(shown, lambda: system.info(path))
     size = info.get("size")
     if not isinstance(size, int) or info.get("partial") is False:
         raise SourceRefused(f"cannot read {shown}: its server does not serve parts of files; copy it here first")
@@ -149,7 +149,7 @@ def _file(system: Any, path: str, info: dict[str, Any], shown: str) -> RemoteFil
 
 
 def _system(url: Url) -> tuple[Any, str]:
-    """What fsspec reads the URL with, and the path that it takes."""
+    """Return the file system of fsspec for the URL, and the path that it takes."""
     try:
         import fsspec
     except ImportError:
@@ -158,12 +158,12 @@ def _system(url: Url) -> tuple[Any, str]:
         raise SourceRefused(f"cannot read {url}: for remote files install dpgm-core[remote], or copy it here first")
     # What is packed on the way has another length than what was asked for.
     options = {"headers": {"Accept-Encoding": "identity"}} if url.full.lower().startswith("http") else {}
-    found: tuple[Any, str] = _asked(str(url), lambda: fsspec.core.url_to_fs(url.full, **options))
-    return found
+    opened: tuple[Any, str] = _call(str(url), lambda: fsspec.core.url_to_fs(url.full, **options))
+    return opened
 
 
-def _asked(shown: str, call: Callable[[], T]) -> T:
-    """What `call` brings; else SourceRefused with a reason in our own words, as the error's may hold credentials."""
+def _call(shown: str, call: Callable[[], T]) -> T:
+    """Return the result of `call`; SourceRefused in our own words, as those of the error may hold credentials."""
     try:
         with quiet():
             return call()

@@ -1,13 +1,13 @@
 """Work that is sent to where the rows are: from an engine's Arrow batches to codes, and from codes to sums.
 
-An engine maps partitions and merges what comes back; what is done with a partition is core's, the same as here. Each
-step hands over bytes: blocks of codes, or a sum. It never raises, because an engine logs what is raised, and that may
-quote a record: a reason is handed over in place of the rest. Its words are those of a `SourceRefused`: what is said of
-types is said of the schema alone, before a batch is looked at, and all that is raised later is withheld.
+An engine maps partitions and merges the results; what is done with a partition is core's, the same as here. Each
+step returns bytes: blocks of codes, or a sum. It never raises, because an engine logs what is raised, and that may
+quote a record: a reason is returned in place of the rest. Its words are those of a `SourceRefused`: messages about
+types depend on the schema alone, before a batch is looked at, and all that is raised later is withheld.
 
 Where each row is a person: `blocks` of a partition's batches, then `partial`; `summed` is both. With a person key all
 rows of one person must meet first: `spread` puts the rows of a partition into numbered parts by their keys, the engine
-brings the blocks of each part together, from all partitions, and `kept` keeps each person's rows.
+brings the blocks of each part together, from all partitions, and `limit_rows` limits the rows of each person.
 """
 
 from __future__ import annotations
@@ -50,15 +50,22 @@ _UNREADABLE = (
 )
 #: Rows of a block that one part takes, about: parts are many, and each block has its cost.
 _PART_ROWS = 2**9
-_MOST_PARTS = 2**16
+_MAX_PARTS = 2**16
 
 T = TypeVar("T")
 
 
 @frozen(kw_only=True)
 class Shipped:
-    """What is done with the rows of one partition, for one reading; picklable.
+    """The work on the rows of one partition, for one reading; picklable.
 
+    Parameters
+    ----------
+    reading : Reading
+        What is read.
+
+    Examples
+    --------
     >>> from dpgm_core.counting.kernel import Counts
     >>> from dpgm_core.structure import Structure
     >>> domain = Domain.from_sizes({"a": 2})
@@ -91,26 +98,26 @@ class Shipped:
             raise SourceRefused(refused)
 
     def blocks(self, batches: Iterable[Any]) -> Iterator[bytes]:
-        """Blocks of codes of a partition that holds all rows of its persons. batches: Arrow record batches."""
+        """Yield blocks of codes of a partition that holds all rows of its persons. batches: Arrow record batches."""
         return _guarded(self._blocks(self._pieces(batches)), of_reason)
 
     def spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
-        """Rows of a partition by the part, 0 ... parts - 1, that their person belongs to; blocks for `kept`.
+        """Yield the rows of a partition by the part, 0 ... parts - 1, of their person, as blocks for `limit_rows`.
 
         parts: up to 65,536, the same for all partitions. Holds 512 rows for each part at a time, or a batch.
         """
         return _guarded(self._spread(batches, parts), lambda words: (0, of_reason(words)))
 
-    def kept(self, blocks: Iterable[Buffer]) -> Iterator[bytes]:
-        """Blocks of codes of all of one part's persons, with at most so many rows of each."""
+    def limit_rows(self, blocks: Iterable[Buffer]) -> Iterator[bytes]:
+        """Yield blocks of codes of all of one part's persons, with at most r rows of each."""
         return _guarded(self._blocks(self._by_person(map(to_keyed, blocks))), of_reason)
 
     def partial(self, reduction: Reduction, blocks: Iterable[Buffer]) -> bytes:
-        """The sum over blocks of codes."""
+        """Return the sum over blocks of codes."""
         return _one(lambda: self._summed(reduction, map(to_codes, blocks)))
 
     def summed(self, reduction: Reduction, batches: Iterable[Any]) -> bytes:
-        """The sum over a partition that holds all rows of its persons."""
+        """Return the sum over a partition that holds all rows of its persons."""
         return _one(lambda: self._summed(reduction, self._pieces(batches)))
 
     def _summed(self, reduction: Reduction, pieces: Iterable[tuple[Codes, IntArray | None]]) -> IntArray:
@@ -121,11 +128,11 @@ class Shipped:
         places = [self.reading.columns.index(name) for name in reduction.columns]
         sums = _zeros(reduction.cells)
         for codes, lengths in pieces:
-            asked = [codes[place] for place in places]
+            columns = [codes[place] for place in places]
             if isinstance(reduction, Adding):  # in place: of a wide sum, another one for each piece takes long
-                reduction.add(asked, lengths, sums)
+                reduction.add(columns, lengths, sums)
             else:
-                sums += reduction.partial(asked, lengths)
+                sums += reduction.partial(columns, lengths)
         return sums
 
     def _pieces(self, batches: Iterable[Any]) -> Iterator[tuple[Codes, IntArray | None]]:
@@ -151,15 +158,15 @@ class Shipped:
     def _by_person(self, coded: Iterable[tuple[Codes, Any]]) -> Iterator[tuple[Codes, IntArray]]:
         self._check_version()
         own = self.reading
-        rows = PersonSource(source=_Held(coded), person=own.person or "", rows_per_person=own.rows_per_person)
+        rows = PersonSource(source=_CodedSource(coded), person=own.person or "", rows_per_person=own.rows_per_person)
         yield from rows.pieces(own.domain, own.columns)
 
     def _blocks(self, pieces: Iterable[tuple[Codes, IntArray | None]]) -> Iterator[bytes]:
         return (of_codes(codes, lengths) for codes, lengths in pieces)
 
     def _spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
-        if not 1 <= parts <= _MOST_PARTS:
-            raise SourceRefused(f"persons are spread over 1 to {_MOST_PARTS:,} parts; ask for so many")
+        if not 1 <= parts <= _MAX_PARTS:
+            raise SourceRefused(f"persons are spread over 1 to {_MAX_PARTS:,} parts; ask for so many")
         person = self.reading.person or ""
         texts = ((codes, key_texts(person, keys)) for codes, keys in self._coded(batches))
         for codes, keys in _together(texts, max(BATCH_ROWS, _PART_ROWS * parts)):
@@ -182,7 +189,7 @@ class Shipped:
 
 
 def merged(one: Buffer, other: Buffer) -> bytes:
-    """Two sums as one; a reason why there is none of either is the whole's. Never raises.
+    """Return two sums as one, or a reason why one of them failed. Never raises.
 
     Associative and commutative, bit for bit.
     """
@@ -190,7 +197,20 @@ def merged(one: Buffer, other: Buffer) -> bytes:
 
 
 def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
-    """What the sums of all partitions come to, (cells,); of none it is zero. Raises SourceRefused where one failed."""
+    """Return the sum over all partitions, (cells,); zero without any.
+
+    Parameters
+    ----------
+    parts : iterable of bytes
+        The sum of each partition.
+    reduction : Reduction
+        What was summed.
+
+    Raises
+    ------
+    SourceRefused
+        Where a partition failed.
+    """
     sums = _zeros(reduction.cells)
     reasons = set()
     for part in parts:
@@ -204,8 +224,8 @@ def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
 
 
 @frozen
-class _Held:
-    """Keyed batches of codes that are there already, as a KeyedSource."""
+class _CodedSource:
+    """Keyed batches of codes in memory, as a KeyedSource."""
 
     coded: Iterable[tuple[Codes, Any]]
 
@@ -218,13 +238,13 @@ class _Held:
 
 @frozen
 class _Failed:
-    """That something could not be made, and why."""
+    """A failure, and its reason."""
 
     words: str
 
 
 def _attempted(call: Callable[[], T]) -> T | _Failed:
-    """What `call` gives, made in silence; whatever it raises goes no further."""
+    """Return the result of `call`, made in silence; whatever it raises goes no further."""
     words, stopped = _UNREADABLE, False
     with quiet():
         try:
@@ -240,7 +260,7 @@ def _attempted(call: Callable[[], T]) -> T | _Failed:
 
 
 def _guarded(items: Iterator[T], failed: Callable[[str], T]) -> Iterator[T]:
-    """The items; a reason in place of the first that could not be made, and of all that follow."""
+    """Yield the items; a reason in place of the first that could not be made, and of all that follow."""
     end = object()
     while (item := _attempted(lambda: next(items, end))) is not end:
         if isinstance(item, _Failed):
@@ -250,8 +270,8 @@ def _guarded(items: Iterator[T], failed: Callable[[str], T]) -> Iterator[T]:
 
 
 def _one(call: Callable[[], IntArray]) -> bytes:
-    found = _attempted(lambda: of_sum(call()))
-    return of_reason(found.words) if isinstance(found, _Failed) else found
+    result = _attempted(lambda: of_sum(call()))
+    return of_reason(result.words) if isinstance(result, _Failed) else result
 
 
 def _added(one: Buffer, other: Buffer) -> IntArray:
@@ -276,7 +296,7 @@ def _zeros(cells: int) -> IntArray:
 
 
 def _together(parts: Iterable[tuple[Codes, Any]], rows: int) -> Iterator[tuple[Codes, Any]]:
-    """Small batches of codes, and of keys if there are any, as larger ones of up to so many rows."""
+    """Yield small batches of codes, and of keys if there are any, as larger ones of up to so many rows."""
     waiting: list[tuple[Codes, Any]] = []
     count = 0
     for codes, keys in parts:

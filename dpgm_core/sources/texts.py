@@ -28,7 +28,7 @@ def is_dense_union(kind: Any) -> bool:
 
 
 def plain(array: Any) -> Any:
-    """The same values without extension types, run ends, views and small decimals; texts become bytes, unchecked."""
+    """Return the same values without extension types, run ends, views and small decimals; texts become bytes."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     kind = array.type
@@ -144,7 +144,7 @@ def fraction_stripped(text: str) -> str:
 
 
 def joined(union: Any, of_child: Callable[[Any], Any]) -> tuple[list[Any], IntArray]:
-    """What `of_child` makes of each child of a dense union, and each cell's place in their concatenation."""
+    """Return `of_child` of each child of a dense union, and each cell's place in their concatenation."""
     children = [union.field(number) for number in range(union.type.num_fields)]
     if not len(union):  # which may have no buffers
         return list(map(of_child, children)), np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Files in other encodings, read as UTF-8 while they stream, so that a line means what it means by itself.
+"""Files in other encodings, read as UTF-8 while they stream; a line means the same by itself.
 
 In `utf-16` a line is a run of 16-bit units up to the unit 0x000A, in the others one of bytes up to 0x0A. What cannot be
 decoded stays visible: it is written as bytes that are not UTF-8, inside its own line, which is malformed then.
@@ -20,7 +20,7 @@ _SPOILED = b"\xff"  # no part of any UTF-8 text
 
 
 def as_utf8(stream: IO[bytes], encoding: Encoding) -> IO[bytes]:
-    """The same file in UTF-8, its byte order mark included; `utf-8` is left as it is.
+    """Return the same file in UTF-8, its byte order mark included; `utf-8` is not changed.
 
     encoding: "utf-16" takes the byte order of the file's mark; without one, that in which its first letter is an ASCII
     one. Memory is bounded, and the same bytes come out whatever is read at once.
@@ -59,9 +59,9 @@ class _Transcoded(io.RawIOBase):
             self._ready = memoryview(self._utf8(raw) if raw else self._end())
             if not raw:
                 break
-        given = min(len(buffer), len(self._ready))
-        buffer[:given], self._ready = self._ready[:given], self._ready[given:]
-        return given
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
 
     def close(self) -> None:
         """Close the file too."""
@@ -74,7 +74,7 @@ class _Transcoded(io.RawIOBase):
         return self._decoder.decode(raw).encode("utf-8", "surrogatepass")
 
     def _end(self) -> bytes:
-        """What the decoder still holds, half a unit or half a pair, belongs to the last line and spoils it."""
-        held, _ = self._decoder.getstate()
+        """Return what spoils the last line if the decoder still waits for half a unit or half a pair."""
+        pending, _ = self._decoder.getstate()
         self._decoder.reset()
-        return _SPOILED if held else b""
+        return _SPOILED if pending else b""

@@ -57,7 +57,7 @@ class PersonReport:
 
 @frozen(kw_only=True)
 class ValidationReport:
-    """What `validate` found. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
+    """The report of `validate`. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
 
     hints: what the file as a whole looks like, and which options would read it. broken: constraint -> how many records,
     malformed lines left out, break it as they are counted. `ok` is true when nothing is wrong;
@@ -128,7 +128,7 @@ class ValidationReport:
 
 
 def validate(data: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> ValidationReport:
-    """Read all records and say what does not fit the domain: unknown values, malformed lines, missing columns.
+    """Read all records and report what does not fit the domain: unknown values, malformed lines, missing columns.
 
     For the owner of the data only. data: whatever `as_source` takes. person, rows_per_person: the person key and r.
     Memory grows with the number of persons. Raises DataError if the data cannot be read at all.
@@ -150,9 +150,9 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
                 "validate an extract of them, as a file or a data frame"
             )
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
-    wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
-    present = _names(source, wanted)
-    names = [name for name in wanted if name in present]
+    expected = [*domain.names, *([person] if person is not None and person not in domain else [])]
+    present = _names(source, expected)
+    names = [name for name in expected if name in present]
     checks = {name: _Check(domain[name]) for name in names if name in domain}
     keys: Counter[bytes | None] = Counter()
     rules = _Rules(domain, names)
@@ -167,7 +167,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
             if name == person:
                 keys.update(text or None for text in as_text(array).to_pylist())
                 keys.update({None: batch.malformed} if batch.malformed else {})
-    missing = tuple(name for name in wanted if name not in present)
+    missing = tuple(name for name in expected if name not in present)
     first = tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else ()
     return ValidationReport(
         records=records,
@@ -182,10 +182,10 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     )
 
 
-def _names(source: RawValues, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The columns there are; where a CSV file's first line names all that are wanted in another dialect, DataError."""
+def _names(source: RawValues, expected: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns; DataError where a CSV file's first line names all expected ones in another dialect."""
     if isinstance(source, CsvSource):
-        fitting = source.fitting(wanted)
+        fitting = source.fitting(expected)
         if fitting is not None and fitting != source.dialect:
             raise DataError(otherwise(source.path, source.dialect, fitting))
     return source.names()
@@ -217,13 +217,13 @@ def _file_hints(
 
 
 class _Rules:
-    """How many records break each constraint, batch by batch, as a release would count them."""
+    """Counts of records that break each constraint, batch by batch, as a release would count them."""
 
     def __init__(self, domain: Domain, present: Sequence[str]) -> None:
         # Bins and labels that are still to be found say nothing yet of what is impossible.
-        settled = [name for name in domain.names if name in present and name not in domain.undetermined]
-        self._domain = domain.subset(settled) if domain.constraints and settled else None
-        self._encoders = {name: encoder(domain[name]) for name in settled} if self._domain is not None else {}
+        determined = [name for name in domain.names if name in present and name not in domain.undetermined]
+        self._domain = domain.subset(determined) if domain.constraints and determined else None
+        self._encoders = {name: encoder(domain[name]) for name in determined} if self._domain is not None else {}
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, Any]) -> None:

@@ -146,7 +146,7 @@ class Spec:
     @property
     def expected_records(self) -> float | None:
         """How many records are expected: what the spec says in `records`, or else declares as their total."""
-        return self.terms.declared if self.records is None else self.records
+        return self.terms.declared_total if self.records is None else self.records
 
 
 def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | Path | None = None) -> Spec:

@@ -56,7 +56,7 @@ def _model(truth: object) -> Model:
 
 
 def _drawable(_: object, __: object, terms: Terms) -> None:
-    if terms.declared is not None:
+    if terms.declared_total is not None:
         raise OptionError(
             f"total = {terms.total} is what an owner declares of real records; in a study say records = "
             f"{terms.total:g} and total = 'public'"
@@ -126,7 +126,7 @@ class Study:
 
     @terms.default
     def _stated(self) -> Terms:
-        return Terms.stated(None, self.neighbours)
+        return Terms.of(None, self.neighbours)
 
     @methods.default
     def _product(self) -> tuple[Method, ...]:

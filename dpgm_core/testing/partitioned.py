@@ -63,7 +63,7 @@ class PartitionedSource:
         for batches in partitions:
             for number, block in sent(work).spread(batches, self.parts):
                 together[number].append(block)
-        yield from (list(sent(work).kept(blocks)) for blocks in together)
+        yield from (list(sent(work).limit_rows(blocks)) for blocks in together)
 
 
 @define

@@ -12,7 +12,7 @@ from dpgm_core import Budget, Domain, Structure, Terms
 from dpgm_core.counting import votes as module
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.counting.votes import agreed, agreed_edges, agreed_graph, blocks_of, by_threshold, pair_sums, votes_of
-from dpgm_core.noise.stability import publishing
+from dpgm_core.noise.stability import publication_odds
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 
 ROWS = list(itertools.product([False, True], repeat=3))
@@ -27,7 +27,7 @@ def law(found, odds):
 def broken(agree, budget=("1", "1/10")):
     """Pairs of vote matrices of 3 blocks and 3 pairs that differ in one row and break what is claimed of them."""
     epsilon, delta = map(Fraction, budget)
-    odds = publishing(Budget.approx(*budget))
+    odds = publication_odds(Budget.approx(*budget))
     e = sum((epsilon**k / math.factorial(k) for k in range(80)), Fraction(0))
     found = {rows: agree(np.array(rows)) for rows in itertools.product(ROWS, repeat=3)}
     laws = {rows: law(one, odds) for rows, one in found.items()}

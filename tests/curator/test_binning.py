@@ -20,8 +20,8 @@ from dpgm_core.curator.binning import count_grids, find_bins, grids_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import AskedBins
-from dpgm_core.noise.choice import MOST_TEMPERATURE, probabilities
+from dpgm_core.noise.bisection import BinsPlan
+from dpgm_core.noise.choice import MAX_TEMPERATURE, probabilities
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.sources import as_source
@@ -31,7 +31,7 @@ ONE = Budget.pure(1)
 
 
 def _asked(column, temperatures):
-    return AskedBins(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
+    return BinsPlan(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
 
 
 def _found(asked, persons, randomness):
@@ -54,13 +54,13 @@ def test_bins_are_quantiles_where_noise_is_next_to_nothing():
     """Claim: with a huge temperature the edges are the medians of medians; a heavy value is a bin of its own, and
     fewer bins come out."""
     codes = np.repeat(np.arange(100), 10)
-    (found,) = _found(_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2), _persons(codes), SeededRandomness(0))
+    (found,) = _found(_asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2), _persons(codes), SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
     assert found.attribute.edges == (0, 25, 50, 75, 99.5)
     assert found.attribute.labels == ("0-24", "25-49", "50-74", "75-99", "missing")
     assert found.attribute.private is None
     heavy = np.concatenate([np.full(900, 40), codes[::10]])
-    (found,) = _found(_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2), _persons(heavy), SeededRandomness(0))
+    (found,) = _found(_asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2), _persons(heavy), SeededRandomness(0))
     assert {40, 41} <= set(found.places)
 
 
@@ -68,7 +68,7 @@ def test_missing_values_take_no_part():
     """Claim: however many there are, the edges are those of the known values, and they keep their label."""
     codes = np.concatenate([np.repeat(np.arange(100), 10), np.full(5000, 100)])
     persons = _persons(codes)
-    asked = _asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)
+    asked = _asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2)
     (found,) = _found(asked, persons, SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
     ((codes,), _) = next(

@@ -20,7 +20,7 @@ from dpgm_core.curator.discovery import check_open, found_first
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
 from dpgm_core.ledger.file import digest
-from dpgm_core.noise.labels import asked_labels
+from dpgm_core.noise.labels import plan_labels
 from dpgm_core.releases.discovery import load_discovery
 from dpgm_core.selection import Discovery
 from dpgm_core.sources import as_source
@@ -241,16 +241,16 @@ def test_ledgers_and_terms_that_do_not_go_with_it_are_refused(tmp_path):
     refused(OptionError, "labels of 'job' .* contributions", tmp_path, neighbours=None, terms=shares)
     few = Terms(neighbours="add-remove", total=200)
     with pytest.raises(BudgetError, match=r"5 labels of 'job' .* only 200 records are declared; say keep = 2"):
-        asked_labels(domain(), BUDGET, few)
+        plan_labels(domain(), BUDGET, few)
     with pytest.raises(BudgetError, match="only 9 records are declared; give a larger"):
-        asked_labels(domain(), BUDGET, Terms(neighbours="add-remove", total=9))
+        plan_labels(domain(), BUDGET, Terms(neighbours="add-remove", total=9))
     greedy = domain(town={"labels": {"private": True, "keep": 5, "share": 0.9}})
     with pytest.raises(BudgetError, match="'job', 'town' takes 1 of the budget"):
-        asked_labels(greedy, BUDGET, Terms(neighbours="add-remove"))
+        plan_labels(greedy, BUDGET, Terms(neighbours="add-remove"))
     for share in (0.1, Fraction(0), Fraction(1), "1/2", None):
         wrong = evolve(domain()["job"], private=PrivateLabels(keep=5, share=share))
         with pytest.raises(DomainError, match="share"):
-            asked_labels(Domain([wrong]), BUDGET, Terms(neighbours="add-remove"))
+            plan_labels(Domain([wrong]), BUDGET, Terms(neighbours="add-remove"))
 
 
 def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
@@ -346,7 +346,7 @@ def test_plans_and_checks_count_both_parts():
     chosen = dpgm.plan_selection("auto", BUDGET, domain(), terms=Terms(neighbours="add-remove"))
     assert chosen.shares["labels of 'job'"] == BUDGET * Fraction(1, 10)
     source = as_source(table())
-    asked = asked_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
+    asked = plan_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
     check_open(source, asked)
     found = found_first(
         source, Domain.from_sizes({"a": 2}), BUDGET, terms=Terms(neighbours="add-remove"), check=lambda: None
@@ -365,7 +365,7 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
     opened = Domain.from_dict({"attributes": {"job": {"labels": {"private": True, "keep": 5, "share": 0.9}}}})
     budget = Budget.approx(3, "0.999")
     source, random, seen = as_source(table), SeededRandomness(4), 0
-    (asked,) = asked_labels(opened, budget, terms)
+    (asked,) = plan_labels(opened, budget, terms)
     q = float(asked.noise.published)
     chance = 1 - (1 - q) ** 2
     for _ in range(250):

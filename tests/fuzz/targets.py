@@ -42,7 +42,7 @@ from dpgm_core.interop.bif import read_bif, read_network
 from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
 from dpgm_core.metadata import Metadata, read_metadata
-from dpgm_core.noise.labels import AskedLabels
+from dpgm_core.noise.labels import LabelsPlan
 from dpgm_core.noise.threshold import threshold_noise
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
@@ -174,7 +174,7 @@ def read_release(path: Path, sound: bytes) -> str:
 def labels_files() -> dict[str, bytes]:
     budget, terms = Budget.approx("0.1", "1e-7"), dpgm.Terms(neighbours="add-remove", unit="one person")
     noise = threshold_noise(budget, 1, "add-remove")
-    asked = [AskedLabels(column=name, keep=4, budget=budget, noise=noise) for name in ("job", "town")]
+    asked = [LabelsPlan(column=name, keep=4, budget=budget, noise=noise) for name in ("job", "town")]
     counts: dict[str, int] = {"cook": 900, "pilot": 200, "é": 200, "a b": 156}
     columns = tuple(FoundLabels.of(one, counts if one.column == "job" else {}) for one in asked)
     found = Discovery(columns=columns, terms=terms, private=True, provenance={"mark": "00ff"})

@@ -13,7 +13,7 @@ import pytest
 from dpgm_core import Attribute, Budget, Domain, Terms
 from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.errors import BudgetError, DomainError
-from dpgm_core.noise.bisection import AskedBins, asked_bins, bins_cost, check_determined, settled
+from dpgm_core.noise.bisection import BinsPlan, bins_cost, check_determined, plan_bins, resolve_public_bins
 from dpgm_core.noise.choice import probabilities
 from dpgm_core.privacy.meaning import of_exchange
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
@@ -70,7 +70,7 @@ def _losses(relation, levels):
 
 
 def _cost(relation, levels, kind):
-    asked = AskedBins(
+    asked = BinsPlan(
         attribute=private_bins("x", 2**levels, cells=CELLS),
         temperatures=(H,) * levels,
         neighbours=Neighbours(relation),
@@ -118,25 +118,25 @@ def _terms(relation="add-remove", **more):
 @pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp("0.02")])
 def test_a_column_costs_its_share_and_no_more(relation, budget):
     """Claim: 2 % by default under both relations, up to rounding; 10 % together; and what is stated where it is."""
-    (one,) = asked_bins(Domain([private_bins("x")]), ["x"], budget, _terms(relation))
+    (one,) = plan_bins(Domain([private_bins("x")]), ["x"], budget, _terms(relation))
     amount = (
         {"pure": one.cost.epsilon / budget.epsilon} if budget.kind == "pure" else {"zcdp": one.cost.rho / budget.rho}
     )
     (share,) = amount.values()
     assert Fraction(199, 10_000) < share <= Fraction(1, 50)
     many = Domain([private_bins(f"x{number}") for number in range(10)])
-    cost = bins_cost(asked_bins(many, many.names, budget, _terms(relation)), budget)
+    cost = bins_cost(plan_bins(many, many.names, budget, _terms(relation)), budget)
     assert budget * Fraction(99, 1000) <= cost <= budget * Fraction(1, 10)
     stated = Domain([private_bins("x", share=Fraction(1, 4))])
-    cost = bins_cost(asked_bins(stated, ["x"], budget, _terms(relation)), budget)
+    cost = bins_cost(plan_bins(stated, ["x"], budget, _terms(relation)), budget)
     assert budget * Fraction(24, 100) <= cost <= budget * Fraction(1, 4)
 
 
 def test_columns_that_need_no_look_cost_nothing():
     """Claim: as many bins as cells are public, and a column that is not measured keeps its equal bins."""
     domain = Domain([private_bins("few", 8, cells=8), private_bins("unseen", 4)])
-    assert asked_bins(domain, ["few"], Budget.pure(1), _terms()) == ()
-    found = settled(domain, ["few"])
+    assert plan_bins(domain, ["few"], Budget.pure(1), _terms()) == ()
+    found = resolve_public_bins(domain, ["few"])
     assert not found.undetermined
     assert found["few"].edges == (0, 1, 2, 3, 4, 5, 6, 7, 7.5)
     assert found["unseen"].edges == (0, 25, 50, 75, 99)
@@ -146,17 +146,17 @@ def test_what_cannot_be_paid_for_is_refused_by_name():
     """Claim: a budget too small to choose by, shares that leave nothing, and persons of several rows."""
     domain = Domain([private_bins("age"), private_bins("hours", share=Fraction(99, 100))])
     with pytest.raises(BudgetError, match=r"private bins of 'age', 'hours' take 1.01 of the budget"):
-        asked_bins(domain, domain.names, Budget.pure(1), _terms())
+        plan_bins(domain, domain.names, Budget.pure(1), _terms())
     with pytest.raises(BudgetError, match=r"private bins of 'age' have 0.02 of .* too little to choose by"):
-        asked_bins(Domain([private_bins("age")]), ["age"], Budget.pure("0.001"), _terms())
+        plan_bins(Domain([private_bins("age")]), ["age"], Budget.pure("0.001"), _terms())
     with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
-        asked_bins(Domain([private_bins("age")]), ["age"], Budget.pure(1), _terms(person="id", rows_per_person=3))
+        plan_bins(Domain([private_bins("age")]), ["age"], Budget.pure(1), _terms(person="id", rows_per_person=3))
 
 
 def test_labels_to_be_found_are_refused_where_a_session_opens():
     """Claim: they are found before, and whoever has not is told."""
     with pytest.raises(DomainError, match="labels of 'job'"):
-        asked_bins(Domain([private_labels("job")]), ["job"], Budget.pure(1), _terms())
+        plan_bins(Domain([private_labels("job")]), ["job"], Budget.pure(1), _terms())
 
 
 def test_an_undetermined_domain_is_refused_by_name():

@@ -17,11 +17,11 @@ from scipy.stats import chisquare
 
 from dpgm_core import Budget, BudgetError, SeededRandomness
 from dpgm_core.noise.choice import (
-    LEAST_TABLE,
-    MOST_TABLE,
+    MAX_TABLE_LENGTH,
+    MIN_TABLE_LENGTH,
     SLACK,
-    chosen,
     cost_of,
+    draw_candidates,
     entries,
     probabilities,
     temperature,
@@ -134,8 +134,8 @@ def test_a_temperature_costs_at_most_its_budget(amount, picks, move, kind):
     except BudgetError:
         return
     cost = cost_of(h, picks, move, kind)
-    assert cost <= budget and LEAST_TABLE <= entries(h) <= MOST_TABLE
-    assert entries(h) == LEAST_TABLE or budget * Fraction(999, 1000) <= cost
+    assert cost <= budget and MIN_TABLE_LENGTH <= entries(h) <= MAX_TABLE_LENGTH
+    assert entries(h) == MIN_TABLE_LENGTH or budget * Fraction(999, 1000) <= cost
 
 
 @pytest.mark.parametrize(("picks", "move"), [(1, 1), (1, 3), (7, 1), (7, 3), (40, 2)])
@@ -146,7 +146,7 @@ def test_too_little_is_refused_with_what_would_do(budget, picks, move):
         temperature(budget, picks, move)
     kind, said = re.search(r"(epsilon|rho) = ~?([0-9.e-]+),", str(caught.value)).groups()
     make = Budget.pure if kind == "epsilon" else Budget.zcdp
-    assert entries(temperature(make(said), picks, move)) <= MOST_TABLE
+    assert entries(temperature(make(said), picks, move)) <= MAX_TABLE_LENGTH
     with pytest.raises(BudgetError, match="too little"):
         temperature(make(said) * Fraction(999, 1000), picks, move)
 
@@ -173,7 +173,7 @@ def frequencies(picks, count):
     """How often each sequence of picks came out, and its exact probability."""
     randomness, seen = SeededRandomness(3), {}
     for _ in range(count):
-        found = tuple(chosen(SCORES, H, picks, randomness))
+        found = tuple(draw_candidates(SCORES, H, picks, randomness))
         seen[found] = seen.get(found, 0) + 1
     exact = {}
     for order in itertools.permutations(range(len(SCORES)), picks):
@@ -217,7 +217,7 @@ class Words:
 def test_the_words_do_not_depend_on_the_scores(scores):
     """Two words a pick, whatever is chosen."""
     spy = Words()
-    assert len(set(chosen(np.array(scores), H, 3, spy))) == 3
+    assert len(set(draw_candidates(np.array(scores), H, 3, spy))) == 3
     assert spy.asked == [2, 2, 2]
 
 
@@ -227,5 +227,5 @@ def test_each_share_begins_and_ends_where_it_should():
     for place, chance in enumerate(probabilities(SCORES, H)):
         start, end = end, end + int(chance * 2**128)
         for number in (start, end - 1):
-            assert chosen(SCORES, H, 1, Words(number >> 64, number % 2**64)) == [place]
+            assert draw_candidates(SCORES, H, 1, Words(number >> 64, number % 2**64)) == [place]
     assert end == 2**128

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from dpgm_core import Domain, Structure, StructureError, Tables
 from dpgm_core.counting.kernel import count
 from dpgm_core.noise.contrasts import (
-    MOST_ORDER,
-    MOST_SUM,
+    MAX_ORDER,
+    MAX_SUM,
     check_contrasts,
-    is_told,
+    has_all_contrasts,
     monomials,
     noise_ratios,
     products,
@@ -67,9 +67,9 @@ def test_contrasts_are_sums_of_products_and_tell_the_tables(records, cliques, em
 def test_spread_is_the_sum_over_sets_and_products_take_it_back(data, cliques):
     """n(x) = sum of c_T z_T(x) / 2^k, what was not measured 0 and the empty one N, for numbers up to the clamp."""
     structure = Structure(DOMAIN, cliques)
-    whole = st.integers(-MOST_SUM, MOST_SUM)
+    whole = st.integers(-MAX_SUM, MAX_SUM)
     sums = np.array(data.draw(st.lists(whole, min_size=len(structure.groups), max_size=len(structure.groups))))
-    total = data.draw(st.integers(1, MOST_SUM))
+    total = data.draw(st.integers(1, MAX_SUM))
     known = {frozenset(): total} | dict(zip(map(frozenset, structure.cliques), sums.tolist(), strict=True))
     tables = spread(structure, sums, float(total))
     for clique, table in tables.items():
@@ -84,10 +84,10 @@ def test_spread_is_the_sum_over_sets_and_products_take_it_back(data, cliques):
 @given(st.integers(0, 2**32))
 def test_the_longest_cliques_give_back_the_largest_sums(seed):
     """1,024 sums of up to 2^40 records, with signs at random or all the same: the same whole numbers, bit by bit."""
-    names = [f"x{number}" for number in range(MOST_ORDER)]
+    names = [f"x{number}" for number in range(MAX_ORDER)]
     structure = monomials(Structure(Domain.from_sizes(dict.fromkeys(names, 2)), [names]), empty=True)
     generator = np.random.default_rng(seed)
-    for sums in (generator.integers(-MOST_SUM, MOST_SUM, 2**MOST_ORDER), np.full(2**MOST_ORDER, MOST_SUM)):
+    for sums in (generator.integers(-MAX_SUM, MAX_SUM, 2**MAX_ORDER), np.full(2**MAX_ORDER, MAX_SUM)):
         assert np.array_equal(products(spread(structure, sums, 0.0)), sums)
 
 
@@ -111,8 +111,8 @@ def test_a_table_is_told_by_all_products_inside():
     """Without one of them its cells are not known."""
     pairs = list(itertools.combinations("abc", 2))
     whole = Structure(DOMAIN, [("a",), ("b",), ("c",), *pairs, ("a", "b", "c")])
-    assert all(is_told(whole, clique) for clique in whole.cliques)
-    assert not is_told(Structure(DOMAIN, [("a",), ("b",), *pairs, ("a", "b", "c")]), ("a", "b", "c"))
+    assert all(has_all_contrasts(whole, clique) for clique in whole.cliques)
+    assert not has_all_contrasts(Structure(DOMAIN, [("a",), ("b",), *pairs, ("a", "b", "c")]), ("a", "b", "c"))
 
 
 def test_ratios_are_to_the_best_that_tables_would_do():

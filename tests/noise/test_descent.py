@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure
 from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries, probabilities
+from dpgm_core.noise.choice import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries, probabilities
 from dpgm_core.noise.descent import descent_cost, descent_temperature, steepest
 from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.meaning import of_exchange
@@ -217,8 +217,8 @@ def test_too_little_says_what_would_do_and_much_is_cut():
             descent_temperature(budget, 49152, 2, 10)
         told = re.search(r"(epsilon|rho) = ~?([0-9.e-]+)", str(caught.value).partition("give")[2])
         enough = Budget.pure(told[2]) if told[1] == "epsilon" else Budget.zcdp(told[2])
-        assert entries(descent_temperature(enough, 49152, 2, 10)) <= MOST_TABLE
-    assert entries(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == LEAST_TABLE
+        assert entries(descent_temperature(enough, 49152, 2, 10)) <= MAX_TABLE_LENGTH
+    assert entries(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == MIN_TABLE_LENGTH
     with pytest.raises(BudgetError, match="share of the session's rho"):
         descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
 

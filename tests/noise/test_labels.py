@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from dpgm_core import Budget, Domain, Terms
-from dpgm_core.noise.labels import asked_labels, open_columns, with_placeholders
+from dpgm_core.noise.labels import open_columns, plan_labels, with_placeholders
 
 OPEN = {"labels": {"private": True, "keep": 4}}
 
@@ -13,11 +13,11 @@ def test_each_open_column_has_its_share_and_the_least_threshold():
     domain = Domain.from_dict({"attributes": {"a": OPEN, "b": {"size": 2}, "c": OPEN}})
     assert [one.name for one in open_columns(domain)] == ["a", "c"]
     budget = Budget.approx(1, "1e-6")
-    asked = asked_labels(domain, budget, Terms(neighbours="add-remove"))
+    asked = plan_labels(domain, budget, Terms(neighbours="add-remove"))
     assert [(one.column, one.keep, one.budget) for one in asked] == [(n, 4, budget * Fraction(1, 10)) for n in "ac"]
     assert asked[0].noise.scale == 10
-    twice = asked_labels(domain, budget, Terms(neighbours="replace-one"))[0].noise
-    several = asked_labels(domain, budget, Terms(neighbours="add-remove", person="id", rows_per_person=3))[0].noise
+    twice = plan_labels(domain, budget, Terms(neighbours="replace-one"))[0].noise
+    several = plan_labels(domain, budget, Terms(neighbours="add-remove", person="id", rows_per_person=3))[0].noise
     assert (twice.scale, several.scale) == (20, 30)
     assert asked[0].noise.threshold < twice.threshold < several.threshold
     assert f"a label that {asked[0].noise.threshold} persons have" in asked[0].note()

@@ -28,7 +28,7 @@ def test_one_budget_is_one_noise_for_all_tables():
     one = measure(LAPLACE, CHAIN, TERMS, Budget.pure("1/2"))
     assert len(one.calibrations) == 1 and one.of_group == (0, 0)
     assert one.calibrations[0].sensitivity == TERMS.sensitivity(CHAIN)
-    assert one.cost == one.asked == Budget.pure("1/2")
+    assert one.cost == one.budget == Budget.pure("1/2")
 
 
 def test_budgets_per_table_add_up_and_belong_to_their_tables():

@@ -138,7 +138,7 @@ def test_one_release_splits_epsilon_and_delta(neighbours, tmp_path):
     release = dpgm.release(
         CODES, PLAIN, ONE, "gaussian", ledger=ledger, save_release=saved, randomness=dpgm.SeededRandomness(2), **terms
     )
-    assert release.cost == release.measurement.asked == ONE and ledger.remaining().is_zero
+    assert release.cost == release.measurement.budget == ONE and ledger.remaining().is_zero
     assert [entry.cost for entry in ledger.history()] == [ONE] and str(ONE) in release.guarantee()
     planned = dpgm.plan(PLAIN, ONE, "gaussian", **terms)
     assert planned.cost == ONE and [one.noise**2 for one in planned.tables] == pytest.approx(release.variances)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, BudgetError, SeededRandomness
-from dpgm_core.noise.stability import likely_distance, published, publishing
+from dpgm_core.noise.stability import draw_publication, likely_distance, publication_odds
 
 BUDGETS = [("0.75", "1e-6"), ("0.2", "1e-3"), ("3", "1e-9"), ("0.5", "1/3"), ("1/3", "0.9")]
 
@@ -38,7 +38,7 @@ def holes(odds, epsilon: Fraction, delta: Fraction) -> list[int]:
 def test_every_neighbour_is_within_epsilon_and_delta(budget):
     """In fractions, both events, both directions, to the end of the table; it starts at 0 and never falls."""
     epsilon, delta = map(Fraction, budget)
-    odds = publishing(Budget.approx(*budget))
+    odds = publication_odds(Budget.approx(*budget))
     assert not holes(odds, epsilon, delta)
     assert odds[0] == 0 and odds[-1] == 1 and all(one <= other for one, other in itertools.pairwise(odds))
     assert all((q * 2**128).denominator == 1 for q in odds)
@@ -49,7 +49,7 @@ def test_nothing_is_published_more_often(budget):
     """Within 2^-80 of the recursion without rounding, at e^epsilon rounded up; one part in 10^9 more is a hole."""
     epsilon, delta = map(Fraction, budget)
     _, e = power(epsilon)
-    odds, best = publishing(Budget.approx(*budget)), Fraction(0)
+    odds, best = publication_odds(Budget.approx(*budget)), Fraction(0)
     for d, q in enumerate(odds):
         assert 0 <= best - q < Fraction(1, 2**80)
         best = min(e * best + delta, 1 - (1 - best - delta) / e, Fraction(1))
@@ -66,13 +66,13 @@ def test_the_first_bound_alone_is_not_enough():
     while wrong[-1] < 1:
         wrong.append(min(e * wrong[-1] + delta, Fraction(1)))
     assert holes(wrong, epsilon, delta)
-    assert holes(publishing(Budget.approx("0.751", "1e-6")), epsilon, delta)
-    assert holes([Fraction(0), *publishing(Budget.approx("0.75", "1e-6"))[2:]], epsilon, delta)
+    assert holes(publication_odds(Budget.approx("0.751", "1e-6")), epsilon, delta)
+    assert holes([Fraction(0), *publication_odds(Budget.approx("0.75", "1e-6"))[2:]], epsilon, delta)
 
 
 def test_the_numbers_of_the_specification():
     """eps = .75, delta = 1e-6; a Laplace threshold has .08 to .96 there."""
-    odds = publishing(Budget.approx("0.75", "1e-6"))
+    odds = publication_odds(Budget.approx("0.75", "1e-6"))
     found = [round(float(odds[d]), 2) for d in (16, 17, 18, 19, 20, 22)]
     assert found == [0.15, 0.31, 0.65, 0.84, 0.92, 0.98]
     assert likely_distance(Budget.approx("0.75", "1e-6")) == 20
@@ -94,23 +94,23 @@ class Words:
 def test_the_coin_is_exact_and_takes_two_words_whatever_the_distance():
     """The last number below q_d 2^128 publishes, the next does not; distances beyond the table are its last."""
     budget = Budget.approx("0.75", "1e-6")
-    odds = publishing(budget)
+    odds = publication_odds(budget)
     for distance in (0, 1, 2, 17, len(odds) - 2, len(odds) - 1, 10**9):
         threshold = int(odds[min(distance, len(odds) - 1)] * 2**128)
         words = Words(threshold - 1 if threshold else 0)
-        assert published(distance, budget, words) is (threshold > 0) and words.asked == [2]
+        assert draw_publication(distance, budget, words) is (threshold > 0) and words.asked == [2]
         if threshold < 2**128:
             words = Words(threshold)
-            assert published(distance, budget, words) is False and words.asked == [2]
+            assert draw_publication(distance, budget, words) is False and words.asked == [2]
 
 
 def test_the_coin_falls_as_often_as_it_should():
     """20,000 coins at four distances: within 5 standard deviations; a false alarm once in 400,000 seeds."""
     budget, source = Budget.approx("0.75", "1e-6"), SeededRandomness(3)
-    odds, count = publishing(budget), 5000
+    odds, count = publication_odds(budget), 5000
     for distance in (16, 18, 20, 22):
         q = float(odds[distance])
-        shown = sum(published(distance, budget, source) for _ in range(count))
+        shown = sum(draw_publication(distance, budget, source) for _ in range(count))
         assert abs(shown - count * q) < 5 * (count * q * (1 - q)) ** 0.5
 
 
@@ -127,7 +127,7 @@ def test_the_coin_falls_as_often_as_it_should():
 def test_what_stability_cannot_be_bought_with(budget, why):
     """One line, before a coin."""
     with pytest.raises(BudgetError, match=why):
-        published(3, budget, Words())
+        draw_publication(3, budget, Words())
 
 
 def test_too_little_to_ever_be_heard():

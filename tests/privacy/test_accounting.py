@@ -13,7 +13,7 @@ from dpgm_core import Budget, BudgetError, PrivacyEvent
 from dpgm_core.noise.rounds import round_noise
 from dpgm_core.privacy.accounting import compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.conversion import zcdp_epsilon
-from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, lessened
+from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, reduce_delta
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 
@@ -248,8 +248,8 @@ def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sig
 @needs_pld
 def test_too_many_rounds_are_left_to_the_renyi_bound(accountant):
     """Up to 2^18 a calibration by transforms takes seconds; and deltas serve from 100 margins on."""
-    assert lessened(1e-6, 2**18) is not None and lessened(1e-6, 2**18 + 1) is None
-    assert lessened(1e-9, 10**5) is not None and lessened(1.1e-10, 10**5) is None
+    assert reduce_delta(1e-6, 2**18) is not None and reduce_delta(1e-6, 2**18 + 1) is None
+    assert reduce_delta(1e-9, 10**5) is not None and reduce_delta(1.1e-10, 10**5) is None
     for kind in ("gaussian", "discrete-gaussian"):
         assert set(accountant(kind, 3000.0, rounds=10**6).bounds(1e-6)) == {"renyi"}
 

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from dpgm_core import PrivacyEvent, Sensitivity
 from dpgm_core.privacy import dominating
 from dpgm_core.privacy.accounting import compose, has_dp_accounting
-from dpgm_core.privacy.dominating import gaussian_pair, lessened, response_pair
+from dpgm_core.privacy.dominating import gaussian_pair, reduce_delta, response_pair
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 
@@ -69,5 +69,5 @@ def test_the_margin_for_rounding_covers_what_transforms_lose():
     pair = gaussian_pair(1, sigma)
     grid = dominating._on_grid(pair.log_p, pair.log_q, pair.lost)
     lost = delta - grid.self_compose(rounds, tail_mass_truncation=1e-15).get_delta_for_epsilon(true)
-    margin = 1e-6 - lessened(1e-6, rounds) - 1e-12
+    margin = 1e-6 - reduce_delta(1e-6, rounds) - 1e-12
     assert 0 < 3 * lost < margin

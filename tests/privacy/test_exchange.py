@@ -23,10 +23,10 @@ from dpgm_core.counting.kernel import count
 from dpgm_core.counting.scores import ClippedScores
 from dpgm_core.counting.votes import by_threshold, pair_sums
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.choice import cost_of, probabilities, tempered
+from dpgm_core.noise.choice import choose_units, cost_of, probabilities
 from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import measure, noisy_contrasts
-from dpgm_core.noise.stability import publishing
+from dpgm_core.noise.stability import publication_odds
 from dpgm_core.privacy.meaning import exchange_text, of_exchange
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.releases.release import condition_of
@@ -153,7 +153,7 @@ DISTANCES = [distances(counts(PAIRS, [row, ROWS[2], ROWS[5]]), SCORES) for row i
 def test_choices(budget):
     """Claim: log ratios of an exponential choice are at most 2 epsilon and divergences at most 4 rho. One exchange has
     a divergence above 2 rho, so "twice the budget" is false."""
-    grid, h = tempered(budget, 1, 1)
+    grid, h = choose_units(budget, 1, 1)
     assert cost_of(h, 1, grid, budget.kind) <= budget
     laws = [np.array([float(p) for p in probabilities(whole_scores(one, SCORES, grid), h)]) for one in DISTANCES]
     worst = 0.0
@@ -186,7 +186,7 @@ def test_votes():
         codes = [np.array([row[place] for row in rows], np.uint8) for place in (0, 1)]
         return by_threshold(pair_sums(pair, [(codes, None)]), Fraction(5), 1)
 
-    odds = [float(one) for one in publishing(APPROX)]
+    odds = [float(one) for one in publication_odds(APPROX)]
     claim, others = of_exchange(APPROX, tables_alone=False), [(0, 0, 0)] * 8 + [(0, 1, 0)]
     worst = 0.0
     for one, other in itertools.permutations([(0, 0, 0), (0, 1, 0)], 2):

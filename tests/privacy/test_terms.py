@@ -49,11 +49,11 @@ def test_what_does_not_go_together_is_refused(wrong, error, words):
 def test_the_relation_is_stated_once():
     """As terms or as the relation alone; both, neither and something else are refused."""
     terms = Terms(neighbours="replace-one")
-    assert Terms.stated(terms, None) is terms
-    assert Terms.stated(None, "replace-one") == terms
+    assert Terms.of(terms, None) is terms
+    assert Terms.of(None, "replace-one") == terms
     for stated in ((None, None), (terms, "replace-one"), ("replace-one", None)):
         with pytest.raises(BudgetError):
-            Terms.stated(*stated)
+            Terms.of(*stated)
 
 
 def test_plain_values_give_the_same_terms_back():
@@ -86,10 +86,10 @@ def test_an_exact_total_is_covered_where_nobody_can_change_it(stated, covered):
 def test_the_unit_is_the_stated_one_or_the_ledgers_or_what_a_row_is():
     """In this order."""
     bare = Terms(neighbours="add-remove")
-    assert bare.protected == "one record" and bare.spelled_out().unit == "one record"
-    assert bare.spelled_out("one visit").unit == "one visit"
-    assert evolve(bare, person="id").spelled_out().unit == "one person"
-    assert evolve(bare, unit="one day").spelled_out("one visit").unit == "one day"
+    assert bare.protected == "one record" and bare.with_default_unit().unit == "one record"
+    assert bare.with_default_unit("one visit").unit == "one visit"
+    assert evolve(bare, person="id").with_default_unit().unit == "one person"
+    assert evolve(bare, unit="one day").with_default_unit("one visit").unit == "one day"
 
 
 def test_the_sentence_names_what_is_promised():

@@ -7,13 +7,13 @@ import pytest
 
 from dpgm_core import Budget, Domain, ModelFileError, Terms
 from dpgm_core.errors import DomainError
-from dpgm_core.noise.labels import AskedLabels
+from dpgm_core.noise.labels import LabelsPlan
 from dpgm_core.noise.threshold import threshold_noise
 from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery, read_discovery
 
 BUDGET = Budget.approx("0.1", "1e-7")
 TERMS = Terms(neighbours="add-remove", unit="one person")
-ASKED = AskedLabels(column="job", keep=3, budget=BUDGET, noise=threshold_noise(BUDGET, 1, "add-remove"))
+ASKED = LabelsPlan(column="job", keep=3, budget=BUDGET, noise=threshold_noise(BUDGET, 1, "add-remove"))
 FOUND = FoundLabels.of(ASKED, {"c": 200, "b": 155, "a": 156, "d": 900, "e": 200})
 DISCOVERY = Discovery(columns=(FOUND,), terms=TERMS, private=True, provenance={"ledger": "x", "entry": 1})
 

@@ -114,7 +114,7 @@ def test_large_row_groups_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest
     found = []
     monkeypatch.setattr(pq, "ParquetFile", spied)
     for held in (2**25, 2**18):
-        monkeypatch.setattr(parquet, "_HELD", held)
+        monkeypatch.setattr(parquet, "_MAX_GROUP_BYTES", held)
         batches = list(ParquetSource(path=tmp_path / "x.parquet").batches(sizes, ["a", "b"]))
         found.append([np.concatenate([batch[column] for batch in batches]) for column in (0, 1)])
     assert opened[0] == 0 < opened[-1]

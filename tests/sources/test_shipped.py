@@ -158,7 +158,7 @@ def test_rows_of_persons_spread_over_partitions_are_those_kept_here(parts: int, 
         if parts != 7 and name not in ("blocks", "shares"):
             continue  # what differs from one to the other is tried above
         together = shuffled(work, partitions(table, parts, seed=r), max(1, parts // 2), seed=parts)
-        sums = [work.partial(statistic, work.kept(blocks)) for blocks in together]
+        sums = [work.partial(statistic, work.limit_rows(blocks)) for blocks in together]
         assert received(sums, statistic).tobytes() == here(statistic, table, reading).tobytes(), name
 
 
@@ -254,7 +254,7 @@ def steps(work: Shipped, batches: Callable[[], Any], statistic: Sum) -> dict[str
         "partial": work.partial(statistic, work.blocks(batches())),
         "blocks": list(work.blocks(batches()))[-1],
         "spread": list(work.spread(batches(), 3))[-1][1],
-        "kept": list(work.kept(block for _, block in work.spread(batches(), 3)))[-1],
+        "kept": list(work.limit_rows(block for _, block in work.spread(batches(), 3)))[-1],
     }
 
 
@@ -347,7 +347,7 @@ def test_another_version_is_refused_in_every_step(monkeypatch: pytest.MonkeyPatc
     work = pickle.loads(sent)
     words = f"dpgm-core is {here_} here and 99.1 where the rows are".encode()
     found = steps(work, lambda: fails(AssertionError()), STATISTICS["blocks"])
-    found |= {"kept alone": next(work.kept(blocks)), "partial alone": work.partial(STATISTICS["blocks"], blocks)}
+    found |= {"kept alone": next(work.limit_rows(blocks)), "partial alone": work.partial(STATISTICS["blocks"], blocks)}
     assert {step for step, part in found.items() if words not in part} == set()
 
 

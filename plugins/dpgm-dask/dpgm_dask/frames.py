@@ -1,4 +1,4 @@
-"""Data frames of dask as partitions: what makes each of them, to be made inside of the task that sums it."""
+"""Data frames of dask as partitions, each made inside of the task that sums it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source: from a dask data frame to a graph of tasks, and from the graph's one result to a vector."""
+"""The source `dask`: a graph of tasks for a data frame, and a vector from its one result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["DaskSource"]
 #: How many sums one task merges.
 _FAN = 8
 #: Seconds: 20 days.
-_LONGEST = 20 * 86_400
+_MAX_TIMEOUT = 20 * 86_400
 _FAILED = "dask could not sum the records"
 
 
@@ -57,15 +57,15 @@ class DaskSource:
         if self.data is not None and not isinstance(self.data, dd.DataFrame):
             raise DataError(f"the data of a dask source must be a dask data frame, got {type(self.data).__name__}")
         number = isinstance(self.timeout, (int, float)) and not isinstance(self.timeout, bool)
-        if not number or not 0 < self.timeout <= _LONGEST:
+        if not number or not 0 < self.timeout <= _MAX_TIMEOUT:
             raise DataError(
-                f"timeout must be a positive number of seconds, at most {_LONGEST}, got {self.timeout!r:.40}"
+                f"timeout must be a positive number of seconds, at most {_MAX_TIMEOUT}, got {self.timeout!r:.40}"
             )
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
-        found: tuple[str, ...] = self._asked(lambda: self._table().names())
-        return found
+        names: tuple[str, ...] = self._read(lambda: self._table().names())
+        return names
 
     @contextmanager
     def pinned(self, reading: Reading) -> Iterator[_Pinned]:
@@ -74,10 +74,10 @@ class DaskSource:
         A frame is held still by dask: what it reads when it makes a partition is the user's to keep. Files that change
         are noticed, and the sum is refused.
         """
-        table = self._asked(self._table)
-        self._asked(lambda: table.check(reading))
+        table = self._read(self._table)
+        self._read(lambda: table.check(reading))
         with self._client() as client:
-            partitions = self._asked(lambda: table.partitions(reading))
+            partitions = self._read(lambda: table.partitions(reading))
             shipped = delayed(Shipped(reading=reading), pure=False)
             pinned = _Pinned(client, shipped, partitions, lambda: self._check_same(table))
             try:
@@ -93,13 +93,13 @@ class DaskSource:
         return Frame(self.data) if self.path is None else listed(self.path)
 
     def _check_same(self, table: Frame | Files) -> None:
-        if self.path is not None and self._asked(self._table) != table:
+        if self.path is not None and self._read(self._table) != table:
             raise SourceRefused(f"files at {shown(self.path)} changed while they were read; count when they are whole")
 
-    def _asked(self, call: Any) -> Any:
+    def _read(self, call: Any) -> Any:
         what = "the dask data frame" if self.path is None else f"the Parquet at {shown(self.path)}"
         hint = "" if self.path is None else "; of other formats make a dask data frame"
-        return _asked(f"{what} cannot be read{hint}", call)
+        return _guard(f"{what} cannot be read{hint}", call)
 
     @contextmanager
     def _client(self) -> Iterator[Client | None]:
@@ -113,22 +113,22 @@ class DaskSource:
                 client.close()
 
     def _connected(self) -> Client:
-        return _asked(
+        return _guard(
             f"no dask scheduler answers at {self.scheduler} within {self.timeout:g} seconds; start one there, or leave "
             "scheduler out",
             lambda: Client(self.scheduler, timeout=self.timeout, set_as_default=False),
         )
 
     def _check_workers(self, client: Client) -> None:
-        _asked(
+        _guard(
             f"dask has no worker after {self.timeout:g} seconds; start one",
             lambda: client.wait_for_workers(1, timeout=self.timeout),
         )
-        found = _asked(
+        versions = _guard(
             "dask's workers cannot load dpgm-dask; install it there, with the same dpgm-core as here",
             lambda: client.run(work.version),
         )
-        others = sorted({version for version in found.values() if version != __version__})
+        others = sorted({version for version in versions.values() if version != __version__})
         if others:
             raise SourceRefused(
                 f"dpgm-core is {__version__} here and {', '.join(others)} on dask's workers; install one version on all"
@@ -149,15 +149,15 @@ class _Pinned:
     def reduce(self, reduction: Reduction) -> NDArray[Any]:
         """The sum over all partitions, merged on the workers: one vector travels."""
         if not self.open:
-            raise SourceRefused("the records are held no longer; sums are taken while the source is pinned")
-        asked = delayed(reduction, pure=False, traverse=False)
+            raise SourceRefused("the records are no longer pinned; take sums while the source is pinned")
+        shared = delayed(reduction, pure=False, traverse=False)
         if self.blocks is None:
-            sums = [_task(work.summed, self.shipped, asked, part, frame) for part, frame in self.partitions]
+            sums = [_task(work.summed, self.shipped, shared, part, frame) for part, frame in self.partitions]
         else:
-            sums = [_task(work.summed_blocks, self.shipped, asked, blocks) for blocks in self.blocks]
+            sums = [_task(work.summed_blocks, self.shipped, shared, blocks) for blocks in self.blocks]
         while len(sums) > 1:
             sums = [_task(work.merge, *sums[place : place + _FAN]) for place in range(0, len(sums), _FAN)]
-        whole = _asked(
+        whole = _guard(
             _FAILED,
             lambda: dask.compute(*sums) if self.client is None else self.client.gather(self.client.compute(sums)),
         )
@@ -165,30 +165,30 @@ class _Pinned:
         return received(whole, reduction)
 
     def meet(self) -> None:
-        """All rows of a person into one part."""
+        """Bring all rows of a person into one part."""
         # Two for each thread: there are as many pieces as partitions times parts, and a thread holds a part at once.
         threads = cpu_count() or 1 if self.client is None else sum(self.client.nthreads().values())
         parts = max(1, min(len(self.partitions), 2 * threads))
         spread = [_task(work.spread, self.shipped, part, frame, parts) for part, frame in self.partitions]
         self.blocks = [
-            _task(work.kept, self.shipped, *(_task(work.part_of, one, number) for one in spread))
+            _task(work.limit_rows, self.shipped, *(_task(work.part_of, one, number) for one in spread))
             for number in range(parts)
         ]
 
     def keep(self) -> None:
-        """Codes in the memory of whoever works."""
+        """Cache the codes in the memory of the workers."""
         made = self.blocks
         if made is None:
             made = [_task(work.blocks, self.shipped, part, frame) for part, frame in self.partitions]
         client = self.client
-        self.blocks = _asked(_FAILED, lambda: list(dask.persist(*made)) if client is None else client.persist(made))
+        self.blocks = _guard(_FAILED, lambda: list(dask.persist(*made)) if client is None else client.persist(made))
         if (
             client is not None
         ):  # core silences logs until this returns: what the cluster says of records is said by then
-            _asked(_FAILED, lambda: wait(self.blocks))
+            _guard(_FAILED, lambda: wait(self.blocks))
 
     def drop(self) -> None:
-        """What was kept, on the workers too."""
+        """Drop what is cached, on the workers too."""
         for future in futures_of(self.blocks or []):
             future.release()
         self.blocks, self.partitions, self.open = None, (), False
@@ -209,8 +209,8 @@ def _active() -> Client | None:
     return client
 
 
-def _asked(refusal: str, call: Any) -> Any:
-    """What `call` returns; of what it raises only the kind is told, outside of the except block."""
+def _guard(refusal: str, call: Any) -> Any:
+    """Return the result of `call`; only the type of an error is shown, raised outside of the except block."""
     words = ""
     try:
         return call()

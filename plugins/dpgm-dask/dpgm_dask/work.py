@@ -1,4 +1,4 @@
-"""What runs in dask's workers: plain functions of one partition each, none of which ever raises.
+"""Tasks of dask's workers: plain functions of one partition each, none of which ever raises.
 
 Dask logs what a task raises, and that may quote a record. So a partition is read inside of the iterator that `Shipped`
 draws from, and what goes wrong there comes back as bytes. Nothing is printed and nothing is logged.
@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from dpgm_core import __version__
 from dpgm_core.sources import Reduction, Shipped, merged
 
-__all__ = ["Partition", "blocks", "kept", "merge", "part_of", "spread", "summed", "summed_blocks", "version"]
+__all__ = ["Partition", "blocks", "limit_rows", "merge", "part_of", "spread", "summed", "summed_blocks", "version"]
 
 
 class Partition(Protocol):
-    """What is known of a partition where the graph is made."""
+    """A partition, as the graph describes it."""
 
     def batches(self, frame: Any) -> Iterator[Any]:
         """Its rows as Arrow record batches. frame: what dask made for it, or None."""
@@ -25,43 +25,43 @@ class Partition(Protocol):
 
 
 def version() -> str:
-    """That of dpgm-core, where this runs."""
+    """Return the version of dpgm-core where this runs."""
     return __version__
 
 
 def summed(work: Shipped, reduction: Reduction, partition: Partition, frame: Any) -> bytes:
-    """The sum over one partition."""
+    """Return the sum over one partition."""
     return work.summed(reduction, partition.batches(frame))
 
 
 def blocks(work: Shipped, partition: Partition, frame: Any) -> list[bytes]:
-    """One partition as blocks of codes, worth keeping: a byte or two a value."""
+    """Return one partition as blocks of codes, a byte or two a value."""
     return list(work.blocks(partition.batches(frame)))
 
 
 def summed_blocks(work: Shipped, reduction: Reduction, blocks: list[bytes]) -> bytes:
-    """The sum over what `blocks` or `kept` made."""
+    """Return the sum over blocks of codes."""
     return work.partial(reduction, blocks)
 
 
 def spread(work: Shipped, partition: Partition, frame: Any, parts: int) -> list[list[bytes]]:
-    """The rows of one partition by the part that their persons belong to."""
-    found: list[list[bytes]] = [[] for _ in range(parts)]
+    """Return the rows of one partition by the part that their persons belong to."""
+    pieces: list[list[bytes]] = [[] for _ in range(parts)]
     for part, block in work.spread(partition.batches(frame), parts):
-        found[part].append(block)
-    return found
+        pieces[part].append(block)
+    return pieces
 
 
 def part_of(spread: list[list[bytes]], part: int) -> list[bytes]:
-    """What one partition has for one part; so only that travels to where the part is."""
+    """Return the blocks of one partition for one part, so that only these travel."""
     return spread[part]
 
 
-def kept(work: Shipped, *pieces: list[bytes]) -> list[bytes]:
-    """Blocks of codes of one part's persons, from all partitions."""
-    return list(work.kept(block for piece in pieces for block in piece))
+def limit_rows(work: Shipped, *pieces: list[bytes]) -> list[bytes]:
+    """Return blocks of codes of one part's persons, from all partitions."""
+    return list(work.limit_rows(block for piece in pieces for block in piece))
 
 
 def merge(*sums: bytes) -> bytes:
-    """Several sums as one."""
+    """Return several sums as one."""
     return reduce(merged, sums)

@@ -50,9 +50,9 @@ def speaking(frame):
 
 def sums(frame, **more):
     """Whatever happens is printed as Python prints what nobody catches."""
-    asked = Reading(domain=DOMAIN, columns=("a", "b"), **more)
+    reading = Reading(domain=DOMAIN, columns=("a", "b"), **more)
     try:
-        with DaskSource(data=frame).pinned(asked) as pinned:
+        with DaskSource(data=frame).pinned(reading) as pinned:
             return [pinned.reduce(Pair()).tolist() for _ in range(2)]
     except DataError:
         traceback.print_exc()

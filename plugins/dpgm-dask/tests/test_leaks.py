@@ -134,9 +134,9 @@ def test_nothing_goes_on_when_the_records_are_pinned(name, client, heard):
     from dpgm_dask.source import DaskSource
 
     domain = dpgm.Domain.from_dict({name: ["x", "y"] for name in "ab"})
-    asked = Reading(domain=domain, columns=("a", "b"), several=True)
+    reading = Reading(domain=domain, columns=("a", "b"), several=True)
     with ExitStack() as stack:
         with quiet():
-            stack.enter_context(DaskSource(data=dict(frames("pinned"))[name]).pinned(asked))
+            stack.enter_context(DaskSource(data=dict(frames("pinned"))[name]).pinned(reading))
         time.sleep(0.1)
         assert SECRET not in heard()

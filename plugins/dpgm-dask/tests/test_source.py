@@ -82,14 +82,14 @@ def reading(**more):
     return Reading(domain=DOMAIN, columns=DOMAIN.names, **more)
 
 
-def expected(frame, asked):
+def expected(frame, spec):
     """The same rows in one piece, without dask."""
     batches = pa.Table.from_pandas(frame, preserve_index=False).to_batches()
-    return received([Shipped(reading=asked).summed(ALL, batches)], ALL)
+    return received([Shipped(reading=spec).summed(ALL, batches)], ALL)
 
 
-def found(source, asked, times=1):
-    with source.pinned(asked) as pinned:
+def total(source, spec, times=1):
+    with source.pinned(spec) as pinned:
         sums = [pinned.reduce(ALL) for _ in range(times)]
     for other in sums[1:]:
         np.testing.assert_array_equal(sums[0], other)
@@ -118,22 +118,22 @@ KINDS = {
 ASKED = [reading(), reading(person="person", rows_per_person=2, several=True)]
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("spec", ASKED)
 @pytest.mark.parametrize("partitions", [1, 7, 64])
-def test_partitions_change_no_bit(where, partitions, asked):
+def test_partitions_change_no_bit(where, partitions, spec):
     """1, 7 and 64 partitions of rows in another order give what one piece gives, with and without a person key."""
     shuffled = records().sample(frac=1, random_state=partitions)
     source = DaskSource(data=dd.from_pandas(shuffled, npartitions=partitions, sort=False))
-    np.testing.assert_array_equal(found(source, asked, times=2), expected(records(), asked))
+    np.testing.assert_array_equal(total(source, spec, times=2), expected(records(), spec))
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("spec", ASKED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_of_any_type_that_pandas_has_for_them_mean_the_same(kind, asked):
+def test_values_of_any_type_that_pandas_has_for_them_mean_the_same(kind, spec):
     """Texts as objects, in Arrow's types, in categories that differ between partitions."""
     with dask.config.set({"dataframe.convert-string": False}):
         source = DaskSource(data=dd.from_pandas(KINDS[kind](records()), npartitions=3, sort=False))
-        np.testing.assert_array_equal(found(source, asked), expected(records(), asked))
+        np.testing.assert_array_equal(total(source, spec), expected(records(), spec))
 
 
 def write(frame, folder, parts=3):
@@ -143,22 +143,22 @@ def write(frame, folder, parts=3):
     return str(folder)
 
 
-@pytest.mark.parametrize("asked", [reading(), reading(several=True), reading(person="person", rows_per_person=2)])
-def test_parquet_folders_are_read_where_the_sum_is_taken(where, tmp_path, asked):
+@pytest.mark.parametrize("spec", [reading(), reading(several=True), reading(person="person", rows_per_person=2)])
+def test_parquet_folders_are_read_where_the_sum_is_taken(where, tmp_path, spec):
     """Files of a folder, one of them empty, and a pattern of their names; an index that pandas stored is no column."""
     frame = records()
     path = write(frame, tmp_path / "visits")
     pq.write_table(pa.Table.from_pandas(frame.iloc[:0]), tmp_path / "visits/9.parquet")
-    whole = expected(frame, asked)
+    whole = expected(frame, spec)
     assert set(frame.columns) <= set(DaskSource(path=path).names())
-    np.testing.assert_array_equal(found(DaskSource(path=path), asked, times=2), whole)
-    np.testing.assert_array_equal(found(DaskSource(path=f"{path}/*.parquet"), asked), whole)
+    np.testing.assert_array_equal(total(DaskSource(path=path), spec, times=2), whole)
+    np.testing.assert_array_equal(total(DaskSource(path=f"{path}/*.parquet"), spec), whole)
 
 
 def test_an_address_will_do_for_a_client(cluster, tmp_path):
     """With `scheduler` no client need be active."""
     source = DaskSource(path=write(records(), tmp_path / "visits"), scheduler=cluster.scheduler_address)
-    np.testing.assert_array_equal(found(source, reading()), expected(records(), reading()))
+    np.testing.assert_array_equal(total(source, reading()), expected(records(), reading()))
 
 
 def test_cells_of_mixed_columns_mean_what_each_of_them_means(where):
@@ -168,11 +168,11 @@ def test_cells_of_mixed_columns_mean_what_each_of_them_means(where):
         [part_of(mixed, 0), part_of(mixed, 1), part_of(mixed, 2)], meta=mixed.iloc[:0], verify_meta=False
     )
     one_piece = DaskSource(data=dd.from_delayed([part_of(mixed, None)], meta=mixed.iloc[:0], verify_meta=False))
-    np.testing.assert_array_equal(found(DaskSource(data=frame), reading()), found(one_piece, reading()))
+    np.testing.assert_array_equal(total(DaskSource(data=frame), reading()), total(one_piece, reading()))
     whole = pd.DataFrame({"town": ["A", "A"], "age": [1.0, 1.0], "visits": [1, 2]})
     became_float = [part_of(whole, 0), part_of(whole.astype({"visits": float}), 1)]
     frame = dd.from_delayed(became_float, meta=whole.iloc[:0], verify_meta=False)
-    np.testing.assert_array_equal(found(DaskSource(data=frame), reading()), expected(whole, reading()))
+    np.testing.assert_array_equal(total(DaskSource(data=frame), reading()), expected(whole, reading()))
 
 
 def test_an_interval_in_a_column_of_objects_is_a_cell_like_others(where):
@@ -183,7 +183,7 @@ def test_an_interval_in_a_column_of_objects_is_a_cell_like_others(where):
     frame.at[4, "town"] = pa.MonthDayNano([1, 2, 3])
     parts = [dask.delayed(one, pure=False) for one in (frame.iloc[:3], frame.iloc[3:])]
     source = DaskSource(data=dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False))
-    np.testing.assert_array_equal(found(source, reading()), whole)
+    np.testing.assert_array_equal(total(source, reading()), whole)
 
 
 def part_of(frame, row):
@@ -194,20 +194,20 @@ def test_what_partitions_share_is_made_by_dask(where):
     """After a shuffle a partition is made of all others; and a frame that the cluster holds is used as it stands."""
     frame = dd.from_pandas(records(), npartitions=5).shuffle(on="person")
     whole = expected(records(), reading())
-    np.testing.assert_array_equal(found(DaskSource(data=frame), reading()), whole)
-    np.testing.assert_array_equal(found(DaskSource(data=frame.persist()), reading(several=True)), whole)
+    np.testing.assert_array_equal(total(DaskSource(data=frame), reading()), whole)
+    np.testing.assert_array_equal(total(DaskSource(data=frame.persist()), reading(several=True)), whole)
 
 
-@pytest.mark.parametrize("asked", [reading(), reading(person="person", rows_per_person=2, several=True)])
-def test_a_worker_that_is_killed_in_the_middle_changes_no_bit(cluster, tmp_path, asked):
+@pytest.mark.parametrize("spec", [reading(), reading(person="person", rows_per_person=2, several=True)])
+def test_a_worker_that_is_killed_in_the_middle_changes_no_bit(cluster, tmp_path, spec):
     """At the first attempt of partition 3 its process dies by SIGKILL; dask starts another one and goes on."""
     marker = str(tmp_path / "killed")
     frame = dd.from_pandas(records(), npartitions=7, sort=False)
     deadly = frame.map_partitions(kill_once, marker, meta=frame._meta)
     with Client(cluster):
-        sums = found(DaskSource(data=deadly), asked, times=2)
+        sums = total(DaskSource(data=deadly), spec, times=2)
     assert Path(marker).exists()
-    np.testing.assert_array_equal(sums, expected(records(), asked))
+    np.testing.assert_array_equal(sums, expected(records(), spec))
 
 
 def test_a_partition_that_no_worker_survives_is_one_line(cluster):
@@ -236,20 +236,20 @@ def test_what_was_kept_is_dropped(cluster):
         source = DaskSource(data=dd.from_pandas(records(), npartitions=4))
         with source.pinned(reading(several=True)) as pinned:
             pinned.reduce(ALL)
-            held = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        assert held >= 4
+            stored = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        assert stored >= 4
         for _ in range(100):
             left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
             if not left:
                 break
             time.sleep(0.05)
         assert left == 0
-        with pytest.raises(SourceRefused, match="held no longer"):
+        with pytest.raises(SourceRefused, match="no longer pinned"):
             pinned.reduce(ALL)
 
 
-def refusal(source, asked=None):
-    with pytest.raises(DataError) as caught, source.pinned(asked or reading()) as pinned:
+def refusal(source, spec=None):
+    with pytest.raises(DataError) as caught, source.pinned(spec or reading()) as pinned:
         pinned.reduce(ALL)
     words = str(caught.value)
     assert "\n" not in words
@@ -323,15 +323,15 @@ def be_version(version):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [{}, {"path": "x", "data": "y"}, {"data": records(3)}]
     + [{"path": "x", "timeout": value} for value in (0, float("nan"), float("inf"), True, "1", 10**400)],
-    ids=lambda given: str(list(given)),
+    ids=lambda options: str(list(options)),
 )
-def test_wrong_options_are_refused(given):
+def test_wrong_options_are_refused(options):
     """Neither or both of data and path, a frame of pandas, no time at all or more than clocks have."""
     with pytest.raises(DataError):
-        DaskSource(**given)
+        DaskSource(**options)
 
 
 def test_neither_password_nor_signature_of_a_url_is_shown():
@@ -345,16 +345,16 @@ def test_the_kit_is_given_the_rows_of_a_table(tmp_path):
     table = pa.Table.from_pandas(records(10), preserve_index=False)
     source = of_table(table, tmp_path)
     assert isinstance(source, ReducingSource)
-    np.testing.assert_array_equal(found(source, reading()), expected(records(10), reading()))
+    np.testing.assert_array_equal(total(source, reading()), expected(records(10), reading()))
 
 
 def test_a_person_key_may_be_an_attribute(tmp_path):
     """In files as in frames: its column is read once."""
     rows = records(60)
     rows.to_parquet(tmp_path / "rows.parquet")
-    asked = reading(person="town", rows_per_person=3)
+    spec = reading(person="town", rows_per_person=3)
     for source in (DaskSource(path=str(tmp_path)), DaskSource(data=dd.from_pandas(rows, npartitions=3))):
-        np.testing.assert_array_equal(found(source, asked), expected(rows, asked))
+        np.testing.assert_array_equal(total(source, spec), expected(rows, spec))
 
 
 def test_keys_of_folders_are_columns(where, tmp_path):
@@ -366,8 +366,8 @@ def test_keys_of_folders_are_columns(where, tmp_path):
         folder.mkdir(parents=True)
         pq.write_table(pa.Table.from_pandas(rows[["age", "person"]], preserve_index=False), folder / "0.parquet")
     source = DaskSource(path=str(tmp_path / "table"))
-    for asked in ASKED:
-        np.testing.assert_array_equal(found(source, asked), expected(frame, asked))
+    for spec in ASKED:
+        np.testing.assert_array_equal(total(source, spec), expected(frame, spec))
     pq.write_table(pa.table({"age": [1.0]}), tmp_path / "table/stray.parquet")
     assert "folders of different keys" in refusal(source)
 
@@ -380,7 +380,7 @@ def test_each_file_is_read_by_its_own_types(where, tmp_path):
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=1)
     together = pa.table({"town": ["1", "2", "A", "no number", "B", None], "age": [3.0, 70.0] * 3, "visits": [1, 2] * 3})
     whole = received([Shipped(reading=reading()).summed(ALL, together.to_batches())], ALL)
-    np.testing.assert_array_equal(found(DaskSource(path=str(tmp_path)), reading()), whole)
+    np.testing.assert_array_equal(total(DaskSource(path=str(tmp_path)), reading()), whole)
 
 
 @pytest.mark.parametrize("rows", [0, 1])
@@ -391,4 +391,4 @@ def test_the_types_of_a_file_are_checked_whether_or_not_it_has_a_row(rows, tmp_p
         schema = pa.schema([("town", pa.string()), ("age", pa.float64()), ("visits", pa.int64()), ("who", key)])
         pq.write_table(table.cast(schema), tmp_path / f"{number}.parquet")
     with pytest.raises(SourceRefused, match="a column of floats"):
-        found(DaskSource(path=str(tmp_path)), reading(person="who"))
+        total(DaskSource(path=str(tmp_path)), reading(person="who"))

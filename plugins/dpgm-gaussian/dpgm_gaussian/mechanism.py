@@ -92,7 +92,7 @@ class GaussianNoise:
 
     @property
     def variance(self) -> float:
-        """records**2 per cell: of the discrete law, which is below sigma^2; never 0, despite underflow."""
+        """records**2 per cell: of the discrete distribution, which is below sigma^2; never 0, despite underflow."""
         width = float(self.sigma_squared)
         return max(discrete_variance(width), _LEAST_VARIANCE) if self.exact else width
 

@@ -17,7 +17,7 @@ __all__ = ["Laplace", "LaplaceNoise"]
 # The exact sampler takes scales whose numerator and denominator are below it.
 _PARTS = 1 << 32
 # Largest scale and L1: |noise| passes 2^61, where counts and noise are clamped, with probability below exp(-2^30).
-_MOST = 1 << 31
+_MAX_SCALE = 1 << 31
 # A positive floor for variances that underflow, so that weights 1/variance and their sums stay finite.
 _LEAST_VARIANCE = 2.0**-1000
 
@@ -50,12 +50,12 @@ class LaplaceNoise:
 
     def __attrs_post_init__(self) -> None:
         scale = self.scale
-        if not isinstance(scale, Fraction) or not 0 < scale <= _MOST or max(scale.as_integer_ratio()) >= _PARTS:
+        if not isinstance(scale, Fraction) or not 0 < scale <= _MAX_SCALE or max(scale.as_integer_ratio()) >= _PARTS:
             raise BudgetError(
                 "Laplace noise needs a positive exact scale of at most 2**31 records, both parts below 2**32; "
                 f"got {scale!r}"
             )
-        if not isinstance(self.l1, int) or isinstance(self.l1, bool) or not 1 <= self.l1 <= _MOST:
+        if not isinstance(self.l1, int) or isinstance(self.l1, bool) or not 1 <= self.l1 <= _MAX_SCALE:
             raise BudgetError(f"Laplace noise needs a whole L1 sensitivity from 1 to 2**31, got {self.l1!r}")
         if not isinstance(self.exact, bool):
             raise BudgetError(f"exact must be true or false, got {self.exact!r}")
@@ -170,7 +170,7 @@ class Laplace(Exactness):
             raise BudgetError(f"mechanism 'laplace' was asked for {budget}; nothing is left to buy noise with")
         l1 = max(sensitivity.l1, 1)
         needed = l1 / budget.to_pure().epsilon
-        if l1 > _MOST or needed > _MOST:
+        if l1 > _MAX_SCALE or needed > _MAX_SCALE:
             raise BudgetError(
                 f"{budget} at L1 sensitivity {l1} needs Laplace noise wider than 2**31 records, too wide for 64-bit "
                 "counts; use a larger budget, fewer cliques or fewer rows per person"

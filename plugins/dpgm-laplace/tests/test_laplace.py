@@ -376,6 +376,6 @@ def test_the_entry_point_is_the_distribution_and_the_package():
 
 def test_shift_partitions_are_complete():
     """The helper of the privacy test lists all 15 partitions of 7, each summing to 7."""
-    found = list(shifts(7))
-    assert len(found) == len(set(found)) == 15 and all(sum(one) == 7 for one in found)
+    partitions = list(shifts(7))
+    assert len(partitions) == len(set(partitions)) == 15 and all(sum(one) == 7 for one in partitions)
     assert list(itertools.islice(shifts(2), 5)) == [(2,), (1, 1)]

@@ -97,7 +97,7 @@ class PublishedMethod:
         self._check(curator, budget)
         workload = Workload.of(self.structure.domain, self.products, max_cells=2**self.order)
         with curator.session(workload=workload) as session:
-            total = curator.terms.declared
+            total = curator.terms.declared_total
             if total is None:
                 alone = [(name,) for name in self.attributes]
                 total = session.measure(alone, session.budget * _TO_TOTAL, contrasts=True).total
@@ -143,7 +143,7 @@ class PublishedMethod:
     def _check(self, curator: Curator, budget: Budget) -> None:
         terms = curator.terms
         regressions = self.regressions
-        part = budget if terms.declared is not None else budget * (1 - _TO_TOTAL)
+        part = budget if terms.declared_total is not None else budget * (1 - _TO_TOTAL)
         half = part * Fraction(1, 2)
         try:
             temperature(self._each(half), 1, TableDistance.move(terms))

@@ -167,7 +167,7 @@ class MrfSelect:
         alone = [(name,) for name in partners.names]
         measured = None if shares.alone is None else session.measure(alone, shares.alone, contrasts=contrasts)
         # Without one, sums of products are predicted to be 0, whatever N is.
-        total = session.terms.declared or 0.0 if measured is None else measured.total
+        total = session.terms.declared_total or 0.0 if measured is None else measured.total
         probabilities: Mapping[Clique, FloatArray] = predict_independent(partners, measured)
         in_model: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
         # An engine that is not exact takes any graph; the models between rounds are asked exactly.
@@ -230,10 +230,10 @@ class MrfSelect:
                 f"measure = 'contrasts' is for binary attributes, and {partners.other[0]!r} has "
                 f"{partners.domain[partners.other[0]].size} labels; take measure = 'tables'"
             )
-        if not self.share_one_way and partners.other and terms.declared is None:
+        if not self.share_one_way and partners.other and terms.declared_total is None:
             raise OptionError(
                 "share_one_way = 0 predicts tables by a declared number of records, but the terms say "
-                f"{terms.policy!r}; state it as total, or give a share"
+                f"{terms.total_policy!r}; state it as total, or give a share"
             )
         each = tuple(picks // self.rounds + (number < picks % self.rounds) for number in range(self.rounds))
         alone = share_of(budget, self.share_one_way) if self.share_one_way else None

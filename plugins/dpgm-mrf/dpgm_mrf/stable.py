@@ -121,7 +121,7 @@ class MrfStable:
         ]
         if (voter.blocks + 1) // 2 < needed:
             notes.append(f"not even blocks that all agree are published with probability .9; it takes {2 * needed - 1}")
-        known = terms.declared if records is None else records
+        known = terms.declared_total if records is None else records
         if known is not None and known < _FEW * voter.blocks:
             notes.append(
                 f"a block has about {known / voter.blocks:.0f} records, and with fewer than {_FEW} most miss edges; "
@@ -196,7 +196,7 @@ def _said(verdict: Verdict, terms: Terms) -> list[str]:
         return [f"the votes agree on {len(verdict.edges)} of {len(voter.pairs.cliques)} pairs"]
     how = "records held against tau N"
     if isinstance(voter, EdgeVotes):
-        each = "" if terms.declared is None else f" of about {terms.declared / voter.blocks:.0f} records"
+        each = "" if terms.declared_total is None else f" of about {terms.declared_total / voter.blocks:.0f} records"
         how = f"{voter.blocks} blocks{each}"
     return [
         f"votes for {verdict.cost} by {how} were not stable enough to name a graph; that is spent, and attributes "

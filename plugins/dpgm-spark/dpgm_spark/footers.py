@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dpgm_core.sources import SourceRefused
-from dpgm_spark.session import told
+from dpgm_spark.session import attempt
 
 __all__ = ["check_footers"]
 
@@ -26,13 +26,13 @@ def check_footers(spark: Any, frame: Any) -> None:
     Spark reads a file without rows whatever its types are, and fails at the first row: one record would decide whether
     a run is refused, after the charge. The driver reads each footer; Spark interprets one of each kind of footer.
     """
-    for read, files in told(_FAILED, lambda: list(_scans(spark, frame))):
+    for read, files in attempt(_FAILED, lambda: list(_scans(spark, frame))):
         for file in files:
-            for field in told(_FAILED, lambda file=file: spark.read.parquet(file).schema.fields):  # type: ignore[misc]
-                wanted = read.get(field.name.lower(), field.dataType)
-                if wanted != field.dataType:
+            for field in attempt(_FAILED, lambda file=file: spark.read.parquet(file).schema.fields):  # type: ignore[misc]
+                expected = read.get(field.name.lower(), field.dataType)
+                if expected != field.dataType:
                     raise SourceRefused(
-                        f"column {field.name!r} is read as {wanted.simpleString()}, and is "
+                        f"column {field.name!r} is read as {expected.simpleString()}, and is "
                         f"{field.dataType.simpleString()} in a Parquet file; write all files with one type"
                     )
 

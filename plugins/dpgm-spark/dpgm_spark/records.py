@@ -1,4 +1,4 @@
-"""How the conformance kit gives the source records."""
+"""Records for the conformance kit."""
 
 from __future__ import annotations
 

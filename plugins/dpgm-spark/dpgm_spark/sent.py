@@ -1,4 +1,4 @@
-"""What runs on the executors. These functions are sent by value, so nothing but dpgm-core has to be installed there.
+"""Tasks of the executors. These functions are sent by value, so nothing but dpgm-core has to be installed there.
 
 Nothing here raises: Spark writes what is raised into its logs, and that may quote a record. What dpgm-core has to do
 comes as pickled bytes that are opened inside of a function, so that a missing package is found by us and not by Spark.
@@ -18,7 +18,7 @@ __all__ = [
     "block",
     "content",
     "installed",
-    "kept",
+    "limit_rows",
     "merged",
     "named",
     "numbered",
@@ -85,16 +85,16 @@ class Marked:
         hashes = np.empty(len(codes[0]), np.uint64)
         packed = np.zeros((min(len(hashes), _CACHED), 4 * numbers), np.uint8)
         for start in range(0, len(hashes), _CACHED):
-            found = hashes[start : start + _CACHED]
+            chunk = hashes[start : start + _CACHED]
             end = 0
             for column, width in zip(codes, widths, strict=True):
                 part = np.ascontiguousarray(column[start : start + _CACHED]).view(np.uint8).reshape(-1, width)
-                packed[: len(found), end : end + width] = part
+                packed[: len(chunk), end : end + width] = part
                 end += width
-            found[:] = self.key[0]
-            for place, word in enumerate(packed[: len(found)].view(np.uint32).T):
-                found += word * np.uint64(self.key[place + 2] | 1)
-            found[:] = self._mixed(found)
+            chunk[:] = self.key[0]
+            for place, word in enumerate(packed[: len(chunk)].view(np.uint32).T):
+                chunk += word * np.uint64(self.key[place + 2] | 1)
+            chunk[:] = self._mixed(chunk)
         return hashes
 
     def _mixed(self, words: Any) -> Any:
@@ -106,7 +106,7 @@ class Marked:
 
 
 def installed(_: object) -> str:
-    """What dpgm-core there is where this runs, or which package is missing."""
+    """Return the version of dpgm-core where this runs, or which package is missing."""
     try:
         import numpy  # noqa: F401
         import pyarrow  # noqa: F401
@@ -177,15 +177,15 @@ def spread(payload: bytes, names: tuple[str, ...], parts: int) -> Task:
     return run
 
 
-def kept(payload: bytes) -> Task:
+def limit_rows(payload: bytes) -> Task:
     """From the blocks of a part to blocks of the rows that count."""
 
     def run(blocks: Iterable[Any]) -> Iterator[Any]:
         opened = _opened(payload)
         if opened is None:
             return iter([UNOPENED])
-        found: Iterator[Any] = opened[0].kept(bytes(content) for _, content in blocks)
-        return found
+        limited: Iterator[Any] = opened[0].limit_rows(bytes(content) for _, content in blocks)
+        return limited
 
     return run
 
@@ -195,7 +195,7 @@ def total(payload: bytes) -> Task:
 
     def run(blocks: Iterable[Any]) -> Iterator[Any]:
         opened = _opened(payload)
-        held = iter(blocks)
+        contents = iter(blocks)
         if opened is None:
             yield UNOPENED
             return
@@ -204,7 +204,7 @@ def total(payload: bytes) -> Task:
 
         def sound() -> Iterator[bytes]:
             nonlocal lost
-            for content in held:
+            for content in contents:
                 if content == UNOPENED:
                     lost = True
                     return
@@ -217,7 +217,7 @@ def total(payload: bytes) -> Task:
 
 
 def content(row: Any) -> bytes:
-    """The one value of a row."""
+    """Return the one value of a row."""
     return bytes(row[0])
 
 

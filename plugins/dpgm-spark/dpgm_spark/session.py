@@ -1,6 +1,6 @@
-"""The Spark session that a source works in: the one there is, or one of its own, which it stops again.
+"""Sessions of Spark: the active one, or one of the source's own, which it stops again.
 
-What Spark or Java says of a failure may quote a record, so none of it passes: `told` replaces it by a sentence of ours.
+Messages of Spark and Java may quote a record, so `attempt` replaces each of them by a sentence of ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from dpgm_core import __version__
 from dpgm_core.sources import SourceRefused
 
-__all__ = ["checked_executors", "hushed", "session", "told"]
+__all__ = ["checked_executors", "hushed", "session", "attempt"]
 
 T = TypeVar("T")
 
@@ -29,10 +29,10 @@ _MASTERS = re.compile(r"local(-cluster)?(\[[^\]]+\])?$|yarn$|(spark|k8s|mesos):/
 _JAVA = "Spark needs Java 17: pip install 'dpgm-spark[jdk]', or set JAVA_HOME"
 
 
-def told(words: str, call: Callable[[], T]) -> T:
-    """The result of `call`; what it raises becomes SourceRefused(words), text and context dropped.
+def attempt(words: str, call: Callable[[], T]) -> T:
+    """Return the result of `call`; its errors become SourceRefused(words), text and context dropped.
 
-    >>> told("no such table", lambda: int("secret"))
+    >>> attempt("no such table", lambda: int("secret"))
     Traceback (most recent call last):
     dpgm_core.errors.SourceRefused: no such table
     """
@@ -53,7 +53,7 @@ def session(master: str | None, timeout: float) -> Iterator[Any]:
     from pyspark import SparkContext
 
     running = SparkContext._active_spark_context is not None
-    spark = told(_unreachable(master), lambda: _session(running, master, timeout))
+    spark = attempt(_unreachable(master), lambda: _session(running, master, timeout))
     try:
         yield spark
     finally:
@@ -66,8 +66,8 @@ def hushed(spark: Any) -> Iterator[None]:
     """Spark's driver logs nothing while the context is open: it would log why a task failed."""
     jvm = spark.sparkContext._jvm
     words = "the Spark session does not answer; it may have been stopped"
-    level = told(words, lambda: str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()))
-    told(words, lambda: _logs(jvm, "OFF"))
+    level = attempt(words, lambda: str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()))
+    attempt(words, lambda: _logs(jvm, "OFF"))
     try:
         yield
     finally:
@@ -84,11 +84,11 @@ def _logs(jvm: Any, level: str) -> None:
 
 def checked_executors(spark: Any, probe: Callable[[object], str], timeout: float) -> None:
     """Refuse, with SourceRefused, executors that do not answer in time or lack what is needed."""
-    found = _answers(spark, probe, timeout)
-    missing = sorted(text[1:] for text in found if text.startswith("-"))
+    answers = _answers(spark, probe, timeout)
+    missing = sorted(text[1:] for text in answers if text.startswith("-"))
     if missing:
         raise SourceRefused(f"{missing[0]} is not installed where the rows are; install dpgm-core {__version__} there")
-    for text in sorted(found - {__version__}):
+    for text in sorted(answers - {__version__}):
         raise SourceRefused(
             f"dpgm-core is {__version__} here and {text} where the rows are; install one version on both"
         )
@@ -108,7 +108,7 @@ def _answers(spark: Any, probe: Callable[[object], str], timeout: float) -> set[
         tasks = max(2, context.defaultParallelism)
         return set(context.parallelize(range(tasks), tasks).map(probe).collect())
 
-    before = told("the Spark session does not answer", lambda: [context.getLocalProperty(name) for name in names])
+    before = attempt("the Spark session does not answer", lambda: [context.getLocalProperty(name) for name in names])
     timer = Timer(timeout, cancel)
     timer.daemon = True
     try:
@@ -162,7 +162,7 @@ def _session(running: bool, master: str | None, timeout: float) -> Any:
 
 
 def _java() -> dict[str, str]:
-    """What to add to the environment so that Spark finds Java."""
+    """Return what to add to the environment so that Spark finds Java."""
     home = os.environ.get("JAVA_HOME")
     if home:
         if not (Path(home) / "bin" / "java").exists():

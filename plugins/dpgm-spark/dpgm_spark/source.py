@@ -13,7 +13,7 @@ from dpgm_core import DataError, OptionError
 from dpgm_core.sources import Pinned, Reading, Shipped, SourceRefused, Url
 from dpgm_spark import sent
 from dpgm_spark.footers import check_footers
-from dpgm_spark.session import checked_executors, hushed, session, told
+from dpgm_spark.session import attempt, checked_executors, hushed, session
 from dpgm_spark.sums import pinned_frame
 
 __all__ = ["SparkSource"]
@@ -26,7 +26,7 @@ _REFUSED = {
     "badrecordspath": "records would be dropped and written elsewhere; leave it out",
 }
 #: Of seconds: 20 days.
-_LONGEST = 20 * 86_400
+_MAX_TIMEOUT = 20 * 86_400
 #: Formats whose readers make types of the records where no schema is given, however Spark is told them.
 _TYPELESS = ("json", "xml")
 
@@ -63,10 +63,10 @@ class SparkSource:
     timeout: float = field(default=120.0, metadata={"help": "how long executors may take to answer", "unit": "s"})
 
     def __attrs_post_init__(self) -> None:
-        given = [name for name in ("data", "path", "table") if self._of(name) is not None]
-        if len(given) != 1:
+        stated = [name for name in ("data", "path", "table") if self._of(name) is not None]
+        if len(stated) != 1:
             raise OptionError(
-                f"source 'spark' takes one of data, path and table, got {' and '.join(given) or 'none'}; "
+                f"source 'spark' takes one of data, path and table, got {' and '.join(stated) or 'none'}; "
                 "name the records once"
             )
         for name in ("path", "table", "format", "schema", "master"):
@@ -76,9 +76,9 @@ class SparkSource:
         _shown(self.path)  # which refuses a password
         if isinstance(self.timeout, bool) or not isinstance(self.timeout, int | float):
             raise OptionError(f"source 'spark' takes seconds as timeout, got {_type_name(self.timeout)}")
-        if not 0 < self.timeout <= _LONGEST:  # beyond some number clocks fail, in threads of their own
+        if not 0 < self.timeout <= _MAX_TIMEOUT:  # beyond some number clocks fail, in threads of their own
             raise OptionError(
-                f"source 'spark' takes a positive number of seconds as timeout, at most {_LONGEST}, "
+                f"source 'spark' takes a positive number of seconds as timeout, at most {_MAX_TIMEOUT}, "
                 f"got {self.timeout!r:.40}"
             )
         self._check_options()
@@ -156,7 +156,7 @@ class SparkSource:
             _ = frame.schema
             return frame
 
-        return told(f"Spark cannot open {self._where}; check that it is there and its format", typed)
+        return attempt(f"Spark cannot open {self._where}; check that it is there and its format", typed)
 
     def _checked(self, frame: Any, reading: Reading, names: tuple[str, ...]) -> list[int]:
         """The places of the columns, whose types are such that they have codes, whatever the rows are."""
@@ -175,7 +175,7 @@ class SparkSource:
             places.append(present.index(name))
             kind = fields[places[-1]].dataType
             types.append(
-                told(
+                attempt(
                     f"column {name!r} has Spark's type {kind.typeName()}, which has no labels; give plain values",
                     lambda kind=kind: to_arrow_type(kind),  # type: ignore[misc]
                 )
@@ -205,4 +205,4 @@ def _selected(frame: Any, places: list[int]) -> Any:
         ours = [f"c{place}" for place in range(len(frame.columns))]
         return frame.toDF(*ours).select(*[ours[place] for place in places])
 
-    return told("Spark cannot select the columns of the data frame", select)
+    return attempt("Spark cannot select the columns of the data frame", select)

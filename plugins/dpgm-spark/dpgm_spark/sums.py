@@ -14,7 +14,7 @@ from typing import Any
 from dpgm_core import IntArray
 from dpgm_core.sources import Adding, Reading, Reduction, Shipped, SourceRefused, received
 from dpgm_spark import sent
-from dpgm_spark.session import told
+from dpgm_spark.session import attempt
 
 __all__ = ["SparkPinned", "pinned_frame"]
 
@@ -45,7 +45,7 @@ class SparkPinned:
     def reduce(self, reduction: Reduction) -> IntArray:
         """The sum over all rows, (cells,), each counted once. Raises SourceRefused, and never what Spark raised."""
         marked = sent.Marked(reduction, isinstance(reduction, Adding), self._reading.columns, self._key)
-        parts = told(_FAILED, lambda: self._parts(marked))
+        parts = attempt(_FAILED, lambda: self._parts(marked))
         if sent.UNOPENED in parts:
             raise SourceRefused(_UNOPENED)
         sums = received(parts, marked)
@@ -83,7 +83,7 @@ class SparkPinned:
             # As many as the rows come in, which fits their number; Spark's own 200 are too many for few rows.
             parts = min(max(self._frame.rdd.getNumPartitions(), 1), _PARTS)
             spread = self._mapped(sent.spread(self._payload(None), self._names, parts), "part int, content binary")
-            blocks = spread.map(tuple).partitionBy(parts, sent.same).mapPartitions(sent.kept(self._payload(None)))
+            blocks = spread.map(tuple).partitionBy(parts, sent.same).mapPartitions(sent.limit_rows(self._payload(None)))
         return blocks.persist(StorageLevel.MEMORY_AND_DISK) if own.several else blocks
 
     def _mapped(self, task: sent.Task, columns: str = "content binary") -> Any:
@@ -103,8 +103,8 @@ def _added(sums: Any, size: int) -> list[bytes]:
         fewer = -(-parts // _FAN)
         sums = sums.mapPartitionsWithIndex(sent.numbered(fewer)).partitionBy(fewer, sent.same).mapPartitions(sent.added)
         parts = fewer
-    found: list[bytes] = sums.collect()
-    return found
+    collected: list[bytes] = sums.collect()
+    return collected
 
 
 @contextmanager
@@ -117,4 +117,4 @@ def pinned_frame(reading: Reading, frame: Any, names: tuple[str, ...]) -> Iterat
     try:
         yield pinned
     finally:
-        told(_FAILED, pinned.close)
+        attempt(_FAILED, pinned.close)

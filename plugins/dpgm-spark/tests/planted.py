@@ -44,9 +44,9 @@ class Pair:
 
 def sums(frame, reduction, **more):
     """Whatever happens is printed as Python prints what nobody catches."""
-    asked = Reading(domain=DOMAIN, columns=("a", "b"), **more)
+    reading = Reading(domain=DOMAIN, columns=("a", "b"), **more)
     try:
-        with SparkSource(data=frame).pinned(asked) as pinned:
+        with SparkSource(data=frame).pinned(reading) as pinned:
             return [pinned.reduce(reduction).tolist() for _ in range(2)]
     except DataError:
         traceback.print_exc()

@@ -88,16 +88,16 @@ def main():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     frame = spark.read.parquet(path).repartition(12, "b", "id")
-    found = {}
-    found["plain"] = sums(frame, Cells())
-    found["straggler"] = sums(frame, Cells(folder=f"{folder}/late", late=True))
-    found["copies"] = named(f"{folder}/late")
-    found["persons"] = sums(frame, Cells(), person="id")
-    found["texts"] = sums(frame.selectExpr("id as a", "b", "a as id"), Cells())
+    actual = {}
+    actual["plain"] = sums(frame, Cells())
+    actual["straggler"] = sums(frame, Cells(folder=f"{folder}/late", late=True))
+    actual["copies"] = named(f"{folder}/late")
+    actual["persons"] = sums(frame, Cells(), person="id")
+    actual["texts"] = sums(frame.selectExpr("id as a", "b", "a as id"), Cells())
     waiting = Cells(folder=f"{folder}/marks", awaited=f"{folder}/killed", before=int(before))
-    found["killed"] = sums(frame, waiting, several=True)
-    found["attempts"] = named(f"{folder}/marks")
-    sys.stdout.write(json.dumps(found))
+    actual["killed"] = sums(frame, waiting, several=True)
+    actual["attempts"] = named(f"{folder}/marks")
+    sys.stdout.write(json.dumps(actual))
     spark.stop()
 
 

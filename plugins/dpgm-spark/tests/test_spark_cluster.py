@@ -99,13 +99,13 @@ def test_a_worker_killed_in_the_middle_changes_no_count(cluster, java, tmp_path)
     finally:
         kill(driver)
     assert driver.returncode == 0, (tmp_path / "driver.err").read_text()[-3000:]
-    found = json.loads(out)
+    actual = json.loads(out)
     want = np.bincount(4 * a + b, minlength=12).tolist()
-    assert found["plain"] == found["straggler"] == found["killed"] == want
-    assert sum(mark.startswith("0-") for mark in found["copies"]) >= 2, "no copy of the straggler ran"
-    assert sum(found["persons"]) == len(set(keys))
-    assert sum(found["texts"]) == 3000 or found["texts"] is None
-    assert len(found["attempts"]) > len({mark.partition("-")[0] for mark in found["attempts"]}) == 12
+    assert actual["plain"] == actual["straggler"] == actual["killed"] == want
+    assert sum(mark.startswith("0-") for mark in actual["copies"]) >= 2, "no copy of the straggler ran"
+    assert sum(actual["persons"]) == len(set(keys))
+    assert sum(actual["texts"]) == 3000 or actual["texts"] is None
+    assert len(actual["attempts"]) > len({mark.partition("-")[0] for mark in actual["attempts"]}) == 12
     logs = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".parquet"]
     assert any("stderr" in path.name for path in logs) and any("events" in str(path) for path in logs)
     for path in logs:

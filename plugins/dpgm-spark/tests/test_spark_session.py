@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from dpgm_spark.session import checked_executors, told
+from dpgm_spark.session import attempt, checked_executors
 from dpgm_spark.source import SparkSource
 
 from dpgm_core import DataError, Domain, OptionError, make
@@ -211,17 +211,17 @@ def test_the_probe_of_executors_says_what_is_missing(spark, tmp_path):
             checked_executors(spark, hiding(name), 60)
 
 
-def test_told_lets_our_own_words_through_alone():
+def test_attempt_lets_our_own_words_through_alone():
     """What Spark raises is replaced, without a trace of it."""
 
     def fails(error):
         raise error
 
     with pytest.raises(SourceRefused, match=r"^ours$") as caught:
-        told("ours", lambda: fails(ValueError("secret")))
+        attempt("ours", lambda: fails(ValueError("secret")))
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     with pytest.raises(SourceRefused, match=r"^theirs$"):
-        told("ours", lambda: fails(SourceRefused("theirs")))
+        attempt("ours", lambda: fails(SourceRefused("theirs")))
 
 
 @pytest.mark.parametrize(

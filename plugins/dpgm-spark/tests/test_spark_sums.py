@@ -84,8 +84,8 @@ def test_partitions_change_no_bit(spark, person, partitions):
     shuffled = rows.take(pa.array(np.random.default_rng(partitions).permutation(rows.num_rows)))
     own, counts = reading(person), Cells("a", "c")
     with SparkSource(data=frame_of(spark, shuffled, partitions)).pinned(own) as pinned:
-        found = pinned.reduce(counts)
-    assert found.dtype == np.int64 and found.tolist() == embedded(rows, own, counts)
+        actual = pinned.reduce(counts)
+    assert actual.dtype == np.int64 and actual.tolist() == embedded(rows, own, counts)
 
 
 @pytest.mark.parametrize("person", [None, "id"])

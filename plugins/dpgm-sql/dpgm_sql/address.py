@@ -1,4 +1,4 @@
-"""Where the database is: an address that may be written down, or one that is looked up and never shown."""
+"""Addresses of databases: written in a spec, or looked up and never shown."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def looked_up(name: object) -> Address:
         return read_address(text, where=f"the address in env:{place}")
     service, _, user = place.rpartition("/")
     if kind == "keyring":
-        found = _from_keyring(service, user)
-        if found is None:
+        address = _from_keyring(service, user)
+        if address is None:
             raise SourceRefused(f"the keyring holds nothing for {user!r} of {service!r}; store the address there first")
-        return read_address(found, where=f"the address in keyring:{service}/{user}")
+        return read_address(address, where=f"the address in keyring:{service}/{user}")
     # Not quoted: somebody may have put the address itself here.
     raise SourceRefused("address_from must be 'env:NAME' or 'keyring:SERVICE/USER'")
 
@@ -100,8 +100,8 @@ def looked_up(name: object) -> Address:
 def _from_keyring(service: str, user: str) -> str | None:
     keyring = driver("keyring", "keyring", "keyring")
     try:
-        found: str | None = keyring.get_password(service, user)
-        return found
+        secret: str | None = keyring.get_password(service, user)
+        return secret
     except Exception:  # of any backend; its words may hold what it was asked for
         pass
     raise SourceRefused("the keyring cannot be read; unlock it, or use address_from = 'env:NAME'")
@@ -118,15 +118,15 @@ def _file(rest: str, own: str, scheme: str) -> str:
 
 
 def _server(rest: str, own: str, *, may_hold_password: bool) -> tuple[str, str]:
-    """How it is shown, and the URI for the driver."""
-    found = _split(rest)
-    if found is None:
+    """Return how it is shown, and the URI for the driver."""
+    split = _split(rest)
+    if split is None:
         raise SourceRefused(f"{own} is no address of PostgreSQL; write postgresql://HOST/DATABASE")
-    parts, given = found
+    parts, settings = split
     user, password = parts.username, parts.password
-    if not may_hold_password and (password is not None or _OF_PASSWORDS & set(given)):
+    if not may_hold_password and (password is not None or _OF_PASSWORDS & set(settings)):
         raise SourceRefused(f"{own} holds a password, which a spec must not; {_SECRETS}")
-    unknown = set(given) - _SETTINGS - (_OF_PASSWORDS if may_hold_password else set())
+    unknown = set(settings) - _SETTINGS - (_OF_PASSWORDS if may_hold_password else set())
     if unknown or parts.fragment:
         raise SourceRefused(
             f"{own} has a setting that is not known here; those of PostgreSQL that may be given are "
@@ -148,6 +148,6 @@ def _split(rest: str) -> tuple[SplitResult, dict[str, str]] | None:
 
 def with_settings(uri: str, settings: dict[str, str]) -> str:
     """A URI of PostgreSQL with settings that it does not have yet."""
-    given = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
-    more = urlencode({name: value for name, value in settings.items() if name not in given})
+    present = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
+    more = urlencode({name: value for name, value in settings.items() if name not in present})
     return f"{uri}{'&' if '?' in uri else '?'}{more}" if more else uri

@@ -54,7 +54,7 @@ class Axis(Protocol):
         ...
 
     def places(self, attribute: Attribute) -> Iterator[Place]:
-        """Where ranges of one code may begin, and some places more."""
+        """Return where ranges of one code may begin, and some more places."""
         ...
 
     def before(self, place: Place) -> Place:
@@ -123,7 +123,7 @@ def _decimals(attribute: Attribute, kind: Any) -> _Decimals | None:
 
 @frozen(kw_only=True)
 class _Ticks:
-    """What axes of whole ticks share."""
+    """Base class of axes of whole ticks."""
 
     kind: Any
     least: Place

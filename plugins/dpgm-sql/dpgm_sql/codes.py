@@ -25,9 +25,9 @@ from dpgm_sql.values import CELLS
 __all__ = ["coded"]
 
 #: The most ranges, or texts, that are spelled out for one column; codes of more are made here.
-MOST = 4096
+MAX_RANGES = 4096
 #: The most values whose codes core is asked for.
-MOST_ASKED = 2**18
+MAX_VALUES = 2**18
 _EXACT = Matching()
 
 
@@ -44,20 +44,20 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
         return _by_cell(attribute, column.read) if utf8 else None
     if engine == "postgresql" and column.declared == "numeric" and column.kind == CELLS:
         own = quoted(column.name)
-        body = numeric_tree(attribute, own, partial(_asked, attribute), MOST)
+        body = numeric_tree(attribute, own, partial(_codes_of, attribute), MAX_RANGES)
         return None if body is None else f"CASE WHEN {own} IS NULL THEN {attribute.null} ELSE {body} END"
     kind = known_type(column, engine)
     if kind is None:
         return None
     try:
-        null = _asked(attribute, pa.nulls(1, kind))[0]
+        null = _codes_of(attribute, pa.nulls(1, kind))[0]
     except DataError:  # to be said by those who read them
         return None
     if pa.types.is_string(kind):
         own = f"CAST({column.read} AS VARCHAR)" if column.declared == "enum" and engine == "duckdb" else column.read
         body = _texts(attribute, own, engine, utf8=utf8)
     elif pa.types.is_boolean(kind):
-        no, yes = _asked(attribute, pa.array([False, True]))
+        no, yes = _codes_of(attribute, pa.array([False, True]))
         body = f"CASE WHEN {column.read} THEN {yes} ELSE {no} END"
     else:
         body = _ordered(attribute, column.read, kind, engine)
@@ -66,7 +66,7 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
 
 def _texts(attribute: Attribute, read: str, engine: Engine, *, utf8: bool) -> str | None:
     """Texts as labels, byte for byte. Bins of texts, and other rules of matching, are core's alone."""
-    if attribute.edges is not None or attribute.matching != _EXACT or len(attribute.forms) > MOST:
+    if attribute.edges is not None or attribute.matching != _EXACT or len(attribute.forms) > MAX_RANGES:
         return None
     try:
         texts = {form.decode(): code for form, code in attribute.forms.items()}
@@ -74,8 +74,8 @@ def _texts(attribute: Attribute, read: str, engine: Engine, *, utf8: bool) -> st
         return None
     if any("\0" in text for text in texts) or not (utf8 or all(text.isascii() for text in texts)):
         return None
-    found = _asked(attribute, pa.array(list(texts)))
-    if found != list(texts.values()):
+    codes = _codes_of(attribute, pa.array(list(texts)))
+    if codes != list(texts.values()):
         return None
     return text_tree(read, texts, attribute.unknown, engine)
 
@@ -103,27 +103,27 @@ def _ordered(attribute: Attribute, read: str, kind: Any, engine: Engine) -> str 
     if ranges is None:
         return None
     shorter = even(ranges, axis)
-    if len(shorter) > MOST:
+    if len(shorter) > MAX_RANGES:
         return None
     return number_tree(read, shorter, axis, engine, unknown=attribute.unknown, null=attribute.null)
 
 
 def _ranges(attribute: Attribute, axis: Axis) -> list[Range] | None:
-    """Where codes begin; None where core does not give one code to both ends of what should be one range."""
+    """Return where codes begin; None where core does not give one code to both ends of what should be one range."""
     starts = sorted({axis.least, *(place for place in axis.places(attribute) if axis.least < place <= axis.most)})
-    if len(starts) > MOST_ASKED:
+    if len(starts) > MAX_VALUES:
         return None
     ends = [*map(axis.before, starts[1:]), axis.most]
-    codes = _asked(attribute, axis.array([*starts, *ends]))
+    codes = _codes_of(attribute, axis.array([*starts, *ends]))
     firsts, lasts = codes[: len(starts)], codes[len(starts) :]
     if firsts != lasts:
         return None
-    kept = [at for at in range(len(starts)) if at == 0 or firsts[at] != firsts[at - 1]]
-    return [Range(starts[at], firsts[at]) for at in kept]
+    changes = [at for at in range(len(starts)) if at == 0 or firsts[at] != firsts[at - 1]]
+    return [Range(starts[at], firsts[at]) for at in changes]
 
 
-def _asked(attribute: Attribute, values: Any) -> list[int]:
-    """The codes that core makes of some values, which are public ones."""
+def _codes_of(attribute: Attribute, values: Any) -> list[int]:
+    """Return the codes that core makes of some values, which are public."""
     source: Any = as_source(pa.table({attribute.name: values}))
     batches = source.batches(Domain([attribute]), [attribute.name])
     return [int(code) for (codes,) in batches for code in codes]

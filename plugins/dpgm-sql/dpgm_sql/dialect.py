@@ -1,4 +1,4 @@
-"""What is said in SQL: quoted names, a table of one engine, and its columns as they are read."""
+"""SQL of one engine: quoted names, a table, and its columns as they are read."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MOST_LETTERS = 500_000
 
 
 def plan(reading: Reading, columns: Iterable[Column], dialect: Dialect, *, utf8: bool = True) -> Pushed | None:
-    """How a reading is counted in SQL; None where it has to be streamed, which depends on types and the domain alone.
+    """Return how a reading is counted in SQL; None where it has to be streamed, by types and the domain alone.
 
     columns: those of the table, in any order. utf8: whether the database holds texts in UTF-8. It is None for persons
     with several rows each, and where a column's codes cannot be made in SQL exactly as core makes them.
@@ -59,7 +59,7 @@ def plan(reading: Reading, columns: Iterable[Column], dialect: Dialect, *, utf8:
 
 @frozen(kw_only=True)
 class Pushed:
-    """What a database counts itself. codes: attribute -> the SQL of its codes; sizes: attribute -> how many there are.
+    """Counts that a database takes. codes: attribute -> the SQL of its codes; sizes: attribute -> how many there are.
 
     >>> class Tables:
     ...     columns, cells, groupings = ("a", "b"), 7, (("b", "a"), ("a",))
@@ -127,8 +127,8 @@ class Pushed:
 
     def _grown(self, table: tuple[str, ...], waiting: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
         """The table with the columns that bring most groupings for each column; None if it is full."""
-        held = set(table)
-        gains = Counter(tuple(name for name in one if name not in held) for one in waiting)
+        present = set(table)
+        gains = Counter(tuple(name for name in one if name not in present) for one in waiting)
         room = JOINT_CELLS // self._cells(table)
         fitting = [more for more in gains if more and self._cells(more) <= room]
         return (*table, *max(fitting, key=lambda more: gains[more] / len(more))) if fitting else None
@@ -183,7 +183,7 @@ def _whole(result: Any) -> list[npt.NDArray[np.int64]]:
 
 
 def _mark(at: int, tables: int) -> int:
-    """What GROUPING says of the set that has only this key: a bit for each key that it has not, the last one lowest."""
+    """Return GROUPING of the set that has only this key: a bit for each key it has not, the last one lowest."""
     return 0 if tables == 1 else (2**tables - 1) ^ 2 ** (tables - 1 - at)
 
 
@@ -197,6 +197,6 @@ def _counted(cells: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], size: 
 
 def _marginal(names: Sequence[str], counts: npt.NDArray[np.int64], grouping: Sequence[str]) -> npt.NDArray[np.int64]:
     others = tuple(axis for axis, name in enumerate(names) if name not in grouping)
-    kept = [name for name in names if name in grouping]
-    marginal: npt.NDArray[np.int64] = counts.sum(axis=others).transpose([kept.index(name) for name in grouping])
+    remaining = [name for name in names if name in grouping]
+    marginal: npt.NDArray[np.int64] = counts.sum(axis=others).transpose([remaining.index(name) for name in grouping])
     return marginal.reshape(-1)

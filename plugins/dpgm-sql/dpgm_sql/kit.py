@@ -1,4 +1,4 @@
-"""How the conformance kit gives the source its records: a pyarrow table and an empty folder make a database."""
+"""Records for the conformance kit: a database made of a pyarrow table in an empty folder."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dpgm_sql.trees import tree
 __all__ = ["numeric_tree"]
 
 #: A function from Arrow values to codes.
-Asked: TypeAlias = Callable[[Any], list[int]]
+CodesOf: TypeAlias = Callable[[Any], list[int]]
 
 _NUMERAL = re.compile(rb"-?[0-9]{1,60}(\.[0-9]{1,60})?")
 #: From here on whole numbers and floats part.
@@ -31,17 +31,17 @@ _EXACT_WHOLE = 2**53
 _FAR = Fraction(10**400)
 
 
-def numeric_tree(attribute: Attribute, own: str, asked: Asked, most: int) -> str | None:
+def numeric_tree(attribute: Attribute, own: str, codes_of: CodesOf, most: int) -> str | None:
     """The code of a numeric that is not NULL. own: the column; asked: what core says; most: how many ranges at most."""
     if not _is_ordered(attribute):
         return None
     points = sorted(set(_points(attribute)))
     # Each point alone, and what lies between two of them; of that a value next to each end.
     gaps = list(pairwise([-_FAR, *points, _FAR]))
-    single = asked(pa.array(list(map(_text, points)), pa.string()))
-    lower = asked(pa.array([_text(low + (high - low) / 2**20) for low, high in gaps], pa.string()))
-    upper = asked(pa.array([_text(high - (high - low) / 2**20) for low, high in gaps], pa.string()))
-    ends = asked(pa.array([-math.inf, math.inf, math.nan]))
+    single = codes_of(pa.array(list(map(_text, points)), pa.string()))
+    lower = codes_of(pa.array([_text(low + (high - low) / 2**20) for low, high in gaps], pa.string()))
+    upper = codes_of(pa.array([_text(high - (high - low) / 2**20) for low, high in gaps], pa.string()))
+    ends = codes_of(pa.array([-math.inf, math.inf, math.nan]))
     if lower != upper or ends != [lower[0], lower[-1], attribute.null] or len(points) > most:
         return None
     # (where a range begins, whether that value itself is left out, its code)
@@ -50,8 +50,8 @@ def numeric_tree(attribute: Attribute, own: str, asked: Asked, most: int) -> str
         for left_out, code in ((False, alone), (True, above)):
             if ranges[-1][2] != code:
                 ranges.append((point, left_out, code))
-    found = tree(ranges, _leaf, lambda one: f"{own} {'<=' if one[1] else '<'} CAST('{_text(one[0])}' AS NUMERIC)", 1)
-    return f"CASE WHEN {own} = CAST('NaN' AS NUMERIC) THEN {attribute.null} ELSE {found} END"
+    cases = tree(ranges, _leaf, lambda one: f"{own} {'<=' if one[1] else '<'} CAST('{_text(one[0])}' AS NUMERIC)", 1)
+    return f"CASE WHEN {own} = CAST('NaN' AS NUMERIC) THEN {attribute.null} ELSE {cases} END"
 
 
 def _leaf(ranges: Sequence[tuple[Fraction, bool, int]]) -> str:

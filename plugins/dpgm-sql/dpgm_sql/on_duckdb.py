@@ -88,11 +88,11 @@ class DuckDb:
 
     def named(self, table: Table) -> list[Named]:
         """All columns and their types."""
-        found = guarded(lambda: self.connection.execute(f"DESCRIBE {table.quoted}").fetchall(), self._failed)
-        return [Named(name=name, declared=_declared(kind)) for name, kind, *_ in found]
+        rows = guarded(lambda: self.connection.execute(f"DESCRIBE {table.quoted}").fetchall(), self._failed)
+        return [Named(name=name, declared=_declared(kind)) for name, kind, *_ in rows]
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
-        """How columns are read, each as its own type or as a union."""
+        """Return how columns are read, each as its own type or as a union."""
         reads = []
         for column in named:
             if column.declared not in _PLAIN | _LARGE:
@@ -131,7 +131,7 @@ class DuckDb:
                 )
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives."""
+        """Return the result of a query of whole numbers."""
         stop = self.connection.interrupt
         with self.clock.running(stop):
             return guarded(lambda: heard(lambda: self.connection.sql(query).to_arrow_table(), stop), self._failed)

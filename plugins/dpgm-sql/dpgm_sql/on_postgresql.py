@@ -99,11 +99,11 @@ class PostgreSql:
 
     def named(self, table: Table) -> list[Named]:
         """All columns, with their types in the words of SQL."""
-        found = self._rows(_COLUMNS.format(table=_text(table.quoted)))
-        return [Named(name=name, declared=declared) for name, declared in found]
+        rows = self._rows(_COLUMNS.format(table=_text(table.quoted)))
+        return [Named(name=name, declared=declared) for name, declared in rows]
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
-        """How columns are read, each as its own type, as text, or as a union."""
+        """Return how columns are read, each as its own type, as text, or as a union."""
         reads = []
         for column in named:
             if column.declared not in _PLAIN | set(_READS):
@@ -111,7 +111,7 @@ class PostgreSql:
             reads.append(_READS.get(column.declared, "{}").format(quoted(column.name)))
         schema: list[Any] = []
         if reads:
-            with self._asked(f"{_select(table, reads)} LIMIT 0") as (reader, _):
+            with self._query(f"{_select(table, reads)} LIMIT 0") as (reader, _):
                 schema = reader.schema.types
         return [
             Column(name=one.name, declared=one.declared, read=read, kind=CELLS if one.declared == "numeric" else kind)
@@ -121,7 +121,7 @@ class PostgreSql:
     def batches(self, table: Table, columns: Sequence[Column]) -> Iterator[Any]:
         """All rows, as the server sends them."""
         schema = pa.schema([pa.field(column.name, column.kind) for column in columns])
-        with self._asked(_select(table, [column.read for column in columns])) as (reader, stop):
+        with self._query(_select(table, [column.read for column in columns])) as (reader, stop):
             while (batch := guarded(lambda: heard(lambda: next(reader, None), stop), self._failed)) is not None:
                 if self.clock.late:
                     raise self.clock.refusal
@@ -132,18 +132,18 @@ class PostgreSql:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives."""
-        with self._asked(query) as (reader, stop):
+        """Return the result of a query of whole numbers."""
+        with self._query(query) as (reader, stop):
             return guarded(lambda: heard(reader.read_all, stop), self._failed)
 
     @property
     def utf8(self) -> bool:
-        """As the database was made; rows are sent in UTF-8 in any case."""
+        """Whether the database is in UTF-8; rows are sent in UTF-8 in any case."""
         return self._rows("SELECT pg_catalog.current_setting('server_encoding')") == [("UTF8",)]
 
     def done(self, command: str) -> None:
         """Run a command that gives nothing."""
-        with self._asked(command):
+        with self._query(command):
             pass
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class PostgreSql:
         return list(zip(*(column.to_pylist() for column in self.counted(query).columns), strict=True))
 
     @contextmanager
-    def _asked(self, query: str) -> Iterator[tuple[Any, Any]]:
+    def _query(self, query: str) -> Iterator[tuple[Any, Any]]:
         """A reader of what a query gives, and what ends it."""
         cursor = guarded(self.connection.cursor, self._failed)
         self._cursors.append(cursor)

@@ -76,15 +76,15 @@ class Sqlite:
     def table(self, names: Sequence[str]) -> Table:
         """The table or view of these names."""
         table = Table.of(names)
-        found = self._asked("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", names[-1])
-        if not found or names[:-1] not in ((), ("main",)):
+        rows = self._query("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", names[-1])
+        if not rows or names[:-1] not in ((), ("main",)):
             raise SourceRefused(f"the database has no {table.where}")
         return table
 
     def named(self, table: Table) -> list[Named]:
         """All columns, with the types of CREATE TABLE."""
-        found = self._asked("SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1", table.name)
-        return [Named(name=name.decode(), declared=declared.decode().lower()) for name, declared in found]
+        rows = self._query("SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1", table.name)
+        return [Named(name=name.decode(), declared=declared.decode().lower()) for name, declared in rows]
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
         """Every column is read cell by cell."""
@@ -103,7 +103,7 @@ class Sqlite:
                 yield pa.RecordBatch.from_arrays([cells(part) for part in zip(*rows, strict=True)], schema=schema)
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives."""
+        """Return the result of a query of whole numbers."""
         stop = self.connection.interrupt
         with self.clock.running(stop):
             cursor = guarded(lambda: heard(lambda: self.connection.execute(query), stop), self._failed)
@@ -114,15 +114,15 @@ class Sqlite:
 
     @property
     def utf8(self) -> bool:
-        """As the file was made; rows are read in UTF-8 in any case."""
-        return self._asked("PRAGMA encoding") == [(b"UTF-8",)]
+        """Whether the file is in UTF-8; rows are read in UTF-8 in any case."""
+        return self._query("PRAGMA encoding") == [(b"UTF-8",)]
 
     def close(self) -> None:
         """Close the connection, and with it the transaction."""
         with suppress(Exception):  # nothing depends on it any more
             self.connection.close()
 
-    def _asked(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+    def _query(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         return guarded(lambda: self.connection.execute(query, values).fetchall(), self._failed)
 
     def _failed(self, error: BaseException) -> str | SourceRefused:

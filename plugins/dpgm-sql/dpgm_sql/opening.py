@@ -1,4 +1,4 @@
-"""From an address to a session: which engine's driver is asked, loaded when it is."""
+"""Sessions by address; the driver of an engine is loaded when it is needed."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ class Streamed:
     _left: list[bool] = field(init=False, factory=list)
 
     def leave(self) -> None:
-        """What was kept is dropped; no sum follows."""
+        """Drop what is cached; no sum follows."""
         self._blocks.clear()
         self._left.append(True)
 
     @property
     def left(self) -> bool:
-        """Whether the records are pinned no more."""
+        """Whether the records are no longer pinned."""
         return bool(self._left)
 
     def reduce(self, reduction: Reduction) -> IntArray:
@@ -53,9 +53,9 @@ class Streamed:
         batches = self.session.batches(self.table, self.columns)
         if not self.reading.several:
             return received([work.summed(reduction, batches)], reduction)
-        kept: list[bytes] = []
-        sums = received([work.partial(reduction, _keeping(work.blocks(batches), kept, self.most))], reduction)
-        self._blocks.extend(kept)  # only now: of a pass that failed nothing is kept
+        stored: list[bytes] = []
+        sums = received([work.partial(reduction, _keeping(work.blocks(batches), stored, self.most))], reduction)
+        self._blocks.extend(stored)  # only now: of a pass that failed nothing is kept
         return sums
 
 
@@ -74,13 +74,13 @@ class Counted:
         return self.pushed.vector(reduction, map(self.session.counted, self.pushed.queries(reduction)))
 
 
-def _keeping(blocks: Iterator[bytes], kept: list[bytes], most: int) -> Iterator[bytes]:
+def _keeping(blocks: Iterator[bytes], stored: list[bytes], most: int) -> Iterator[bytes]:
     """The blocks, which are kept while all of them fit."""
     size = 0
     for block in blocks:
         size += len(block)
         if size > most:
-            kept.clear()
+            stored.clear()
         else:
-            kept.append(block)
+            stored.append(block)
         yield block

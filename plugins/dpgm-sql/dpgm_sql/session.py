@@ -72,7 +72,7 @@ class Session(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Which engine it is."""
+        """The engine."""
         ...
 
     def table(self, names: Sequence[str]) -> Table:
@@ -84,7 +84,7 @@ class Session(Protocol):
         ...
 
     def columns(self, table: Table, named: Sequence[Named]) -> list[Column]:
-        """How columns are read. Raises SourceRefused for a type that has no codes; no record is read."""
+        """Return how columns are read. Raises SourceRefused for a type that has no codes; no record is read."""
         ...
 
     def batches(self, table: Table, columns: Sequence[Column]) -> Iterator[Any]:
@@ -92,7 +92,7 @@ class Session(Protocol):
         ...
 
     def counted(self, query: str) -> Any:
-        """What a query of whole numbers gives, as an Arrow table that fits into memory. Raises SourceRefused."""
+        """Return the result of a query of whole numbers, an Arrow table that fits into memory. Raises SourceRefused."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class Clock:
 
     @property
     def refusal(self) -> SourceRefused:
-        """What is said when time is up."""
+        """The error for a query that runs out of time."""
         return SourceRefused(
             f"one query over the table took longer than timeout = {self.seconds:g} seconds; give a longer timeout, or "
             "ask for fewer tables at once"
@@ -178,7 +178,7 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    found: list[T] = []
+    results: list[T] = []
     raised: list[BaseException] = []
 
     # Not `join`, which after Ctrl-C takes a thread that runs for one that has ended.
@@ -186,7 +186,7 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
 
     def run() -> None:
         try:
-            found.append(call())
+            results.append(call())
         except BaseException as error:  # for the other thread to raise
             raised.append(error)
         finally:
@@ -203,11 +203,11 @@ def heard(call: Callable[[], T], interrupt: Callable[[], None]) -> T:
             ended.wait(_PATIENCE)
     if raised:
         raise raised.pop()
-    return found.pop()
+    return results.pop()
 
 
 def unreadable(table: Table, column: Named) -> SourceRefused:
-    """What is said of a column whose type has no codes."""
+    """Return the error for a column whose type has no codes."""
     return SourceRefused(
         f"column {column.name!r} of {table.where} is of type {column.declared}, whose values have no labels; make a "
         "view that casts it to a text, a number or a date"

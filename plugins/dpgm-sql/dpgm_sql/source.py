@@ -41,8 +41,8 @@ def _seconds(instance: object, attribute: Any, value: object) -> None:
     # No isfinite, which makes floats of whole numbers, and fails at large ones.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise OptionError(f"timeout must be a number of seconds above 0, got {value!r:.40}")
-    if value > _LONGEST:
-        raise OptionError(f"timeout must be at most {_LONGEST} seconds, that is 20 days")
+    if value > _MAX_TIMEOUT:
+        raise OptionError(f"timeout must be at most {_MAX_TIMEOUT} seconds, that is 20 days")
 
 
 def _way(instance: object, attribute: Any, value: object) -> None:
@@ -53,7 +53,7 @@ def _way(instance: object, attribute: Any, value: object) -> None:
 #: What SQLite looks for in the name of a type that makes floats of whole numbers.
 _FLOATS = ("real", "floa", "doub")
 #: A server takes whole milliseconds in 32 bits.
-_LONGEST = 20 * 86_400
+_MAX_TIMEOUT = 20 * 86_400
 
 
 @frozen(kw_only=True)

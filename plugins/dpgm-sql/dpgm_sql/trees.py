@@ -102,8 +102,8 @@ def number_tree(read: str, ranges: Sequence[Range], axis: Axis, engine: Engine, 
             return _exact(float(place))
         return f"CAST('{axis.text(place)}' AS {sql_type(kind, engine)})"
 
-    def leaf(found: Sequence[Range]) -> str:
-        (one,) = found
+    def leaf(part: Sequence[Range]) -> str:
+        (one,) = part
         if not one.width:
             return str(one.code)
         if one.width == 1 and one.start == one.code:
@@ -113,13 +113,13 @@ def number_tree(read: str, ranges: Sequence[Range], axis: Axis, engine: Engine, 
             offset = f"({offset} {'//' if engine == 'duckdb' else '/'} {one.width})"
         return f"CAST({offset} AS INTEGER) + {one.code}"
 
-    found = tree(ranges, leaf, lambda one: f"{read} < {spelled(one.start)}", 1)
+    cases = tree(ranges, leaf, lambda one: f"{read} < {spelled(one.start)}", 1)
     if not floating or engine == "sqlite":  # which has no NaN
-        return found
+        return cases
     if axis.whole:
         most = f"CAST('{axis.text(axis.most)}' AS {sql_type(kind, engine)})"
-        found = f"CASE WHEN floor({read}) = {read} AND abs({read}) <= {most} THEN {found} ELSE {unknown} END"
-    return f"CASE WHEN {read} = CAST('NaN' AS {sql_type(kind, engine)}) THEN {null} ELSE {found} END"
+        cases = f"CASE WHEN floor({read}) = {read} AND abs({read}) <= {most} THEN {cases} ELSE {unknown} END"
+    return f"CASE WHEN {read} = CAST('NaN' AS {sql_type(kind, engine)}) THEN {null} ELSE {cases} END"
 
 
 def _exact(number: float) -> str:

@@ -1,4 +1,4 @@
-"""Which of an engine's types are understood well enough to code their values in SQL."""
+"""Types of an engine whose values can be coded in SQL."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def known_type(column: Column, engine: Engine) -> Any | None:
 
 
 def sql_type(kind: Any, engine: Engine) -> str:
-    """How the type of a literal is called.
+    """Return the name of the type of a literal.
 
     >>> sql_type(pa.float64(), "duckdb"), sql_type(pa.float64(), "postgresql")
     ('DOUBLE', 'DOUBLE PRECISION')

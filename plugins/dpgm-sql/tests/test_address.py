@@ -71,8 +71,8 @@ def test_an_address_with_a_password_is_looked_up_and_not_shown(monkeypatch):
     """From the environment or a keyring; what it is called in messages, and its repr, have only the place."""
     secret = f"postgresql://me:{PLANTED}@localhost/clinic?sslpassword={PLANTED}"
     monkeypatch.setenv("CLINIC", secret)
-    kept = {("clinic/db", "me"): secret}
-    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=lambda *who: kept.get(who)))
+    stored = {("clinic/db", "me"): secret}
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=lambda *who: stored.get(who)))
     for place in ("env:CLINIC", "keyring:clinic/db/me"):
         address = looked_up(place)
         assert address.target == secret

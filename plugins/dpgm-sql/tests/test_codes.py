@@ -205,8 +205,8 @@ def test_codes_are_those_of_core(engine, declared, request):
     """For each type, its worst values and every attribute, SQL makes the codes that core makes of what is streamed."""
     database = request.getfixturevalue(FIXTURES[engine])
     values, attributes, pushed = CASES[engine][declared]
-    found = compared(database, declared, values, attributes)
-    assert found >= pushed
+    actual = compared(database, declared, values, attributes)
+    assert actual >= pushed
 
 
 def compared(database, declared, values, attributes):

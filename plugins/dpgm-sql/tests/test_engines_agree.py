@@ -39,7 +39,7 @@ def expected(rows=ROWS):
 
 def test_codes_are_the_domains(database):
     """Labels, bins, nulls and values outside: each engine gives the codes that the domain gives the values."""
-    found = Counter()
+    actual = Counter()
     for batch in written(database).batches(DOMAIN, DOMAIN.names):
-        found.update(zip(*(np.asarray(part).tolist() for part in batch), strict=True))
-    assert found == expected()
+        actual.update(zip(*(np.asarray(part).tolist() for part in batch), strict=True))
+    assert actual == expected()

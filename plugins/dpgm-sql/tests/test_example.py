@@ -45,11 +45,11 @@ def release(data):
 def test_a_release_is_that_of_the_file(database, records, way):
     """With the same seed the noisy tables are the same numbers, so the counts are."""
     database.fill("health", records)
-    found = release(SqlSource(database=database.address, table="health", count=way))
+    actual = release(SqlSource(database=database.address, table="health", count=way))
     expected = release(EXAMPLE / "health.csv")
-    assert found.total == expected.total
+    assert actual.total == expected.total
     for clique in expected.structure.cliques:
-        assert np.array_equal(found.tables[clique], expected.tables[clique])
+        assert np.array_equal(actual.tables[clique], expected.tables[clique])
 
 
 def dpgm_command(*words, **variables):

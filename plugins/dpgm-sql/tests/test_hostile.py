@@ -115,11 +115,11 @@ def test_hostile_names_and_labels_are_only_texts(names, labels, others, database
     database.run("DROP TABLE IF EXISTS t")
     database.run("CREATE TABLE IF NOT EXISTS canary (a integer)")
     database.run(f"CREATE TABLE t ({', '.join(f'{quoted(name)} text' for name in names)})")
-    told = ", ".join(
+    values = ", ".join(
         "(" + ", ".join("NULL" if text is None else spelled(database.engine, text) for text in row) + ")"
         for row in rows
     )
-    database.run(f"INSERT INTO t VALUES {told}")
+    database.run(f"INSERT INTO t VALUES {values}")
     reduction = Table(domain)
     expected = reduction.partial(
         [[domain[name].code(row[place]) for row in rows] for place, name in enumerate(names)], None

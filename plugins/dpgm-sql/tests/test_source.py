@@ -130,11 +130,11 @@ def test_a_value_that_a_view_fails_on_is_not_shown(database, way, capfd):
         source.pinned(Reading(domain=DOMAIN, columns=("a",))) as pinned,
     ):
         pinned.reduce(Counts.of(dpgm.Structure(DOMAIN, [("a",)])))
-    seen, told = refused.value, ""
+    seen, message = refused.value, ""
     while seen is not None:
-        told += f"{seen!r}{seen}"
+        message += f"{seen!r}{seen}"
         seen = seen.__cause__ or seen.__context__
-    assert "pl4nted" not in told
+    assert "pl4nted" not in message
     assert "pl4nted" not in "".join(capfd.readouterr())
 
 

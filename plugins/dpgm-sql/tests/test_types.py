@@ -72,8 +72,8 @@ def codes_in(database, declared, literals, labels):
     known = sorted({label for label in labels if label is not None})
     domain = Domain([Attribute.of_labels("x", known, unknown="?unknown", null="?null")])
     source = SqlSource(database=database.address, table="visits")
-    found = Counter(code for (part,) in source.batches(domain, ["x"]) for code in part.tolist())
-    return found, domain["x"]
+    actual = Counter(code for (part,) in source.batches(domain, ["x"]) for code in part.tolist())
+    return actual, domain["x"]
 
 
 def expected(attribute, literals, labels):
@@ -91,22 +91,22 @@ def test_types_of_postgresql_keep_their_values(postgresql_database, declared, li
     postgresql_database.run("CREATE TYPE mood AS ENUM ('sad', 'ok')")
     postgresql_database.run("CREATE DOMAIN share AS numeric CHECK (VALUE <= 1)")
     postgresql_database.run("CREATE DOMAIN share_of_share AS share")
-    found, attribute = codes_in(postgresql_database, declared, literals, labels)
-    assert found == expected(attribute, literals, labels)
+    actual, attribute = codes_in(postgresql_database, declared, literals, labels)
+    assert actual == expected(attribute, literals, labels)
 
 
 @pytest.mark.parametrize(("declared", "literals", "labels"), OF_DUCKDB, ids=[case[0] for case in OF_DUCKDB])
 def test_types_of_duckdb_keep_their_values(duckdb_file, declared, literals, labels):
     """Each type's values have the labels that core gives the same values from any file."""
-    found, attribute = codes_in(duckdb_file, declared, literals, labels)
-    assert found == expected(attribute, literals, labels)
+    actual, attribute = codes_in(duckdb_file, declared, literals, labels)
+    assert actual == expected(attribute, literals, labels)
 
 
 @pytest.mark.parametrize(("declared", "literals", "labels"), OF_SQLITE, ids=[case[0] or "none" for case in OF_SQLITE])
 def test_each_value_of_sqlite_is_read_by_its_own_type(sqlite_file, declared, literals, labels):
     """Whatever CREATE TABLE says and the other rows hold: a text among whole numbers is a text, after a first null."""
-    found, attribute = codes_in(sqlite_file, declared, literals, labels)
-    assert found == expected(attribute, literals, labels)
+    actual, attribute = codes_in(sqlite_file, declared, literals, labels)
+    assert actual == expected(attribute, literals, labels)
 
 
 def test_a_late_text_in_sqlite_changes_no_other_value(sqlite_file):
@@ -190,7 +190,7 @@ def test_types_without_labels_are_refused(request, engine, declared):
 def test_odd_values_of_postgresql_are_records(postgresql_database, declared, value):
     """What no label can be is unknown (not-a-number is null), and the other rows stay what they are."""
     good = {"numeric": "1", "time": "01:00:00", "timestamptz": "2020-01-01T00:00:00Z"}.get(declared, "2020-01-01")
-    found, attribute = codes_in(postgresql_database, declared, [f"'{good}'", f"'{value}'"], [good])
-    assert found[attribute.null] == (2 if value == "NaN" else 1)
-    assert found[attribute.unknown] == (0 if value == "NaN" else 1)
-    assert found[attribute.code(good)] == 1
+    actual, attribute = codes_in(postgresql_database, declared, [f"'{good}'", f"'{value}'"], [good])
+    assert actual[attribute.null] == (2 if value == "NaN" else 1)
+    assert actual[attribute.unknown] == (0 if value == "NaN" else 1)
+    assert actual[attribute.code(good)] == 1
