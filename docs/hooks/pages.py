@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import click
 
 from dpgm_core.cli import cli
@@ -44,26 +43,23 @@ DOES = {
 
 # Why the checks of each kind are there, at the head of its table.
 WHY = {
-    "Every kind": "A class that breaks its contract fails late, in somebody else's run; these checks fail first.",
-    "Mechanism": "A mechanism can leak by its arithmetic alone, and looks fine while it does. So what it claims to "
-    "cost is held against the masses it states, those against the noise it draws, and the noise against what attackers "
-    "use: seeds, streams, types and files.",
-    "Inference": "Learners take marginals for gradients and log Z for objectives. An engine that is a little wrong "
-    "gives models that are quite wrong, without an error. Small cases can be enumerated; large ones must agree "
-    "with themselves at least.",
-    "Collective": "The hidden tables are believed by whoever learns from them. They must be tables that some data set "
-    "could have, be drawn to the evidence, and carry no certificate that does not hold.",
-    "Learner": "A learner is given noisy, negative and contradictory tables, and nobody sees the truth. It must see "
-    "records through the curator alone, survive whatever the noise does, and be worth its budget.",
-    "Selector": "A selector decides what is measured, so it could waste a budget unseen, or let slip what it must not "
-    "know. It must say nothing but what follows from its released steps, keep to the workload and what it planned, "
-    "stop, and find what is there. Sessions are core's own, with discrete noise; the learner in its loop is the kit's.",
-    "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
-    "code that depends on other records. Sums that are taken where the rows are have to be those of the rows, to the "
-    "last bit and however the rows are cut up, and all that comes back.",
+    "Every kind": "These checks find a broken contract before a run does.",
+    "Mechanism": "A mechanism can leak by its arithmetic alone. These checks compare its claimed cost with the masses "
+    "it states, the masses with its draws, and its draws with what attackers use: seeds, streams, types and files.",
+    "Inference": "Learners take marginals for gradients and log Z for objectives, so small errors of an engine become "
+    "large errors of models. Small cases are enumerated; large ones must be consistent.",
+    "Collective": "Learners trust the inferred tables. They must be tables that some data set could have, follow the "
+    "evidence, and carry no false certificate.",
+    "Learner": "A learner works from noisy, negative and contradictory tables. It must see records through the "
+    "curator alone, survive any noise, and be worth its budget.",
+    "Selector": "A selector could waste a budget or leak. What it returns must follow from its released steps; it must "
+    "keep to the workload and its plan, stop, and find strong dependence. The sessions are core's own, with discrete "
+    "noise; the learner in its loop is the kit's.",
+    "Source": "A source reads raw records: a record that is dropped, refused or quoted is a leak, and so is a code "
+    "that depends on other records. Sums taken where the rows are must equal the sums of the rows, bit for bit.",
 }
 
-# The protocols of each door, with the values they hand out.
+# The protocols of each kind, with the values they hand out.
 CONTRACTS = {
     "Mechanism": ["Mechanism", "Noise", "DualTerm", "Randomness"],
     "Inference": ["Inference", "Engine", "Maximizer", "Sampler", "SecondOrder", "Beliefs"],
@@ -176,17 +172,18 @@ def check_section(title: str, checks: list[Check]) -> str:
     """One table of checks."""
     lines = [f"## {title}", "", WHY[title], "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
     for one in checks:
-        needs = f" *Only with `{one.needs}`.*" if one.needs else ""
-        lines.append(f"| `{one.name}` | {cell(one.claim)}{needs} | {cell(one.limit)} |")
+        needs = f" (`{one.needs}`)" if one.needs else ""
+        lines.append(f"| `{one.name}`{needs} | {cell(one.claim)} | {cell(one.limit)} |")
     return "\n".join([*lines, ""])
 
 
 def contract_sections() -> Iterator[str]:
-    """Every contract in short, to be read where the file lies, then in full, made by mkdocstrings."""
-    yield "## In short\n"
+    """One table of all contracts, then each in full, made by mkdocstrings."""
+    yield "## All contracts\n"
     for title, names in CONTRACTS.items():
         yield f"### {title}\n"
-        yield from map(contract_section, names)
+        rows = [f"| [`{name}`][{face_of(name)}.{name}] | {cell(sentence(contract(name)))} |" for name in names]
+        yield "\n".join(["| contract | |", "|---|---|", *rows, ""])
     yield "## In full\n"
     others = ["AnySource", "Shipped", "merged", "received", "SourceRefused", "Url"]
     others += ["Capability", "Codes", "Progress", "silent"]
@@ -194,27 +191,10 @@ def contract_sections() -> Iterator[str]:
         yield f"::: {face_of(name)}.{name}\n"
 
 
-def contract_section(name: str) -> str:
-    """A protocol or value: what it is in one sentence, and its members with theirs."""
-    cls = getattr(importlib.import_module(face_of(name)), name)
-    bases = [f"`{base.__name__}`" for base in cls.__bases__ if face_of(base.__name__)]
-    besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
-    if attrs.has(cls):
-        fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
-        return f"**`{name}`** {sentence(cls)} Fields: `{fields}`.\n"
-    lines = [f"**`{name}`** {sentence(cls)}{besides}", "", "| member | |", "|---|---|"]
-    for member, value in vars(cls).items():
-        if member.startswith("_"):
-            continue
-        if isinstance(value, property):
-            shown = f"{member}: {inspect.get_annotations(value.fget)['return']}"
-        elif inspect.isfunction(value):
-            signature = inspect.signature(value)
-            shown = member + str(signature.replace(parameters=list(signature.parameters.values())[1:])).replace("'", "")
-        else:
-            continue
-        lines.append(f"| {code(shown)} | {cell(sentence(value))} |")
-    return "\n".join([*lines, ""])
+def contract(name: str) -> type:
+    """A protocol or value by its public name."""
+    cls: type = getattr(importlib.import_module(face_of(name)), name)
+    return cls
 
 
 def face_of(name: str) -> str:
