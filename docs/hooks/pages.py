@@ -11,7 +11,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +29,10 @@ from dpgm_core.testing.runner import checks_of
 DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
 MARK = "<!-- generated -->"
+#: The types of options that a default shows.
+SHOWN = {"true or false": "true|false", "whole number": r"-?\d+", "number": r"-?\d*\.\d+|-?\d+(\.\d*)?e-?\d+"}
+#: An option that so many commands have in the same words is explained once.
+MANY = 5
 LIST = re.compile(r"(?<=<!-- list -->\n\n).*?(?=<!-- end -->)", re.DOTALL)
 
 # What a component of each kind does, for the list of all of them.
@@ -105,8 +109,25 @@ def command_list() -> str:
     return "\n".join(["| command | |", "|---|---|", *rows, ""])
 
 
-def command_section(path: str, context: click.Context) -> str:
-    """One command in Markdown: usage, help and options, `--help` apart."""
+def command_sections() -> Iterator[str]:
+    """Every command, then the options that many of them have in the same words."""
+    contexts = list(commands(cli, "dpgm"))
+    counts = Counter(row for _, context in contexts for row in option_rows(context))
+    shared = [row for row, count in counts.items() if count >= MANY]
+    for path, context in contexts:
+        yield command_section(path, context, shared)
+    yield "\n".join(["## Options of several commands", "", "| option | |", "|---|---|", *shared, ""])
+
+
+def option_rows(context: click.Context) -> list[str]:
+    """The options of a command as lines of a table, `--help` apart."""
+    options = [one for one in context.command.params if isinstance(one, click.Option) and not one.hidden]
+    records = filter(None, (option.get_help_record(context) for option in options))
+    return [f"| {code(name)} | {cell(text)} |" for name, text in records]
+
+
+def command_section(path: str, context: click.Context, shared: list[str]) -> str:
+    """One command in Markdown: usage, help and options; those that many commands have by name only."""
     command = context.command
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     lines = [f"## {path}", "", f"`{usage}`", ""]
@@ -114,10 +135,13 @@ def command_section(path: str, context: click.Context) -> str:
         # click shows a paragraph that starts with \b as it is written
         verbatim = paragraph.startswith("\b\n")
         lines += ["```text", paragraph.removeprefix("\b\n"), "```", ""] if verbatim else [paragraph, ""]
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-    rows = [record for option in options if (record := option.get_help_record(context))]
-    if rows:
-        lines += ["| option | |", "|---|---|", *(f"| {code(name)} | {cell(text)} |" for name, text in rows), ""]
+    rows = option_rows(context)
+    own = [row for row in rows if row not in shared]
+    if own:
+        lines += ["| option | |", "|---|---|", *own, ""]
+    names = [f"`{found[0]}`" for row in rows if row in shared and (found := re.search(r"--[a-z-]+", row))]
+    if names:
+        lines += [f"Also [{', '.join(names)}](#options-of-several-commands).", ""]
     return "\n".join(lines)
 
 
@@ -154,9 +178,11 @@ def component_sections() -> Iterator[str]:
 
 
 def option_row(option: OptionInfo) -> str:
-    """One option as a line of a table."""
-    form = f"{option.type}, in {option.unit}" if option.unit else option.type
-    return f"| `{option.name}` | {cell(option.default)} | {cell(option.help)} (*{cell(form)}*) |"
+    """One option as a line of a table; its type only where the default does not show it."""
+    shown = next((name for name, pattern in SHOWN.items() if re.fullmatch(pattern, str(option.default))), None)
+    form = [option.type] * (option.type != shown) + [f"in {option.unit}"] * bool(option.unit)
+    note = f" (*{cell(', '.join(form))}*)" if form else ""
+    return f"| `{option.name}` | {cell(option.default)} | {cell(option.help)}{note} |"
 
 
 def check_sections() -> Iterator[str]:
@@ -222,7 +248,7 @@ def code(text: str) -> str:
 def pages() -> Iterator[tuple[Path, str]]:
     """Each page with the text it should have."""
     bodies = {
-        "cli.md": (command_section(*entry) for entry in commands(cli, "dpgm")),
+        "cli.md": command_sections(),
         "components.md": component_sections(),
         "conformance.md": check_sections(),
         "reference/contracts.md": contract_sections(),
