@@ -204,33 +204,21 @@ def check_section(title: str, checks: list[Check]) -> str:
 
 
 def contract_sections() -> Iterator[str]:
-    """One table of all contracts, then each in full, made by mkdocstrings."""
-    yield "## All contracts\n"
-    for title, names in CONTRACTS.items():
-        yield f"### {title}\n"
-        rows = [f"| [`{name}`][{face_of(name)}.{name}] | {cell(sentence(contract(name)))} |" for name in names]
-        yield "\n".join(["| contract | |", "|---|---|", *rows, ""])
-    yield "## In full\n"
+    """The names of all contracts by kind, then each in full, made by mkdocstrings."""
+    rows = [
+        f"| {title} | {', '.join(f'[`{name}`][{face_of(name)}.{name}]' for name in names)} |"
+        for title, names in CONTRACTS.items()
+    ]
+    yield "\n".join(["| kind | contracts |", "|---|---|", *rows, ""])
     others = ["AnySource", "Shipped", "merged", "received", "SourceRefused", "Url"]
     others += ["Capability", "Codes", "Progress", "silent"]
     for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
         yield f"::: {face_of(name)}.{name}\n"
 
 
-def contract(name: str) -> type:
-    """A protocol or value by its public name."""
-    cls: type = getattr(importlib.import_module(face_of(name)), name)
-    return cls
-
-
 def face_of(name: str) -> str:
     """The first of the public faces that has the name; empty if it is not public."""
     return next((face for face in FACES if name in importlib.import_module(face).__all__), "")
-
-
-def sentence(thing: object) -> str:
-    """The first paragraph of a docstring."""
-    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
 def cell(text: str) -> str:
