@@ -11,11 +11,10 @@ import importlib
 import inspect
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import click
 
 from dpgm_core.cli import cli
@@ -30,6 +29,10 @@ from dpgm_core.testing.runner import checks_of
 DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
 MARK = "<!-- generated -->"
+#: The types of options that a default shows.
+SHOWN = {"true or false": "true|false", "whole number": r"-?\d+", "number": r"-?\d*\.\d+|-?\d+(\.\d*)?e-?\d+"}
+#: An option that so many commands have in the same words is explained once.
+MANY = 5
 LIST = re.compile(r"(?<=<!-- list -->\n\n).*?(?=<!-- end -->)", re.DOTALL)
 
 # What a component of each kind does, for the list of all of them.
@@ -44,26 +47,23 @@ DOES = {
 
 # Why the checks of each kind are there, at the head of its table.
 WHY = {
-    "Every kind": "A class that breaks its contract fails late, in somebody else's run; these checks fail first.",
-    "Mechanism": "A mechanism can leak by its arithmetic alone, and looks fine while it does. So what it claims to "
-    "cost is held against the masses it states, those against the noise it draws, and the noise against what attackers "
-    "use: seeds, streams, types and files.",
-    "Inference": "Learners take marginals for gradients and log Z for objectives. An engine that is a little wrong "
-    "gives models that are quite wrong, without an error. Small cases can be enumerated; large ones must agree "
-    "with themselves at least.",
-    "Collective": "The hidden tables are believed by whoever learns from them. They must be tables that some data set "
-    "could have, be drawn to the evidence, and carry no certificate that does not hold.",
-    "Learner": "A learner is given noisy, negative and contradictory tables, and nobody sees the truth. It must see "
-    "records through the curator alone, survive whatever the noise does, and be worth its budget.",
-    "Selector": "A selector decides what is measured, so it could waste a budget unseen, or let slip what it must not "
-    "know. It must say nothing but what follows from its released steps, keep to the workload and what it planned, "
-    "stop, and find what is there. Sessions are core's own, with discrete noise; the learner in its loop is the kit's.",
-    "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
-    "code that depends on other records. Sums that are taken where the rows are have to be those of the rows, to the "
-    "last bit and however the rows are cut up, and all that comes back.",
+    "Every kind": "These checks find a broken contract before a run does.",
+    "Mechanism": "A mechanism can leak by its arithmetic alone. These checks compare its claimed cost with the masses "
+    "it states, the masses with its draws, and its draws with what attackers use: seeds, streams, types and files.",
+    "Inference": "Learners take marginals for gradients and log Z for objectives, so small errors of an engine become "
+    "large errors of models. Small cases are enumerated; large ones must be consistent.",
+    "Collective": "Learners trust the inferred tables. They must be tables that some data set could have, follow the "
+    "evidence, and carry no false certificate.",
+    "Learner": "A learner works from noisy, negative and contradictory tables. It must see records through the "
+    "curator alone, survive any noise, and be worth its budget.",
+    "Selector": "A selector could waste a budget or leak. What it returns must follow from its released steps; it must "
+    "keep to the workload and its plan, stop, and find strong dependence. The sessions are core's own, with discrete "
+    "noise; the learner in its loop is the kit's.",
+    "Source": "A source reads raw records: a record that is dropped, refused or quoted is a leak, and so is a code "
+    "that depends on other records. Sums taken where the rows are must equal the sums of the rows, bit for bit.",
 }
 
-# The protocols of each door, with the values they hand out.
+# The protocols of each kind, with the values they hand out.
 CONTRACTS = {
     "Mechanism": ["Mechanism", "Noise", "DualTerm", "Randomness"],
     "Inference": ["Inference", "Engine", "Maximizer", "Sampler", "SecondOrder", "Beliefs"],
@@ -109,8 +109,25 @@ def command_list() -> str:
     return "\n".join(["| command | |", "|---|---|", *rows, ""])
 
 
-def command_section(path: str, context: click.Context) -> str:
-    """One command in Markdown: usage, help and options, `--help` apart."""
+def command_sections() -> Iterator[str]:
+    """Every command, then the options that many of them have in the same words."""
+    contexts = list(commands(cli, "dpgm"))
+    counts = Counter(row for _, context in contexts for row in option_rows(context))
+    shared = [row for row, count in counts.items() if count >= MANY]
+    for path, context in contexts:
+        yield command_section(path, context, shared)
+    yield "\n".join(["## Options of several commands", "", "| option | |", "|---|---|", *shared, ""])
+
+
+def option_rows(context: click.Context) -> list[str]:
+    """The options of a command as lines of a table, `--help` apart."""
+    options = [one for one in context.command.params if isinstance(one, click.Option) and not one.hidden]
+    records = filter(None, (option.get_help_record(context) for option in options))
+    return [f"| {code(name)} | {cell(text)} |" for name, text in records]
+
+
+def command_section(path: str, context: click.Context, shared: list[str]) -> str:
+    """One command in Markdown: usage, help and options; those that many commands have by name only."""
     command = context.command
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     lines = [f"## {path}", "", f"`{usage}`", ""]
@@ -118,10 +135,13 @@ def command_section(path: str, context: click.Context) -> str:
         # click shows a paragraph that starts with \b as it is written
         verbatim = paragraph.startswith("\b\n")
         lines += ["```text", paragraph.removeprefix("\b\n"), "```", ""] if verbatim else [paragraph, ""]
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-    rows = [record for option in options if (record := option.get_help_record(context))]
-    if rows:
-        lines += ["| option | |", "|---|---|", *(f"| {code(name)} | {cell(text)} |" for name, text in rows), ""]
+    rows = option_rows(context)
+    own = [row for row in rows if row not in shared]
+    if own:
+        lines += ["| option | |", "|---|---|", *own, ""]
+    names = [f"`{found[0]}`" for row in rows if row in shared and (found := re.search(r"--[a-z-]+", row))]
+    if names:
+        lines += [f"Also [{', '.join(names)}](#options-of-several-commands).", ""]
     return "\n".join(lines)
 
 
@@ -158,9 +178,11 @@ def component_sections() -> Iterator[str]:
 
 
 def option_row(option: OptionInfo) -> str:
-    """One option as a line of a table."""
-    form = f"{option.type}, in {option.unit}" if option.unit else option.type
-    return f"| `{option.name}` | {cell(option.default)} | {cell(option.help)} (*{cell(form)}*) |"
+    """One option as a line of a table; its type only where the default does not show it."""
+    shown = next((name for name, pattern in SHOWN.items() if re.fullmatch(pattern, str(option.default))), None)
+    form = [option.type] * (option.type != shown) + [f"in {option.unit}"] * bool(option.unit)
+    note = f" (*{cell(', '.join(form))}*)" if form else ""
+    return f"| `{option.name}` | {cell(option.default)} | {cell(option.help)}{note} |"
 
 
 def check_sections() -> Iterator[str]:
@@ -176,55 +198,27 @@ def check_section(title: str, checks: list[Check]) -> str:
     """One table of checks."""
     lines = [f"## {title}", "", WHY[title], "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
     for one in checks:
-        needs = f" *Only with `{one.needs}`.*" if one.needs else ""
-        lines.append(f"| `{one.name}` | {cell(one.claim)}{needs} | {cell(one.limit)} |")
+        needs = f" (`{one.needs}`)" if one.needs else ""
+        lines.append(f"| `{one.name}`{needs} | {cell(one.claim)} | {cell(one.limit)} |")
     return "\n".join([*lines, ""])
 
 
 def contract_sections() -> Iterator[str]:
-    """Every contract in short, to be read where the file lies, then in full, made by mkdocstrings."""
-    yield "## In short\n"
-    for title, names in CONTRACTS.items():
-        yield f"### {title}\n"
-        yield from map(contract_section, names)
-    yield "## In full\n"
+    """The names of all contracts by kind, then each in full, made by mkdocstrings."""
+    rows = [
+        f"| {title} | {', '.join(f'[`{name}`][{face_of(name)}.{name}]' for name in names)} |"
+        for title, names in CONTRACTS.items()
+    ]
+    yield "\n".join(["| kind | contracts |", "|---|---|", *rows, ""])
     others = ["AnySource", "Shipped", "merged", "received", "SourceRefused", "Url"]
     others += ["Capability", "Codes", "Progress", "silent"]
     for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
         yield f"::: {face_of(name)}.{name}\n"
 
 
-def contract_section(name: str) -> str:
-    """A protocol or value: what it is in one sentence, and its members with theirs."""
-    cls = getattr(importlib.import_module(face_of(name)), name)
-    bases = [f"`{base.__name__}`" for base in cls.__bases__ if face_of(base.__name__)]
-    besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
-    if attrs.has(cls):
-        fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
-        return f"**`{name}`** {sentence(cls)} Fields: `{fields}`.\n"
-    lines = [f"**`{name}`** {sentence(cls)}{besides}", "", "| member | |", "|---|---|"]
-    for member, value in vars(cls).items():
-        if member.startswith("_"):
-            continue
-        if isinstance(value, property):
-            shown = f"{member}: {inspect.get_annotations(value.fget)['return']}"
-        elif inspect.isfunction(value):
-            signature = inspect.signature(value)
-            shown = member + str(signature.replace(parameters=list(signature.parameters.values())[1:])).replace("'", "")
-        else:
-            continue
-        lines.append(f"| {code(shown)} | {cell(sentence(value))} |")
-    return "\n".join([*lines, ""])
-
-
 def face_of(name: str) -> str:
     """The first of the public faces that has the name; empty if it is not public."""
     return next((face for face in FACES if name in importlib.import_module(face).__all__), "")
-
-
-def sentence(thing: object) -> str:
-    """The first paragraph of a docstring."""
-    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
 def cell(text: str) -> str:
@@ -242,7 +236,7 @@ def code(text: str) -> str:
 def pages() -> Iterator[tuple[Path, str]]:
     """Each page with the text it should have."""
     bodies = {
-        "cli.md": (command_section(*entry) for entry in commands(cli, "dpgm")),
+        "cli.md": command_sections(),
         "components.md": component_sections(),
         "conformance.md": check_sections(),
         "reference/contracts.md": contract_sections(),
