@@ -99,6 +99,7 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
             assert getattr(mine, "picks", None) == getattr(theirs, "picks", None)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "more"),
     [

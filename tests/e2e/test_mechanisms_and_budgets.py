@@ -50,6 +50,7 @@ def test_every_pair_works_or_is_refused(mechanism, kind, neighbours, structure, 
     assert back.noise == found.noise and (back.tables.values == found.tables.values).all()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", {"name": "cgm-em", "e_step": "nlbp"}, "cgm-em"])
 @pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
 @pytest.mark.parametrize(("mechanism", "kind"), sorted(SERVED))

@@ -49,6 +49,7 @@ def test_queries_agree_with_the_table_of_all_records(name, zeros):
     assert model.entropy() == pytest.approx(-float(positive @ np.log(positive)))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("inference", ["junction-tree", "one by one", "no room for clusters"])
 @pytest.mark.parametrize(("name", "zeros"), CASES)
 def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inference, monkeypatch):

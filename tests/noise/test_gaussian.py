@@ -246,6 +246,7 @@ def test_wide_noise_is_bounded_not_summed(monkeypatch, scale):
     assert exact < bound < exact * (1 + 4 / math.sqrt(variance))
 
 
+@pytest.mark.landing
 @settings(max_examples=80, deadline=None)
 @given(
     st.integers(1, 300),
@@ -261,6 +262,7 @@ def test_calibration_meets_delta_and_barely(cells, epsilon, delta):
     assert Fraction(discrete_delta(variance * Fraction(10**6 - 1, 10**6), units(cells), epsilon)) > delta
 
 
+@pytest.mark.landing
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 30), st.sampled_from(["1e-4", "1e-6", "1e-9"]))
 def test_calibration_is_monotone(cells, tenths, delta):

@@ -35,6 +35,7 @@ def error(structure, mechanism, split, weights=None):
     return total
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
 @pytest.mark.parametrize(
     ("mechanism", "budget"),
@@ -253,6 +254,7 @@ structure.cliques = [["a", "b"]]
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["plan", "release", "fit"])
 @pytest.mark.parametrize("total", ["500", '"estimated"', '"public"'])
 def test_the_command_line_warns_from_the_declared_total_alone(command, total, tmp_path, capsys):

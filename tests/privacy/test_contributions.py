@@ -123,6 +123,7 @@ def rows_of(structure: Structure) -> st.SearchStrategy[Row]:
     return st.tuples(*(st.integers(0, size - 1) for size in structure.domain.sizes.values()))
 
 
+@pytest.mark.landing
 @settings(max_examples=150)
 @given(st.data(), structures(), weightings())
 def test_weights_are_those_counted_by_hand(data, structure, contributions):

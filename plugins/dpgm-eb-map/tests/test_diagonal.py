@@ -223,6 +223,7 @@ def test_it_ends_where_the_objective_is_least(name):
         assert abs(up - down) < 0.01 * curved / 1e-3  # a step of Newton's would be shorter than .005
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_what_the_tables_determine_is_fitted_alike(name):
     """A hundred thousand records under little noise: dense and by blocks the marginals differ by a tenth of the
@@ -232,6 +233,7 @@ def test_what_the_tables_determine_is_fitted_alike(name):
     np.testing.assert_allclose(found[1], found[0], atol=1.5e-4)
 
 
+@pytest.mark.landing
 def test_where_little_is_determined_it_is_nearly_as_good():
     """Chains of third order, half of the cliques silent, noise above the counts: over eight fixed releases the KL is
     within 5 % of the dense path's in the mean and 15 % each (1.02 and 1.11 were measured)."""

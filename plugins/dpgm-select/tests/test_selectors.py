@@ -85,6 +85,7 @@ def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
     assert Fraction(99, 100) * budget <= spent(done)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("selector", [Oneshot(), Aim()])
 def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
     """Alone or in a table of three, by the other selectors too; and they spend what there is."""
@@ -131,6 +132,7 @@ def test_a_plan_spends_the_budget(selector: object, neighbours: str) -> None:
     assert plan.candidates > 1
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
     """By name, and with what would do."""

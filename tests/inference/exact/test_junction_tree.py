@@ -116,6 +116,7 @@ def test_tables_of_another_structure_are_refused(lab, executor):
     assert engine.infer(Tables.zeros(Structure(lab.domain, [("e",)]))).log_partition == pytest.approx(math.log(144))
 
 
+@pytest.mark.sampled(3)
 def test_results_own_their_memory_and_calls_share_nothing(executor):
     """Eight threads on one engine get what one call at a time gets; earlier results never change."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 6 for i in range(8)}), order=2)

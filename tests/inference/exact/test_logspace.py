@@ -66,6 +66,7 @@ def test_maximize_matches_brute_force(awkward, zeros, lab):
     assert joint[tuple(codes.values())] == pytest.approx(joint.max(), rel=1e-12)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("block", [40_000, 5])
 @pytest.mark.parametrize("name", ["cyclic", "disconnected", "large cliques, odd axes", "tied, disjoint"])
 def test_samples_follow_the_model(name, block, lab):

@@ -80,6 +80,7 @@ print(found.contraction(found.candidates[0]))
 """
 
 
+@pytest.mark.landing
 def test_the_same_order_in_every_process():
     """Hashes of names differ between processes; orders, ties and pairings do not."""
     said = {
