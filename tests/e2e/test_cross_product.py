@@ -93,6 +93,7 @@ def test_every_subsampled_release(mechanism, kind, neighbours):
         assert curator.remaining.is_zero
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_both_relations_without_subsampling(learner, neighbours):

@@ -32,6 +32,7 @@ def records(structure):
     return np.stack([np.where(rng.random(300) < 0.8, first, rng.integers(0, 2, 300)) for _ in range(3)], axis=1)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("mechanism", "kind"), list(itertools.product(["laplace", "gaussian"], BUDGETS)))

@@ -99,6 +99,7 @@ def test_the_closed_forms():
     assert tied["a", "b"].rho / tied["d", "c"].rho == pytest.approx(math.sqrt(6) / (2 * math.sqrt(20)), rel=1e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("mechanism", "budget"), [("laplace", dpgm.Budget.pure("0.5")), ("gaussian", dpgm.Budget.zcdp("0.125"))]
 )

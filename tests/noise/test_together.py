@@ -43,6 +43,7 @@ def fresh():
     together._convolved.cache_clear()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variances", UNEQUAL)
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4"])
 def test_delta_is_that_of_the_product_space(variances, epsilon):

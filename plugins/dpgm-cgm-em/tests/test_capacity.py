@@ -120,6 +120,7 @@ def test_steps_that_do_not_converge_are_not_simulated():
     assert any("not even the first path" in note for note in done.notes)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("e_step", ["collective-dual", "soft-sign", "nlbp"])
 def test_a_refit_to_the_same_release_is_the_fit(e_step):
     """And to another one what a fit to it would be, whatever the E-step."""

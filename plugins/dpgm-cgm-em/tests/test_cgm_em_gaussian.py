@@ -59,6 +59,7 @@ def test_the_plateau_is_found_too():
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("values", "total"), [(-50, 100.0), (0, 1.0), (10**8 // 16, 1e8)], ids=["negative", "zero", "a hundred million"]
 )

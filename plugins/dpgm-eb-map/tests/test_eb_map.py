@@ -271,6 +271,7 @@ def interaction(table):
     return table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("total", ["public", "estimated"])
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])

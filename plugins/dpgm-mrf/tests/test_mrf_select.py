@@ -120,6 +120,7 @@ def test_a_hundred_records_are_no_failure() -> None:
     assert len(edges(done.model)) <= 2
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("budget", [Budget.pure(2), Budget.zcdp("0.5"), Budget.approx(1, "1e-6")])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("measure", ["tables", "contrasts"])

@@ -75,6 +75,7 @@ def pairs_of(done: Fit) -> set[tuple[str, ...]]:
     return {clique for clique in done.release.structure.cliques if len(clique) == 2}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
 def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
@@ -113,6 +114,7 @@ def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
     assert spent(done) <= Budget.zcdp("0.005")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, PrivBayes])
 def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
     """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""

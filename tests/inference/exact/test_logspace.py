@@ -31,6 +31,7 @@ def test_logarithms_equal_probabilities(awkward, lab):
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("chunk", [2**18, 60])
 @pytest.mark.parametrize("inner", [1, 3, 20])
 @pytest.mark.parametrize("spread", [1.0, 100.0, 500.0, 1e5])
