@@ -767,7 +767,7 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_originals_pass(verdict, original, check):
     """The learners that the mutants are made from pass; one drops a release."""
     if (original, check) != (States, "each-release-counts"):
-        assert verdict(original, "learner", check) is None
+        assert verdict(original, "learner", check, profile="quick") is None
 
 
 @frozen(kw_only=True)
