@@ -190,7 +190,7 @@ class Failing:
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.landing
 @pytest.mark.parametrize("how", ["foreign", "own", "exit"])
 def test_a_failed_learner_leaves_the_paid_release(spec, how):
     """Exit 1, no traceback, and a last word that works as it is printed: dpgm learn FILE."""

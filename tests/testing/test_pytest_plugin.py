@@ -26,7 +26,7 @@ def test_pytest_checks_a_distribution_from_any_folder(tmp_path, installed):
     assert "profile default; mechanism laplace" in done.stdout and "needs 'approx'" in done.stdout
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["dpgm-nowhere", "numpy"])
 def test_pytest_refuses_what_offers_nothing(tmp_path, name):
     """Unknown distributions and those without components end in an error, not in 0 tests."""
