@@ -4,6 +4,7 @@ import functools
 import gc
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -46,12 +47,43 @@ _LANDING = tuple(
 )
 
 
+#: How far the conformance classes go: where plain `pytest` leaves out what is marked `landing` they are quick, and
+#: any other selection runs them as `landing` tests at their default profile. See `dpgm_core.testing.conformance`.
+_PROFILE = "DPGM_CONFORMANCE_PROFILE"
+
+
+def _is_plain(config: pytest.Config) -> bool:
+    return config.option.markexpr == "not landing"
+
+
+def _is_conformance(item: pytest.Item) -> bool:
+    """Whether it is the kit's, at the profile of the environment and no other."""
+    marked = item.get_closest_marker("conformance") is not None
+    return marked or (item.name.startswith("test_check[") and getattr(item.cls, "profile", "") is None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the profile of the conformance classes, unless the environment names one."""
+    if _is_plain(config):
+        os.environ.setdefault(_PROFILE, "quick")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of those folders, before pytest selects by markers."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is left to `.ci/run`, before pytest selects by markers.
+
+    The tests of those folders, all cases of a `sampled` test but every k-th, and, where they run in full, conformance.
+    """
+    cases: Counter[str] = Counter()
     for item in items:
-        if any(folder in item.path.parents for folder in _LANDING):
+        in_full = not _is_plain(config) and _is_conformance(item)
+        if in_full or any(folder in item.path.parents for folder in _LANDING):
             item.add_marker("landing")
+        elif (sampled := item.get_closest_marker("sampled")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker("landing")
+            cases[test] += 1
 
 
 def pytest_report_header() -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,14 @@ class Import:
     deferred: bool  # inside a function
 
 
-def imports(path: Path) -> Iterator[Import]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
     """Every import in a file, wherever it stands."""
 
     def walk(node: ast.AST, typing_only: bool, deferred: bool) -> Iterator[Import]:
@@ -54,7 +62,7 @@ def imports(path: Path) -> Iterator[Import]:
             for child in ast.iter_child_nodes(node):
                 yield from walk(child, typing_only, inside)
 
-    yield from walk(ast.parse(path.read_text(encoding="utf-8")), False, False)
+    return tuple(walk(parsed(path), False, False))
 
 
 def module_name(path: Path) -> str:
@@ -144,6 +152,7 @@ def test_the_floors_hold():
     assert "4 kept, 0 broken" in report
 
 
+@pytest.mark.landing
 def test_the_floors_can_break(tmp_path):
     """The check above can fail: it sees an import inside a function, and one through another module."""
     for name, (source, forbidden) in {
@@ -284,7 +293,7 @@ def test_modules_say_what_they_offer():
     """Every core module has a docstring and an `__all__`, and defines every name in it."""
     faults = []
     for name, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         if path.name == "_version.py":
             continue
         faults += [] if ast.get_docstring(tree) else [f"{name} has no docstring"]
@@ -321,10 +330,7 @@ def asked_by_name(tree: ast.AST) -> Iterator[str]:
 def test_components_are_asked_for_what_their_contract_says():
     """No getattr or hasattr with a literal name on a component: such a member belongs into a `contract.py`."""
     assert not [
-        (module, name)
-        for module, path in MODULES.items()
-        for name in asked_by_name(ast.parse(path.read_text(encoding="utf-8")))
-        if name not in ASKED
+        (module, name) for module, path in MODULES.items() for name in asked_by_name(parsed(path)) if name not in ASKED
     ]
 
 
@@ -393,11 +399,10 @@ def test_a_type_that_a_public_signature_names_is_public():
         homes |= lent or ({(face, name)} - {("dpgm_core", "__version__")})
         for base in getattr(getattr(package, name), "__mro__", ()):  # what is inherited is public too
             homes |= {(base.__module__, base.__name__)} & {(module, base.__name__) for module in MODULES}
-    trees = {module: ast.parse(MODULES[module].read_text(encoding="utf-8")) for module, _ in homes}
     assert not {
         f"{module}.{name}: {place}.{one}"
         for module, name in homes
-        for place, one in types_named(module, trees[module], name)
+        for place, one in types_named(module, parsed(MODULES[module]), name)
         if one not in public and is_class(place, one)
     }
 

@@ -45,6 +45,7 @@ class SaysPairs:
         return JUNCTION_TREE.compile(structure)
 
 
+@pytest.mark.landing
 def test_an_engine_is_held_to_the_order_it_declares():
     """Declared and refused: passed. Refused but not declared, or declared but not refused: failed."""
     assert check_component(PairsOnly, "inference", profile=SMALL).ok

@@ -56,11 +56,13 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
     return done.stdout
 
 
+@pytest.mark.landing
 def test_the_method_page_runs(tmp_path):
     """And those of the page on CGM-EM."""
     run_page(DOCS / "cgm-em.md", tmp_path)
 
 
+@pytest.mark.landing
 def test_the_page_on_error_bars_runs(tmp_path):
     """And those of the page on error bars; five data sets are written."""
     run_page(DOCS / "how-sure.md", tmp_path)
@@ -73,6 +75,7 @@ def test_the_page_on_speed_runs(tmp_path, capsys):
     assert_prints(DOCS / "performance.md", capsys.readouterr().out.replace("executor numpy", "executor numba"))
 
 
+@pytest.mark.landing
 def test_the_page_on_choosing_runs(tmp_path):
     """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
 
@@ -89,6 +92,7 @@ def test_the_page_on_choosing_runs(tmp_path):
         assert "The structure was chosen privately, within the stated budget." in made.guarantee()
 
 
+@pytest.mark.landing
 def test_the_pages_on_tables_run(tmp_path):
     """And those of the five pages on tables of one's own, in their order; they print what they say, up to noise.
 
@@ -315,6 +319,7 @@ def test_the_noise_page_runs(tmp_path):
     run_page(DOCS / "noise.md", tmp_path)
 
 
+@pytest.mark.landing
 def test_the_properties_of_the_conformance_page_hold():
     """The file of properties passes as it stands."""
     text = next(content for _, title, content in blocks(DOCS / "conformance.md") if title == "tests/test_properties.py")
@@ -326,6 +331,7 @@ def test_the_properties_of_the_conformance_page_hold():
         one()
 
 
+@pytest.mark.landing
 def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
     page = blocks(DOCS / "write-a-plugin.md")

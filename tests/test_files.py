@@ -89,6 +89,7 @@ def test_documents_that_are_none_are_refused(tmp_path, sound, written, refused_f
     refused_file(written(tmp_path / "x.dpgm", sound | {"model.json": content, "release.json": content}))
 
 
+@pytest.mark.landing
 def test_bombs_are_recognised(tmp_path, sound, written, refused_file, npz):
     """A document packed a thousandfold, by declared size; one whose header lies; and arrays no structure needs."""
     bomb = b'{"x": "' + b" " * (40 * 2**20) + b'"}'
@@ -212,6 +213,7 @@ def padded(document: bytes, size: int) -> bytes:
 OBJECTS = {"objects": b'{"":0}', "lists": b"[[]]", "numbers": b"0.5", "texts": '"é"'.encode(), "commas": b'",,"'}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("key", OBJECTS)
 @pytest.mark.parametrize("pad", [0, 250_000])
 def test_memory_is_bounded_by_the_size_of_the_file(tmp_path, sound, written, key, pad):
@@ -226,6 +228,7 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path, sound, written, key
     assert peak_of(load_model, path) < 256 * size + 64 * 10**6
 
 
+@pytest.mark.landing
 def test_many_members_take_no_more_than_one(tmp_path, several_of, written):
     """A bound for each member would let a thousand releases take a thousand times as much."""
     path = written(tmp_path / "x.dpgm", several_of(200))

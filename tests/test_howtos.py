@@ -50,6 +50,7 @@ def rows(text: str, columns: int) -> list[list[str]]:
     return [row for row in found if len(row) == columns and not set(row[0]) <= set("-: ")]
 
 
+@pytest.mark.landing
 def test_the_readme_runs_with_its_doors(health, capfd):
     """The example, once more as it stands, then the four doors; what it prints is on the page; one charge for each fit.
 
@@ -152,6 +153,7 @@ def test_the_page_on_several_rows_runs(tmp_path, monkeypatch, capfd):
     assert "one patient, counted with at most 4 rows" in model.guarantee()
 
 
+@pytest.mark.landing
 def test_the_page_on_publishing_runs(health):
     """It writes what it names; the annex is for the owner's eyes, and neither the report nor the rows are as exact."""
     run_here(DOCS / "publish.md")

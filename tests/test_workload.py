@@ -56,6 +56,7 @@ def test_weights_are_exact_and_cliques_in_the_order_of_the_domain():
     assert workload.weight(("c",)) == Fraction(1, 10) / Fraction(2, 3)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("count", "size"), [(12, 3), (49, 3), (50, 2), (256, 2), (300, 1)])
 def test_the_default_is_as_large_as_it_may_be(count, size):
     """Triples where they leave at most 20,000 candidates, else pairs where at most 40,000, else single attributes."""

@@ -67,6 +67,7 @@ def test_synthetic_files_by_a_model_or_a_domain(model, dpgm_command, refused):
     assert f"dpgm compare MODEL --data {folder / 'people.csv'} --allow-non-private" in said
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "dialect", ["delimiter=;", "encoding=utf-16", "encoding=latin-1", "quoting=true", "line_ends=crlf"]
 )
@@ -110,6 +111,7 @@ def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):
     assert "dpgm report MODEL" in refused("compare", model, "-o", page)
 
 
+@pytest.mark.landing
 def test_the_page_of_the_documentation_runs(tmp_path, monkeypatch, capfd):
     """Its commands and its Python, beside a copy of the example: every table of the two models has a score."""
     shutil.copytree(DOCS / "examples/health", tmp_path / "docs/examples/health", ignore=shutil.ignore_patterns("out"))

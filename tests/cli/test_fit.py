@@ -190,6 +190,7 @@ class Failing:
 """
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("how", ["foreign", "own", "exit"])
 def test_a_failed_learner_leaves_the_paid_release(spec, how):
     """Exit 1, no traceback, and a last word that works as it is printed: dpgm learn FILE."""
@@ -215,6 +216,7 @@ def test_a_failed_learner_leaves_the_paid_release(spec, how):
     assert len(json.loads(shown)["charges"]) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", ["SECRET1,SECRET2", "sex,SECRET", "SECRET,agee", "age,age", '"SECRET",x', "sexx"])
 @pytest.mark.parametrize("command", ["fit", "release"])
 def test_no_cell_of_a_first_line_is_shown(spec, refused, dpgm_command, command, first):

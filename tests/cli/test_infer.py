@@ -172,6 +172,7 @@ def test_wrong_requests_are_one_line(capsys, model, words, said):
     assert said in err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["Grids_12", "Promedus_24", "CSP_12"])
 def test_competition_instances_are_answered(capsys, tmp_path, name):
     """PR within 1e-3 (log10) and MAR within 1e-5 of the published results, through files, zeros included."""

@@ -172,6 +172,7 @@ def test_without_a_file_of_records_the_spec_says_what_is_to_do(schema, dpgm_comm
     assert read(schema / "spec.toml")["data"] == "TODO"
 
 
+@pytest.mark.landing
 def test_a_hundred_columns_in_less_than_two_seconds(tmp_path):
     """With Python's start; measured 0.4 s of CPU."""
     columns = {f"c{number}": {"dtype": "int64", "values": list(range(20))} for number in range(100)}

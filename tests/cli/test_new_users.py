@@ -153,6 +153,7 @@ def test_what_is_measured_to_no_purpose_is_told(spec, dpgm_command):
     assert single in dpgm_command("plan", spec, "--set", "structure={selector='auto'}")[2]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em", "psgd", "bayes-net"])
 def test_every_learner_takes_a_column_of_one_label(spec, dpgm_command, learner):
     """Measured or not, it is 1 in the model, and no learner fails after the charge."""

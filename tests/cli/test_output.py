@@ -96,6 +96,7 @@ def test_after_a_kill_fit_says_how_to_go_on_and_spends_nothing(spec, dpgm_comman
     assert not list(out.glob(".*.reserved"))
 
 
+@pytest.mark.sampled(2)
 @needs_kills
 @pytest.mark.parametrize("select", [False, True])
 def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused, killed, select):

@@ -12,6 +12,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
+@pytest.mark.landing
 def test_the_command_says_what_to_do_next(tmp_path):
     """The folder, and the commands that install and check it; refusals are one line and exit code 2."""
     done = command("new", "mechanism", "mine", "--folder", tmp_path)
@@ -22,6 +23,7 @@ def test_the_command_says_what_to_do_next(tmp_path):
     assert command("new", "mechanism", "mine", "--folder", tmp_path / "nowhere").returncode == 2
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("folder", ["plain", "two words", "it's", 'a "b" $HOME `c`'])
 def test_the_printed_command_means_the_folder(folder, tmp_path):
     """A shell reads the line as the folder with its extra, whatever the folder is called; relative ones stay so."""

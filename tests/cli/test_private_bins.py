@@ -52,6 +52,7 @@ def dpgm(dpgm_command):
     return run
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("structure", [NAMED, CHOSEN])
 def test_a_spec_with_private_bins_is_planned_and_fitted(people, dpgm, structure):
     """Claim: the plan says what bins cost, a fit prints where they are and charges the budget once; the model answers

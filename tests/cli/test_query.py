@@ -40,6 +40,7 @@ def test_query(model, dpgm_command, refused):
     assert "no file" in refused("query", model.with_name("none.dpgm"), "sex")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("words", "standing"),
     [
@@ -120,6 +121,7 @@ def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, 
     assert "--unmeasured goes with answers" in refused("query", partial, "--unmeasured", "omit")
 
 
+@pytest.mark.landing
 def test_a_reader_that_leaves_early_is_no_traceback(model):
     """dpgm query ... | head: no noise on stderr."""
     reading, writing = os.pipe()

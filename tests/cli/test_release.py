@@ -151,6 +151,7 @@ def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
 def test_runs_are_stamped(chosen, dpgm_command, command):
     """A seed and a public N, on the screen and in JSON, like those of other runs."""

@@ -69,6 +69,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch):
     """In text one line on stderr; in JSON private, unsafe, conditions and guarantee, and stderr says nothing of it."""
@@ -128,6 +129,7 @@ def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command):
     assert json.loads(dpgm_command("query", path, "a", "--json")[1])["private"] is None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
 def test_runs_are_stamped(kind, spec, command, dpgm_command):
     """What they print, and what they would cost."""

@@ -57,6 +57,7 @@ def test_without_sampling_error_it_is_the_sign(lab):
         assert abs(found) <= 0.2 * (1 + 1e-12)
 
 
+@pytest.mark.landing
 def test_the_step_is_damped_where_signs_would_chatter(lab):
     """N mu eps^2 / |C|^2 >> 1: rounds of the soft-sign step settle, where plain signs overshoot for ever."""
     structure, total = lab.chain(5, 4), 1e6

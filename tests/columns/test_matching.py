@@ -22,6 +22,7 @@ def value(text: str) -> Fraction | None:
         return None
 
 
+@pytest.mark.landing
 @given(NUMERALS, NUMERALS)
 @example("1.0", "01")
 @example("-0", "0")

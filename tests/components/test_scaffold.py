@@ -42,6 +42,7 @@ def test_a_new_plugin_keeps_its_contract_at_once(made):
     assert (folder / f"dpgm_trial_{kind}" / "py.typed").exists()
 
 
+@pytest.mark.landing
 def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
     """Every check of its kind, at a small profile; its own tests name the class for the kit. A source is checked below,
     by the command."""
@@ -57,6 +58,7 @@ def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
         assert report.ok, str(report)
 
 
+@pytest.mark.landing
 def test_a_new_source_passes_dpgm_check_with_the_record_checks_run(tmp_path):
     """What `dpgm new` tells the user to run next passes, and skips no check of a source that hands out rows: the
     declaration says how the kit gives it records. The dist-info stands for `pip install -e`."""
@@ -79,6 +81,7 @@ def test_a_new_source_passes_dpgm_check_with_the_record_checks_run(tmp_path):
     assert sum(one["status"] == "passed" for one in report["outcomes"]) >= 15
 
 
+@pytest.mark.sampled(6)
 def test_a_new_plugin_imports_the_public_face_only(made):
     """Names of the public faces alone; discovery loads no numpy."""
     kind, folder, _ = made

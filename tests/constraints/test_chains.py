@@ -60,6 +60,7 @@ def left(columns, orders):
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", GRAPHS)
 @pytest.mark.parametrize("kinds", [["integer"], ["number"], ["integer", "number"]], ids="-".join)
 def test_codes_are_left_if_and_only_if_values_fit(shape, kinds):

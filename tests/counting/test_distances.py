@@ -37,6 +37,7 @@ def random_scores(rng, weighted=True, contrast=False):
     return TableDistance(candidates=ALL, predicted=rng.normal(3, 5, ALL.cells), **more)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("contrast", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(

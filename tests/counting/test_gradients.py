@@ -99,6 +99,7 @@ def ranges(made, kind, record):
     return np.array([[value for row in rows for value in grid[row][own.allowed[row]]] for rows in own.choices])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["zcdp", "pure"])
 @pytest.mark.parametrize("clip", [None, "0.3"])
 @pytest.mark.parametrize(("loss", "k"), LOSSES)
@@ -133,6 +134,7 @@ def records(own, count, seed=3):
     return np.random.default_rng(seed).integers(0, 2, (len(own.nodes), count)).astype(np.uint8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["logistic", "softmax", "pairs"])
 @pytest.mark.parametrize("clip", [None, "0.1"])
 def test_sums_are_the_same_bits_in_any_order_batch_and_thread(loss, clip):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 import tracemalloc
@@ -17,6 +16,7 @@ from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, choose_blocks, count
 from dpgm_core.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
+from tests.persons import structures
 
 
 def brute_force(structure: Structure, records: np.ndarray) -> list[np.ndarray]:
@@ -43,19 +43,14 @@ def assert_counts(structure: Structure, records: np.ndarray, counted: Counted) -
 @st.composite
 def structures_with_records(draw: st.DrawFn) -> tuple[Structure, np.ndarray]:
     """Any cliques, the empty one and duplicates included, any tied groups, and a few records."""
-    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 5, 40, 300]), min_size=1, max_size=6))
-    domain = Domain.from_sizes({f"x{i}": size for i, size in enumerate(sizes)})
-    cliques_of = st.lists(st.sampled_from(domain.names), unique=True, max_size=3).map(tuple)
-    cliques = draw(st.lists(cliques_of, min_size=1, max_size=8))
-    tied = []
-    for clique in draw(st.lists(cliques_of, max_size=2)):
-        shape = domain.shape(clique)
-        alike = [other for other in itertools.permutations(domain.names, len(clique)) if domain.shape(other) == shape]
-        tied.append(list({frozenset(other): other for other in alike}.values()))
+    sizes = st.lists(st.sampled_from([1, 2, 3, 5, 40, 300]), min_size=1, max_size=6)
+    structure = draw(structures(8, sizes))
     rows = draw(st.integers(0, 30))
     seed = draw(st.integers(0, 2**32 - 1))
-    records = np.random.default_rng(seed).integers(0, sizes, size=(rows, len(sizes)))
-    return Structure(domain, cliques, tied=tied), records
+    records = np.random.default_rng(seed).integers(
+        0, list(structure.domain.sizes.values()), (rows, len(structure.domain))
+    )
+    return structure, records
 
 
 @settings(deadline=None, max_examples=150)

@@ -42,6 +42,7 @@ def broken(agree, budget=("1", "1/10")):
                 yield rows, near
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("agree", [agreed_edges, agreed_graph])
 def test_one_person_moves_the_distance_by_one(agree):
     """All 512 votes of 3 blocks on 3 pairs and all that differ in one row: Lipschitz, no new graph but from 1 to 1, and

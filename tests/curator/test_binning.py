@@ -78,6 +78,7 @@ def test_missing_values_take_no_part():
     assert found.attribute.labels[4] == "missing"
 
 
+@pytest.mark.landing
 def test_choices_are_drawn_with_their_exact_probabilities():
     """Claim: 3,000 bisections of two levels follow the product of the exponential mechanism's probabilities.
 

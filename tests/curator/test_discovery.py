@@ -285,6 +285,7 @@ def test_labels_that_another_ledger_paid_for_are_not_taken_up(tmp_path):
     assert fitted(labels_from=paid).model.cost == BUDGET
 
 
+@pytest.mark.landing
 def test_labels_of_a_ledger_of_the_same_name_are_not_taken_up(tmp_path):
     """Nor those of a copy of the ledger, made before the charge, whose first entry looks the same."""
     one, two, copy = tmp_path / "one", tmp_path / "two", tmp_path / "copy"
@@ -354,6 +355,7 @@ def test_plans_and_checks_count_both_parts():
     assert (found.discovery, found.budget) == (None, BUDGET)
 
 
+@pytest.mark.landing
 def test_one_persons_labels_come_out_as_often_as_delta_says():
     """Through the whole door: two labels of one person, of three in the rows, are told in 1 - (1 - q)^2 of all runs.
 

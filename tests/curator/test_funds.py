@@ -166,6 +166,7 @@ def saved(folder):
     return {path.name: load_release(path).provenance["entry"] for path in folder.glob("*.dpgm")}
 
 
+@pytest.mark.landing
 def test_no_process_loses_a_release_to_another(tmp_path, ledger):
     """Three that found the same name free: three charges, three files, and each process says where its own is."""
     running = [releasing(tmp_path, str(number), 3) for number in range(3)]
@@ -177,6 +178,7 @@ def test_no_process_loses_a_release_to_another(tmp_path, ledger):
     assert {entry.status for entry in ledger.history()} == {"released"}
 
 
+@pytest.mark.landing
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="SIGKILL")
 @pytest.mark.parametrize(("dies", "left"), [("before", {}), ("after", {"r.dpgm": 1})])
 def test_a_kill_while_saving_leaves_no_half_file_and_blocks_nobody(tmp_path, ledger, dies, left):

@@ -73,6 +73,7 @@ def noted(tmp_path, source, **more):
 # --- the same bits --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "rows"), [("pure", 3), ("zcdp", None), ("zcdp", 3), ("approx", 1)])
 def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
     """Claim: with the same words every step gives the same, for any partitions, persons and budgets."""
@@ -99,6 +100,7 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
             assert getattr(mine, "picks", None) == getattr(theirs, "picks", None)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "more"),
     [

@@ -396,6 +396,7 @@ def test_a_replay_has_no_rounds():
 # --- the noise is what was paid for -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_noise_drawn_has_the_variance_it_says(mechanism):
     """Over 40 rounds of an empty data set: sample variance within 6 standard errors (false alarm below 1e-8).

@@ -596,6 +596,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.landing
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed like that")
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_killed_session_leaves_a_spent_ledger_and_what_it_measured(tmp_path, steps):

@@ -27,6 +27,7 @@ def dpgm(folder, *arguments):
     return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("requirement", ["dpgm-core>=99", "dpgm_core (>=0.1,<0.1)", "dpgm-core~=99.2"])
 def test_a_plugin_for_a_newer_core_is_explained_and_not_imported(requirement, tmp_path):
     """Its metadata are enough: never imported, listed as broken with what it needs and what runs; others work."""

@@ -70,6 +70,7 @@ def check(model):
         assert broken(model, model.sample(3000, method=method, randomness=dpgm.SeededRandomness(2))) == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("cliques", [INSIDE, ACROSS], ids=["inside", "across"])
 @pytest.mark.parametrize("learner", ["eb-map", {"name": "naive-mle", "l2": 1e-4}, "cgm-em", "psgd"], ids=str)
 def test_a_learner_gives_impossible_records_nothing(learner, cliques):
@@ -115,6 +116,7 @@ def test_a_network_that_cannot_hold_them_is_refused_before_the_charge(tmp_path, 
     assert ledger.spent().is_zero
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("selector", ["mst", "aim", "privbayes"])
 def test_what_a_selector_chooses_holds_them(selector):
     """Constrained columns keep all their codes, and no record drawn breaks a rule."""

@@ -52,6 +52,7 @@ def found(kind, name, **options):
         pytest.skip(f"{kind} {name} is not installed")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("learner", "mechanism", "kind"), list(itertools.product(LEARNERS, MECHANISMS, BUDGETS)))
 def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind):
     """What is served spends at most the budget and learns a proper model; the rest is refused with nothing read."""
@@ -68,6 +69,7 @@ def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind)
     assert math.isfinite(done.model.entropy())
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("mechanism", "kind"), list(itertools.product(MECHANISMS, BUDGETS)))
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_every_subsampled_release(mechanism, kind, neighbours):
@@ -91,6 +93,7 @@ def test_every_subsampled_release(mechanism, kind, neighbours):
         assert curator.remaining.is_zero
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_both_relations_without_subsampling(learner, neighbours):

@@ -66,6 +66,7 @@ def fitted(data, name, **more):
     return fit(data, structure, budget, learner=learner, **settings)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_is_that_of_records_held_here(name):
     """Claim: with the same words the same model, bit for bit, and the source is left; `check` passes and sums

@@ -45,6 +45,7 @@ def twice(tmp_path_factory):
     return folder, [dpgm("fit", folder / "health.toml") for _ in range(2)]
 
 
+@pytest.mark.landing
 def test_it_runs_twice_and_says_what_was_spent_and_what_is_left(twice):
     """The README's command works again and again; each run is charged, and ends with model, spent and left."""
     health, runs = twice
@@ -61,6 +62,7 @@ def test_it_runs_twice_and_says_what_was_spent_and_what_is_left(twice):
     }
 
 
+@pytest.mark.landing
 def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
     """With too little left the second run is refused, exit code 2, one line; no file appears or changes."""
     assert dpgm("fit", health / "health.toml", "--set", "ledger.budget.epsilon=1.5").returncode == 0
@@ -76,6 +78,7 @@ def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
     assert dpgm("ledger", "show", out / "health.ledger").stdout == history
 
 
+@pytest.mark.landing
 def test_the_spent_ledger_says_what_to_do_and_it_works(health):
     """The eleventh run's line names the ledger's file and says that this one may go; without it the twelfth runs."""
     spend_all = ("--set", "ledger.budget.epsilon=1")  # the first run stands for ten
@@ -126,6 +129,7 @@ def test_planning_reads_no_records(health):
     assert files(health) == before
 
 
+@pytest.mark.landing
 def test_no_record_is_ever_quoted(health):
     """A planted value in a damaged file reaches neither output nor any file; the run goes on."""
     secret = "PLANTED-c7d1"

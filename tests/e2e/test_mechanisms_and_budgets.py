@@ -32,6 +32,7 @@ def records(structure):
     return np.stack([np.where(rng.random(300) < 0.8, first, rng.integers(0, 2, 300)) for _ in range(3)], axis=1)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("mechanism", "kind"), list(itertools.product(["laplace", "gaussian"], BUDGETS)))
@@ -50,6 +51,7 @@ def test_every_pair_works_or_is_refused(mechanism, kind, neighbours, structure, 
     assert back.noise == found.noise and (back.tables.values == found.tables.values).all()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", {"name": "cgm-em", "e_step": "nlbp"}, "cgm-em"])
 @pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
 @pytest.mark.parametrize(("mechanism", "kind"), sorted(SERVED))

@@ -79,6 +79,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("learner", "weights"), [*(("naive-mle", weights) for weights in WEIGHTS), ("cgm-em", "clique")]
 )

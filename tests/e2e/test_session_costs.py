@@ -118,6 +118,7 @@ def read(path):
         return json.loads(archive.read("release.json"))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("kind", BUDGETS)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -156,6 +157,7 @@ def test_the_cost_in_files_of_the_learner(tmp_path, rows):
     check(read(tmp_path / "x.dpgm"), fit.model.releases[0])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", BUDGETS)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_the_cost_in_files_of_merged_codes(tmp_path, neighbours, kind):

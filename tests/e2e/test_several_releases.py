@@ -211,6 +211,7 @@ def test_a_stated_total_is_held_against_all_that_is_pooled_with_it():
         assert len(notes) == 1
 
 
+@pytest.mark.landing
 def test_pooled_releases_of_a_right_model_are_not_accused():
     """Of a clique in R releases the furthest of R scores would exceed z R times as often as it may: of 60 right models
     with 8 releases of one table each, the score exceeds 1.645 in 3 by right, in 10 or more once in 1,500 such studies

@@ -63,6 +63,7 @@ def test_selections_say_it_among_their_notes():
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("size", "order", "count"), [(10, 2, 100), (10, 3, 50)])
 def test_wide_jobs_are_planned_fast(size, order, count):
     """Claim: 4,950 pairs and 20,000 triples in less than 5 seconds of this process; measured at 0.1 and 0.4."""

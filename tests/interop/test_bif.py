@@ -135,6 +135,7 @@ def test_a_diamond_is_no_cycle():
     assert structure.cliques == (("d", "b", "c"), ("c", "a"), ("b", "a"), ("a",))
 
 
+@pytest.mark.landing
 def test_a_long_cycle_is_found_without_recursion():
     """20,000 variables in a circle are refused on one short line; the same in a chain are read."""
     names = [f"v{number}" for number in range(20_000)]

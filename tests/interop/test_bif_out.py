@@ -76,6 +76,7 @@ def test_what_is_read_is_what_was_written(tmp_path, network, name):
             assert potentials[family].tobytes() == np.log(table).tobytes()
 
 
+@pytest.mark.landing
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
 @given(st.lists(st.text('{}()[],;|"/*ab \t\n\x85\u2003', max_size=4), min_size=3, max_size=3, unique=True))
 def test_any_words_are_refused_or_come_back(tmp_path, texts):

@@ -188,6 +188,7 @@ def check_instance(name, engine):
         assert variable_marginals(beliefs.marginals)[variable][state] == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", INSTANCES)
 def test_published_answers_are_reproduced_exactly(name):
     """UAI 2014: log10 PR to 1e-3 absolute and MAR to 1e-5, evidence and zeros included."""

@@ -130,6 +130,7 @@ def test_unknown_kinds_are_refused(kind, tmp_path):
         write_uai(tmp_path / "n.uai", structure, Tables.zeros(structure), kind=kind)
 
 
+@pytest.mark.landing
 def test_a_published_network_is_written_back(tmp_path):
     """UAI 2014's pedigree holds a conditional table for each variable, child last: written as BAYES its scopes and
     numbers are the same, up to the rounding of log and exp, and so is the published PR."""

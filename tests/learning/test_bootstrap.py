@@ -61,6 +61,7 @@ def chain() -> Model:
 # --- what replicates vary by --------------------------------------------------------------------------------------
 
 
+@pytest.mark.landing
 def test_the_spread_is_that_of_records_and_noise_together():
     """One table of K = 16 cells, N public: Var = (mu (1 - mu) N + V (1 - 1/K)) / N^2, the noise without its mean over
     the cells; both parts are equal here. Laplace noise has kurtosis 6, so of 300 replicates the mean ratio over the
@@ -73,6 +74,7 @@ def test_the_spread_is_that_of_records_and_noise_together():
     assert np.abs(found.bias.reshape(-1)).max() < 6 * np.sqrt(expected.max() / 300)
 
 
+@pytest.mark.landing
 def test_intervals_cover_the_population():
     """The same table, 80 data sets: 90 % intervals cover the shares that the records were drawn by. The rate of one
     data set varies by about .09, so the mean is out by more than .045 with probability below 1e-5; without the noise,
@@ -291,6 +293,7 @@ def test_a_model_without_a_release_is_refused(chain):
         bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("learner", [Counts(), "naive-mle"], ids=["learn", "refitter"])
 def test_pooled_releases_are_simulated_together(learner):
     """Error bars of two releases as one are those of one with the noise of both: cells have the spread of sampling and
@@ -517,6 +520,7 @@ def test_more_data_sets_than_replicates_are_refused(chain, datasets):
         chain.sample_datasets(10, datasets)
 
 
+@pytest.mark.landing
 def test_analyses_of_data_sets_combine_into_intervals_that_cover():
     """End to end on the table of 16 cells, 30 releases: shares counted in 5 data sets of 10,000 rows, each with the
     variance that an analyst would state, put together by `combine`. The rate of one release varies by about .08, so

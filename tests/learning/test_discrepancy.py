@@ -23,6 +23,7 @@ def test_the_expected_noise_of_discrete_laplace(epsilon):
     assert expected_absolute(noise) == pytest.approx(2 * p / (1 - p * p), rel=1e-3)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("epsilons", [("0.1", "0.1"), ("0.1", "0.01"), ("0.5", "0.3", "0.4"), ("0.001", "1")], ids=str)
 def test_the_expected_noise_of_a_mean(epsilons):
     """Of Laplace noise it is not the Gaussian's: the true law of the mean, lattices and all, by 4e5 draws (.6 per cent

@@ -53,6 +53,7 @@ def test_a_model_that_does_not_fit_its_tables_is_named_with_the_furthest():
     assert done.model.provenance["notes"] == [note]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em"])
 def test_learners_are_not_accused(learner):
     """Three learners, 4 data sets each: nothing is said; of right models it is in one of 1,000 fits at most."""

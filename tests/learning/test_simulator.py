@@ -37,6 +37,7 @@ def _release(
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("records", "a_cell"),
     [(400, np.inf), (200_000, np.inf), (400, 0.0), (200_000, 0.0)],

@@ -29,6 +29,7 @@ def indicators(structure: Structure) -> np.ndarray:
     return found
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("zeros", [0.0, 0.15])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_mean_and_covariance_are_those_of_records(name: str, zeros: float) -> None:

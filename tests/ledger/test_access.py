@@ -48,6 +48,7 @@ def test_a_ledger_of_two_names_is_refused_at_every_call(path):
     assert len(Ledger.open(path).history()) == 2
 
 
+@pytest.mark.landing
 def test_two_processes_with_two_names_cannot_both_spend(path):
     """What was seen before: 100 paid, 200 acknowledged. A copy in another folder is another ledger; a link is none."""
     (path.parent / "other").mkdir()
@@ -68,6 +69,7 @@ def test_two_processes_with_two_names_cannot_both_spend(path):
     assert Ledger.open(path).history() == ()
 
 
+@pytest.mark.landing
 def test_names_that_come_and_go_share_their_locks(path, monkeypatch):
     """Were hard links let in, a writer under one name would still hold off a writer under the other."""
     monkeypatch.setattr("dpgm_core.ledger.access.check_one_name", lambda path: None)
@@ -138,6 +140,7 @@ def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monke
     assert path.stat().st_nlink == 1 and next(more, None) is None
 
 
+@pytest.mark.landing
 def test_openers_race_with_a_creation(tmp_path, monkeypatch):
     """While a ledger appears, every opener finds none or a whole one: never two names, never a damaged file."""
     link = os.link

@@ -87,6 +87,7 @@ TEARS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tear", TEARS)
 def test_a_torn_file_shows_a_committed_state_or_is_refused(tmp_path, tear):
     """No mix of blocks before and after a commit, or several, is read as anything but what was committed."""
@@ -95,6 +96,7 @@ def test_a_torn_file_shows_a_committed_state_or_is_refused(tmp_path, tear):
     assert not counted["something else"], counted
 
 
+@pytest.mark.landing
 def test_without_the_tally_torn_files_would_show_what_never_was(tmp_path, monkeypatch):
     """The brute force above can fail: rows that are sound one by one, and checked for gaps, are not enough."""
     monkeypatch.setattr(

@@ -125,6 +125,7 @@ def run(script, *arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.landing
 def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_path):
     """At each kill point the reopened ledger has the old charges plus at most the new one, and goes on working.
 
@@ -170,6 +171,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [entry.status for entry in ledger.history()] == ["charged", "charged"]
 
 
+@pytest.mark.landing
 def test_a_kill_while_marking_changes_no_amount(tmp_path):
     """The entry is charged or released, and the total is the same."""
     path = make(tmp_path / "s.ledger")
@@ -182,6 +184,7 @@ def test_a_kill_while_marking_changes_no_amount(tmp_path):
     assert set(seen) == {"charged", "released"}
 
 
+@pytest.mark.landing
 def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
     """There is never a half-made ledger, and creating it again works where there is none."""
     whole = linked = 0
@@ -201,6 +204,7 @@ def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
     assert whole >= 1 and linked >= 1
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, old_ledger, killed):
     """At each kill point, whether its last charges were in its file or only in its log: the same entries after it."""
@@ -214,6 +218,7 @@ def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_
         assert ledger.charge(Budget.pure("0.7")) == 4
 
 
+@pytest.mark.landing
 def test_a_kill_while_a_needless_journal_is_removed_takes_no_charge_back(tmp_path):
     """A journal of before the last charge, left under this name: at each kill point the charge is kept."""
 
@@ -260,6 +265,7 @@ for _ in range(10):
     assert ledger.spent() == Budget.pure(1) and len(ledger.history()) == 10
 
 
+@pytest.mark.landing
 def test_processes_racing_to_create_make_one_ledger(tmp_path):
     """One creator wins, the others are refused, and the terms are the winner's."""
     path = tmp_path / "s.ledger"

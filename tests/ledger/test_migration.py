@@ -226,6 +226,7 @@ def test_a_ledger_of_schema_2_that_does_not_add_up_is_left_alone(path, statement
     assert path.read_bytes() == before
 
 
+@pytest.mark.landing
 def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger, race):
     """Four open and charge at the same time, the log of a killed one still there: all charges add up."""
     old_ledger(path, killed=True)

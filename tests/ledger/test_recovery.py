@@ -164,6 +164,7 @@ def test_the_journal_of_a_charge_under_way_is_left_alone(path):
     assert notes(path) == ["0", "1", "2", "under way"] and found in (["0", "1", "2"], ["0", "1", "2", "under way"])
 
 
+@pytest.mark.landing
 def test_processes_that_find_a_journal_at_once_agree(path, race):
     """Four open at the same time where one was killed; all see the same charges and can charge."""
     cut_off(path)

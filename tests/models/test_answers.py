@@ -18,6 +18,7 @@ from tests.models.enumerated import DOMAIN, NAMES, STRUCTURES, joint, model_of, 
 CASES = [(name, zeros) for name in STRUCTURES for zeros in (0.0, 0.15)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "zeros"), CASES)
 def test_queries_agree_with_the_table_of_all_records(name, zeros):
     """Marginals across cliques, given labels or codes, conditionals, entropy and the most probable record."""
@@ -49,6 +50,7 @@ def test_queries_agree_with_the_table_of_all_records(name, zeros):
     assert model.entropy() == pytest.approx(-float(positive @ np.log(positive)))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("inference", ["junction-tree", "one by one", "no room for clusters"])
 @pytest.mark.parametrize(("name", "zeros"), CASES)
 def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inference, monkeypatch):

@@ -45,6 +45,7 @@ def wrong():
     return truth, dpgm.bootstrap(fitted(truth, 0), 20, randomness=SeededRandomness(5))
 
 
+@pytest.mark.landing
 def test_a_wrong_structure_is_found_and_a_right_one_is_not():
     """4 wrong structures, off by .023 to .044, are said to be by more than .02; of 12 right ones at most 3 have a lower
     end above 0 (5 % each: 4 once in 400 seeds)."""

@@ -62,6 +62,7 @@ def held(model: Model, table: np.ndarray, allowed: dict[str, np.ndarray], seed: 
     assert abs(statistic - freedom) < 6 * np.sqrt(2 * freedom * max(table.shape))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("zeros", [0.0, 0.15])
 def test_rows_with_gaps_have_the_conditional_law(zeros):
     """With and without impossible cells; one attribute in no clique; some codes not to be drawn."""

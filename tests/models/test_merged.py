@@ -109,6 +109,7 @@ def summed(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 CASES = [(0, False, PAIRS), (0.2, False, PAIRS), (0, True, PAIRS), (0, True, [("a", "c", "b")]), (0, False, [("b",)])]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("zeros", "weight0", "cliques"), CASES)
 def test_answers_agree_with_the_table_of_all_records(zeros, weight0, cliques):
     """Margins, conditions on any code, conditionals, the most probable record, entropy."""

@@ -36,6 +36,7 @@ def scores_under_the_truth(mechanism, budget, cells, records, concentration, see
     return np.array(found)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("mechanism", "budget", "cells", "records", "concentration"),
     [
@@ -55,6 +56,7 @@ def test_the_true_model_is_accused_no_more_often_than_said(mechanism, budget, ce
         assert np.mean(found > z) < share + 3.72 * math.sqrt(share * (1 - share) / DRAWS)
 
 
+@pytest.mark.landing
 def test_contrasts_accuse_the_true_model_no_more_often_than_said():
     """As above, of three sums of a pair of attributes, which share their records; N itself is never accused."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])

@@ -211,6 +211,7 @@ def family_kl(joint, dag, tables) -> float:
     return float(found)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_projection_is_the_nearest_network(seed):
     """Any other network q is farther by exactly sum p(u) KL(p(. | u), q(. | u)), which is 0 only for the same tables:

@@ -67,6 +67,7 @@ def feasible(domain, decoders, strict, count, seed):
     return {name: column[keep] for name, column in codes.items()}, units
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", TABLES)
 def test_no_record_breaks_an_order(name, strict):

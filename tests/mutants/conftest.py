@@ -11,11 +11,11 @@ PROFILE = Profile(name="mutants", examples=60, draws=1_000_000, shrink=False)
 
 @pytest.fixture(scope="session")
 def verdict():
-    """verdict(component, kind, check name, records=None) -> what the check found against it, or None."""
+    """verdict(component, kind, check name, records=None, profile=PROFILE) -> what the check found, or None."""
 
-    def judge(component, kind, name, records=None):
+    def judge(component, kind, name, records=None, profile=PROFILE):
         (check,) = [check for check in checks_of(kind) if check.name == name]
-        subject, _ = subject_of(component, kind, profile=PROFILE, records=records)
+        subject, _ = subject_of(component, kind, profile=profile, records=records)
         try:
             skipped = run_check(check, subject)
         except Exception as error:

@@ -55,6 +55,7 @@ def neighbouring(move):
             yield base, tuple(x + y for x, y in zip(base, shift, strict=True))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("move", [1, 2, 4])  # rows per person 1 and 2, add-remove and replace-one
 @pytest.mark.parametrize("h", [Fraction(1, 40), Fraction(1, 3), Fraction(2)])
 def test_no_pair_of_neighbours_loses_more_than_is_charged(h, move):
@@ -185,6 +186,7 @@ def frequencies(picks, count):
     return seen, exact
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("picks", "count"), [(1, 100_000), (2, 10_000)])
 def test_draws_follow_the_exact_probabilities(picks, count):
     """Chi-squared over all outcomes, those expected less than 10 times as one; p > .001, fixed seed."""

@@ -40,6 +40,7 @@ NOISES = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("noise", "sensitivity"), [one[1:] for one in NOISES], ids=[one[0] for one in NOISES])
 def test_a_cost_is_taken_as_it_is_and_not_a_billionth_less(noise, sensitivity):
     """Every noise of the kit passes; a part in 10^6 of its cost taken away, 1e-300 of it, or all of it, is refused.

@@ -106,6 +106,7 @@ def test_shifts_by_more_than_one_need_hardly_more_noise_than_continuous_noise():
         assert ours / smooth < most and ours < before
 
 
+@pytest.mark.landing
 def test_no_noise_is_wider_than_zcdp_would_have_it():
     """As in mbi, whose sigma is that of the best conversion: never wider, whatever a person moves."""
     for shift in ((1,), (1, 1), (1,) * 24, (2,), (5,), (3, 3)):

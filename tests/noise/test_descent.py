@@ -112,6 +112,7 @@ def checks(gradients, budget, relation, claimed=lambda cost: cost, person=None):
     return all(covered(law(one), law(other), claimed(cost)) for one, other in neighbours(own, 2, relation))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("budget", KINDS, ids=lambda one: one.kind)
 @pytest.mark.parametrize("loss", ["logistic", "softmax", "pairs"])

@@ -59,6 +59,7 @@ def p_value(draws, variance):
     return stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_samples_follow_the_exact_mass_function(sigma):
     """400 000 draws at sigma from 0.3 to 1e5, fixed seeds, ALARM."""
@@ -67,6 +68,7 @@ def test_samples_follow_the_exact_mass_function(sigma):
     assert p_value(draws, float(variance)) > ALARM
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sigma", SIGMAS[2:])
 def test_that_check_would_refuse_two_percent(sigma):
     """Draws from a sigma 2 % smaller fail the same chi-squared."""
@@ -75,6 +77,7 @@ def test_that_check_would_refuse_two_percent(sigma):
     assert p_value(draws, float(variance)) < ALARM
 
 
+@pytest.mark.landing
 def test_it_agrees_with_opendp():
     """Two-sample chi-squared against OpenDP's sampler at sigma = 7.3, 50 000 draws each.
 
@@ -91,6 +94,7 @@ def test_it_agrees_with_opendp():
     assert stats.chi2_contingency(table).pvalue > ALARM
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("root", [0, 1, 2, 3, 4, 5, 7, 9])
 @pytest.mark.parametrize("denominator", [2, 3, 8, 17])
 def test_bernoulli_exp_square_has_its_probability(root, denominator):
@@ -101,6 +105,7 @@ def test_bernoulli_exp_square_has_its_probability(root, denominator):
     assert stats.binomtest(hits, count, expected).pvalue > ALARM
 
 
+@pytest.mark.landing
 def test_the_factors_of_a_square_multiply_to_it():
     """rest^2, 2k times unit * rest, k^2 times unit^2: each at most the denominator, together root^2."""
     seen = []

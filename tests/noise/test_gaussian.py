@@ -78,6 +78,7 @@ def test_delta_is_that_of_the_product_space(variance, cells, epsilon):
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-7) + 1e-15
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("cells", [1, 5, 24, 100])
 @pytest.mark.parametrize("variance", ["0.7", "3", "21", "200"])
 def test_delta_of_many_cells_is_that_of_their_convolution(cells, variance):
@@ -98,6 +99,7 @@ def test_forgetting_a_cell_never_hurts():
             assert enumerated(2, shift, epsilon) <= bound
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "shift", [(2,), (5,), (2, 1), (3, 3), (5, 7), (3, 2, 1), (2, 2, 2), (4, 1, 1, 1), (10, 3), (24,)]
 )
@@ -171,6 +173,7 @@ def test_the_concentrated_delta_is_the_least_over_all_orders(rho, epsilon):
     assert found < math.exp(-((epsilon - rho) ** 2) / (4 * rho))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("power", range(-6, 19, 3))
 @pytest.mark.parametrize("log", [1, 20, 200])
 def test_the_concentrated_delta_is_never_below_the_formula(power, log):
@@ -246,6 +249,7 @@ def test_wide_noise_is_bounded_not_summed(monkeypatch, scale):
     assert exact < bound < exact * (1 + 4 / math.sqrt(variance))
 
 
+@pytest.mark.landing
 @settings(max_examples=80, deadline=None)
 @given(
     st.integers(1, 300),
@@ -261,6 +265,7 @@ def test_calibration_meets_delta_and_barely(cells, epsilon, delta):
     assert Fraction(discrete_delta(variance * Fraction(10**6 - 1, 10**6), units(cells), epsilon)) > delta
 
 
+@pytest.mark.landing
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 30), st.sampled_from(["1e-4", "1e-6", "1e-9"]))
 def test_calibration_is_monotone(cells, tenths, delta):

@@ -11,6 +11,7 @@ from dpgm_core.privacy.accounting import compose, sampling_probability
 from dpgm_core.privacy.subsampling import replaced
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-6), (8, 1e-9), (1, 1e-12)])
 @pytest.mark.parametrize(("rounds", "rate"), [(1, 1.0), (50, 1.0), (200, 0.05)])
 def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate, accountant, unit, gauss):
@@ -63,6 +64,7 @@ def test_pure_rounds_under_replace_one_use_the_budget_up(lap, epsilon, rounds, r
     assert wanted * (1 - 1e-9) <= spent <= wanted * (1 + 1e-12)
 
 
+@pytest.mark.landing
 def test_bisected_noise_under_replace_one_uses_the_budget_up(gauss):
     """The noise found composes to within the budget, 1 % less noise does not, and it needs more than add-remove."""
     budget, rate = Budget.approx(1, 1e-6), 0.3
@@ -84,6 +86,7 @@ def test_a_mechanism_that_cannot_says_so(which, request, unit):
         round_noise(mechanism, unit(3), budget, rounds=2, sampling_rate=0.5, neighbours="add-remove")
 
 
+@pytest.mark.landing
 def test_infeasible_budgets_are_refused(unit, gauss):
     """An epsilon that no noise of 64 bits reaches is refused, with what would do."""
 

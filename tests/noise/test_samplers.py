@@ -134,6 +134,7 @@ def test_bernoulli_exp_takes_each_gamma_on_its_own():
 SCALES = ["1/20", "1/3", "1", "24", "481/2", "1000000", "4294967295/4294967291"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", SCALES)
 def test_discrete_laplace_has_the_exact_mass_function(scale):
     """Chi-squared of 400 000 draws against exp(-|z| / scale) (1 - p) / (1 + p); ALARM."""
@@ -153,6 +154,7 @@ def scale_p_value(scale, draws):
     return 2 * stats.norm.sf(abs(np.abs(draws).mean() - mean) / math.sqrt(variance / len(draws)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", ["1/3", "24", "1000000"])
 def test_the_scale_is_right_and_one_percent_off_would_be_seen(scale):
     """A million draws pass the test of mean |z| at ALARM, and draws of 0.99 or 1.01 times the scale do not.
@@ -183,6 +185,7 @@ def test_neighbouring_draws_are_independent():
         assert abs(correlation) * math.sqrt(len(series)) < stats.norm.isf(ALARM / 2)
 
 
+@pytest.mark.landing
 def test_it_agrees_with_opendp():
     """Two-sample chi-squared against OpenDP's sampler at scale 24, 100 000 draws each.
 

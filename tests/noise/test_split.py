@@ -35,6 +35,7 @@ def error(structure, mechanism, split, weights=None):
     return total
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
 @pytest.mark.parametrize(
     ("mechanism", "budget"),
@@ -98,6 +99,7 @@ def test_the_closed_forms():
     assert tied["a", "b"].rho / tied["d", "c"].rho == pytest.approx(math.sqrt(6) / (2 * math.sqrt(20)), rel=1e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("mechanism", "budget"), [("laplace", dpgm.Budget.pure("0.5")), ("gaussian", dpgm.Budget.zcdp("0.125"))]
 )
@@ -253,6 +255,7 @@ structure.cliques = [["a", "b"]]
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["plan", "release", "fit"])
 @pytest.mark.parametrize("total", ["500", '"estimated"', '"public"'])
 def test_the_command_line_warns_from_the_declared_total_alone(command, total, tmp_path, capsys):

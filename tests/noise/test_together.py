@@ -43,6 +43,7 @@ def fresh():
     together._convolved.cache_clear()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variances", UNEQUAL)
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "4"])
 def test_delta_is_that_of_the_product_space(variances, epsilon):
@@ -67,6 +68,7 @@ def test_equal_noise_is_the_curve_of_one_noise(variance, cells):
             assert 1 - 2e-9 <= convolved(counted, epsilon) / exact <= 1.005
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "counted",
     [
@@ -244,6 +246,7 @@ def test_no_file_keeps_its_reader_long():
 SIZES = {"few": [5000, 100, 2], "many": [2, 4, 8, 100] * 10, "alike": [6, 6, 6, 6]}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("cells", [1, 2])
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-9"), ("1", "1e-6"), ("8", "1e-9")])

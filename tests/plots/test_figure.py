@@ -42,6 +42,7 @@ def figure():
     return pytest.importorskip("matplotlib.figure")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", DRAWN)
 @pytest.mark.parametrize("model", ["released", "hostile"])
 @pytest.mark.filterwarnings("ignore:Glyph")
@@ -61,6 +62,7 @@ def test_matplotlib_draws_on_the_axes_it_is_given(figure, kind, model):
     )
 
 
+@pytest.mark.landing
 def test_other_kinds_of_files_are_matplotlibs(figure, tmp_path):
     """PNG and PDF, again and again; a kind that nobody writes is refused with those that somebody does."""
     picture = plots.marginal(written(Structure(Domain.from_sizes({"a": 2}), [("a",)])), "a")

@@ -23,6 +23,7 @@ def graph(kind: str, count: int) -> list[tuple[int, int]]:
     }[kind]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["nothing", "star", "chain", "ring", "tree", "parts", "all"])
 @pytest.mark.parametrize("count", [2, 5, 40])
 def test_boxes_lie_apart_inside_and_where_they_were(kind, count):
@@ -53,6 +54,7 @@ def test_one_box_alone():
     assert centres.shape == (1, 2) and width > 40 and height > 20
 
 
+@pytest.mark.landing
 def test_two_hundred_fit_a_page():
     """Letters of 12 pixels stay legible on a page of 1280: the whole is less than 2000 wide."""
     boxes = np.full((200, 2), (60.0, 22.0))

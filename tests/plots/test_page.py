@@ -49,6 +49,7 @@ def drawing(path: Path) -> Counter[tuple[str, str]]:
     return Counter(shown)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("kind", SHOWN)
 def test_the_pictures_of_the_page_are_what_its_code_draws(drawn, kind):
     """The committed ones have the numbers of one run of the tutorial."""

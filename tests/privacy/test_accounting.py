@@ -43,6 +43,7 @@ def mass(kind: str, scale: float, shift: int, reach: int = 60) -> np.ndarray:
 # --- against brute force ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(5)
 @needs_pld
 @pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.0625])
@@ -110,6 +111,7 @@ def test_the_standard_case_by_privacy_loss_distributions(accountant):
     assert accountant("gaussian", 4.0, rounds=10_000, rate=0.01).pld_epsilon(1e-5) == pytest.approx(0.947, abs=1e-3)
 
 
+@pytest.mark.sampled(4)
 @needs_pld
 @pytest.mark.parametrize(
     ("n", "epsilon", "published"), [(1e4, 0.5, 2.04), (1e4, 1, 1.26), (1e6, 0.5, 1.06), (1e6, 1, 0.79)]
@@ -234,6 +236,7 @@ def test_out_of_reach_is_said(accountant):
     assert "pld" not in accountant("discrete-gaussian", 4.0).bounds(1e-12)
 
 
+@pytest.mark.sampled(5)
 @needs_pld
 @pytest.mark.parametrize(("rounds", "sigma"), [(10**4, 300.0), (10**5, 1000.0), (10**5, 3000.0), (10**6, 3000.0)])
 @pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-9, 1.1e-10])

@@ -42,6 +42,7 @@ def test_the_gain_is_the_maximum_of_the_proof(a):
     assert here == pytest.approx(best_factor(a), abs=1e-8) and here == pytest.approx(paper(a), rel=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("variant", ["exponent alpha - 1", "exponent alpha, over alpha", "1/alpha squared", "no power"])
 def test_a_wrong_exponent_is_found_out(variant):
     """Each misreading of the formula is refuted by the proof's own maximum at some order."""
@@ -68,6 +69,7 @@ def exact_epsilon(rho, delta):
     return exponent(rho, log, high)
 
 
+@pytest.mark.landing
 @settings(max_examples=40, deadline=None)
 @given(RHOS, DELTAS)
 @example(Fraction(1, 2), Fraction(1, 10**6))
@@ -83,6 +85,7 @@ def test_zcdp_epsilon_is_the_least_over_all_orders_rounded_up(rho, delta):
         assert given_out <= max(exact, 0) * (1 + Fraction(1, 10**50)) + Fraction(2, 10**40)
 
 
+@pytest.mark.landing
 @settings(max_examples=100, deadline=None)
 @given(RHOS, DELTAS)
 @example(Fraction(10**60), Fraction(1, 3))
@@ -111,6 +114,7 @@ def test_nothing_costs_nothing():
 # --- the other direction ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.landing
 @settings(max_examples=10, deadline=None)
 @given(
     st.fractions(min_value=Fraction(1, 10**9), max_value=10**4).filter(bool),
@@ -160,6 +164,7 @@ def response_delta(true, epsilon):
     return max(0.0, (math.exp(true) - math.exp(epsilon)) / (1 + math.exp(true)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("delta", ["0.3", "1e-2", "1e-5", "1e-9", "1e-14"])
 @pytest.mark.parametrize("rho", ["1e-4", "0.015", "0.3", "1", "5", "30"])
 def test_it_is_never_below_the_true_loss(rho, delta):

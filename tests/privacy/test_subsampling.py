@@ -102,6 +102,7 @@ def test_mutants_of_the_pure_bound_miss_the_exact_loss(mutant):
     assert (wrong < exact) == (mutant in ("one cell forgotten", "as add-remove"))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("rate", [Fraction(1, 2**32), Fraction(1, 3), 1 - Fraction(1, 2**32)])
 @pytest.mark.parametrize("presence", ["1e-9", "0.3", "20", "249", "251", "1000"])
 @pytest.mark.parametrize("part", ["0.001", "1", "2"])
@@ -146,6 +147,7 @@ def gaussian_laws(scale: float, rate: float, one: tuple[int, ...], other: tuple[
     return tuple(mixed(rate, without, there) for there in shifted)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.9])
 @pytest.mark.parametrize("scale", [0.6, 2.5])
 @pytest.mark.parametrize("case", SHIFTS)

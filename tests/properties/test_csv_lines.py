@@ -86,6 +86,7 @@ def assert_within(change: np.ndarray, structure: Structure, neighbours: str) -> 
 DANGEROUS = [b'"', b'x,"x', b"\r", b"x\rx,x,x", b"", b"\0", b"\xff", b"\xef\xbb\xbfx,x,0", b'x","x', b",,,", b"x" * 99]
 
 
+@pytest.mark.landing
 @settings(deadline=None, max_examples=300)
 @given(
     st.lists(LINE, max_size=6),
@@ -108,6 +109,7 @@ def test_one_line_moves_the_tables_by_one_record(
     assert_within(before - deleted, structure, "add-remove")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("quoting", [False, True])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_dangerous_lines_stay_alone(path: Path, quoting: bool, end: bytes) -> None:
@@ -122,6 +124,7 @@ def test_dangerous_lines_stay_alone(path: Path, quoting: bool, end: bytes) -> No
         assert_within(found[0] - found[1], PLAIN, "replace-one")
 
 
+@pytest.mark.landing
 @settings(deadline=None, max_examples=100)
 @given(st.lists(LINE, min_size=1, max_size=6), st.randoms(use_true_random=False), st.booleans())
 @example([b'"x', b'x"', b"x,x,0"], None, False)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def test_marginals_lie_in_the_marginal_polytope(theta):
     assert (marginals.values >= 0).all() and in_marginal_polytope(marginals)
 
 
+@pytest.mark.landing
 @given(models(), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_commutes_with_relabelling(theta, random):

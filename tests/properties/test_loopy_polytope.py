@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_beliefs_are_locally_consistent(potentials, schedule, damping, total):
                 np.testing.assert_allclose(one, two, rtol=0, atol=1e-6 * total)
 
 
+@pytest.mark.landing
 @settings(max_examples=150, deadline=None)
 @given(models())
 def test_exact_where_it_says_so(potentials):

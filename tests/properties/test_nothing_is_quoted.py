@@ -100,6 +100,7 @@ def same_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurement, "draw", drawn)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.usefixtures("same_for_all")
@@ -117,6 +118,7 @@ def test_an_error_holds_no_record(stage: str, kind: Any, run: Path, monkeypatch:
     assert not caplog.records
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.usefixtures("same_for_all")
 def test_debug_shows_no_record(stage: str, run: Path, monkeypatch: Any, capfd: Any) -> None:

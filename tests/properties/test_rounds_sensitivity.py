@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def scored_persons(draw):
     return structure, rows, mu, ClippedScore(norm=norm, grid=grid)
 
 
+@pytest.mark.landing
 @settings(max_examples=300, deadline=None)
 @given(scored_persons())
 @example((PLAIN, [(0, 0, 0)] * 4, [0.0] * PLAIN.cells, ClippedScore(norm=2, grid=1)))  # one cell per table, exactly 2

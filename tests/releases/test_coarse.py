@@ -45,6 +45,7 @@ def test_tables_are_summed_by_block_and_keep_their_total(split):
     assert coarsened(noisy, {"b": [0, 1, 2]}) is noisy and coarsened(noisy, {}) is noisy
 
 
+@pytest.mark.landing
 def test_draws_have_the_true_law_of_each_cell():
     """Through the whole measurement; variances of 1,000 draws, chi-squared for Gaussian noise.
 

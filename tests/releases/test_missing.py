@@ -35,6 +35,7 @@ def test_a_column_is_named_from_one_half_on(share, told):
     assert all(one.startswith("mostly missing: a (") and f"{share:.0%}"[:2] in one for one in found)
 
 
+@pytest.mark.landing
 def test_noise_alone_names_a_column_rarely():
     """Just half of a column is missing: beyond 3 standard errors are 0.14 % of normal scores, and under 0.5 % of these
     sums of Laplace noise, so of 200 releases one at most on average; 6 or more would come once in 1,700 times."""

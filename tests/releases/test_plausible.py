@@ -126,6 +126,7 @@ def test_a_wrong_public_total_is_noted_not_refused():
     assert any("the total is wrong" in note for note in fit.notes)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("learner", ["naive-mle", "cgm-em", "eb-map"])
 @pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
 @pytest.mark.parametrize(

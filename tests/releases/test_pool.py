@@ -117,6 +117,7 @@ def test_a_cell_beyond_what_noise_does_is_moved_before_the_mean():
     assert both.tables.values[0] < 2000
 
 
+@pytest.mark.landing
 def test_simulated_pools_vary_like_the_pool():
     """Counts of one set of records, to which each release's own noise is added: the mean square deviation from the
     expected counts is sampling and pooled noise (400 draws, 12 cells; six standard errors: 1e-8)."""

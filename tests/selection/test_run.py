@@ -298,6 +298,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", WRONG)
 def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, case):
     """LearningFailed in one line, with the release so far, which is saved; the ledger is spent."""

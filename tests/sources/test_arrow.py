@@ -113,6 +113,7 @@ def dictionaries(table: pa.Table, _: Path) -> Any:
                     table[name].combine_chunks())) for name in table.column_names})  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", TYPED)
 @pytest.mark.parametrize("role", ["visits", "age", "id"])
 def test_a_type_is_judged_before_any_batch(kind: str, role: str, tmp_path: Path, visits: SimpleNamespace) -> None:
@@ -228,6 +229,7 @@ def read_alone(*paths: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.landing
 def test_places_outside_of_a_file_are_not_read(tmp_path: Path) -> None:
     """A damaged file may say that a text begins gigabytes behind its end: Arrow went there, and the process died."""
     paths = []

@@ -94,6 +94,7 @@ def test_texts_encode_as_the_reference_does(values: list[bytes | None], attribut
         assert encoder(attribute)(array.dictionary_encode()).tolist() == wanted
 
 
+@pytest.mark.landing
 @settings(deadline=None, max_examples=200)
 @given(
     st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-12, 12), st.just(1000)), max_size=20),
@@ -157,6 +158,7 @@ MOMENTS = st.one_of(
 )
 
 
+@pytest.mark.landing
 @settings(deadline=None, max_examples=100)
 @given(st.lists(MOMENTS, max_size=12), st.sampled_from(TEMPORAL), st.sampled_from(["s", "ms", "us", "ns"]))
 @example([MARCH - 1, MARCH, MARCH + 1], TEMPORAL[2], "ns")

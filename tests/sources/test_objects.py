@@ -120,6 +120,7 @@ def codes(column: Any, attribute: Attribute) -> list[int]:
     return [int(code) for (batch,) in as_source(frame).batches(Domain([attribute]), ["a"]) for code in batch]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.labels[1])
 def test_typed_objects_and_objects_agree(name: str, attribute: Attribute) -> None:
@@ -135,6 +136,7 @@ def test_typed_objects_and_objects_agree(name: str, attribute: Attribute) -> Non
         assert codes(joined["a"], attribute)[:-1] == wanted  # the type is what pandas makes of it
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", KINDS, ids=["labels", "size", "bins"])
 def test_typed_objects_and_objects_beside_an_odd_one_agree(name: str, attribute: Attribute) -> None:

@@ -54,6 +54,7 @@ def kept_by_hand(domain: Domain, table: pa.Table, r: int) -> Counter[tuple[int, 
     return first_rows(persons, domain, r)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("r", [1, 3])
 def test_every_way_in_keeps_the_same_rows_of_a_person(
     keyed_way: Callable[..., Any], r: int, tmp_path: Path, visits: SimpleNamespace

@@ -156,6 +156,7 @@ class Talks:
         speak()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("role", ["label", "bin", "key"])
 def test_a_signalling_nan_is_read_as_any_other(kind: Any, role: str, tmp_path: Path, visits: SimpleNamespace) -> None:

@@ -127,6 +127,7 @@ def shuffled(work: Shipped, spread: Iterable[list[pa.RecordBatch]], parts: int, 
     return together
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.parametrize("parts", [1, 7, 64])
 def test_sums_of_partitions_are_the_sum_here(name: str, parts: int) -> None:
@@ -144,6 +145,7 @@ def test_sums_of_partitions_are_the_sum_here(name: str, parts: int) -> None:
     assert received([in_a_tree(at_once, parts)], statistic).tobytes() == expected.tobytes()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("parts", "key", "r"),
     [(parts, key, (1, 2, 5)[(place + key_place) % 3])

@@ -55,6 +55,7 @@ def by_definition(graph, rule, ranks):
     return tuple(order), tuple(around)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rule", RULES)
 @given(bit_graphs(), st.randoms())
 def test_greedy_orders_follow_their_rule(rule, graph, random):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def test_greedy_orders_are_priced_and_sorted(graph):
     assert [(one.total, one.peak) for one in found] == sorted((one.total, one.peak) for one in found)
 
 
+@pytest.mark.landing
 @given(weighted_graphs())
 def test_the_lower_bound_is_below_every_order(graph):
     """No order of at most seven attributes, tried out to the last, has a smaller peak than the bound says."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dpgm_core.domain import Domain
 from dpgm_core.structure import Structure
 
@@ -18,6 +20,7 @@ def test_duplicates_merge_and_nested_cliques_stay():
     assert "merged duplicates: (b, a)" in str(report)
 
 
+@pytest.mark.landing
 def test_a_hopeless_structure_is_priced_not_attempted():
     """400 attributes, all pairs: exact integer sizes, at once."""
     domain = Domain.from_sizes({f"x{i}": 10 for i in range(400)})

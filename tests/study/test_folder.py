@@ -9,6 +9,7 @@ from dpgm_core import ModelFileError, OptionError, Structure, Terms
 from dpgm_core.study import generated_truth, run
 
 
+@pytest.mark.landing
 def test_a_killed_study_goes_on(study, done, timeless, tmp_path):
     """Half a line at the end and lines that are missing are made again, with the same numbers; the others stay."""
     folder = tmp_path / "s"
@@ -25,6 +26,7 @@ def test_a_killed_study_goes_on(study, done, timeless, tmp_path):
     assert run(study, folder).lines == again.lines
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "edited",
     [

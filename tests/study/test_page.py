@@ -31,6 +31,7 @@ def command(*words: str) -> None:
     assert not left.value.code, words
 
 
+@pytest.mark.landing
 def test_the_page_runs(tmp_path, monkeypatch, capsys):
     """In its order, beside a copy of the example; the first line is the tutorial's, and made up here."""
     health = tmp_path / "docs/examples/health"

@@ -1,5 +1,7 @@
 """The conformance kit on everything that core itself offers."""
 
+import os
+
 import pytest
 
 from dpgm_core import Ledger, LiveCurator
@@ -19,12 +21,14 @@ def subjects():
 
     def get(component, kind):
         if (component, kind) not in made:
-            made[component, kind] = subject_of(component, kind)[0]
+            profile = os.environ.get("DPGM_CONFORMANCE_PROFILE", "default")
+            made[component, kind] = subject_of(component, kind, profile=profile)[0]
         return made[component, kind]
 
     return get
 
 
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("name", "kind", "check"),
     [
@@ -46,6 +50,7 @@ def test_core_offers_what_is_checked():
     assert {one.kind for one in CORE} == {"inference", "collective", "source"} and len(CORE) >= 10
 
 
+@pytest.mark.landing
 class TestLoopyResidual(InferenceConformance):
     """Loopy belief propagation with the other schedule."""
 

@@ -14,6 +14,7 @@ def pytest_in(folder, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.landing
 def test_pytest_checks_a_distribution_from_any_folder(tmp_path, installed):
     """No code is written, tests that lie around are left alone, the header says what is tested."""
     if not installed("dpgm-laplace"):
@@ -25,6 +26,7 @@ def test_pytest_checks_a_distribution_from_any_folder(tmp_path, installed):
     assert "profile default; mechanism laplace" in done.stdout and "needs 'approx'" in done.stdout
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["dpgm-nowhere", "numpy"])
 def test_pytest_refuses_what_offers_nothing(tmp_path, name):
     """Unknown distributions and those without components end in an error, not in 0 tests."""
@@ -41,6 +43,7 @@ def test_the_pytest_plugin_is_light():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.landing
 def test_pytest_runs_tests_through_another_engine(tmp_path):
     """`--dpgm-engine` gives the engine under the name of the junction tree, says so, and skips what it cannot hold."""
     (tmp_path / "test_mine.py").write_text(

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from typing import ClassVar
 
+import pytest
 from attrs import frozen
 
 from dpgm_core.testing import Profile, check_component
@@ -37,6 +38,7 @@ class Noting:
         return self.pin.reduce(reduction)
 
 
+@pytest.mark.landing
 def test_the_quick_profile_takes_few_jobs():
     """An engine that takes a second to begin a job passes in less than twenty."""
     del Counted.pins[:], Counted.sums[:]
@@ -44,6 +46,7 @@ def test_the_quick_profile_takes_few_jobs():
     assert (len(Counted.pins), len(Counted.sums)) == (PINS, SUMS)
 
 
+@pytest.mark.landing
 def test_more_examples_are_more_columns_and_few_more_jobs():
     """Thirty more examples of odd records are a further job or two, not thirty."""
     del Counted.sums[:]

@@ -18,6 +18,7 @@ QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 # --- reports ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.landing
 def test_a_report_names_target_distribution_versions_and_profile(installed):
     """The header and the plain values say what was tested, with what, and how far."""
     report = check_component("laplace", profile=QUICK) if installed("dpgm-laplace") else None

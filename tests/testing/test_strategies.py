@@ -21,6 +21,7 @@ from dpgm_core.testing import (
 )
 
 
+@pytest.mark.landing
 def test_strategies_shrink_to_what_they_say():
     """The smallest examples are those of the docstrings."""
     assert find(domains(), lambda _: True).sizes == {"a": 1}
@@ -32,6 +33,7 @@ def test_strategies_shrink_to_what_they_say():
     assert [one.tolist() for one in pair] == [[[0]], []]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "wanted",
     [

@@ -36,6 +36,7 @@ def learned(release, inference="junction-tree", seed=1, **options):
     return dpgm.learn(release, dpgm.make("learner", "cgm-em", **options), inference, randomness=SeededRandomness(seed))
 
 
+@pytest.mark.landing
 def test_auto_is_near_the_best_of_its_path():
     """From noise to signal, KL is within 15 % of the least on the path, and 10 % on average."""
     losses = []
@@ -47,6 +48,7 @@ def test_auto_is_near_the_best_of_its_path():
     assert np.mean(losses) < math.log(1.1)
 
 
+@pytest.mark.landing
 def test_with_the_truth_as_pilot_the_bootstrap_alone_finds_the_best_point():
     """KL there is within 2 % of the least on the real path: the measure is KL(truth || fit) itself."""
     model, release = drawn(chain(5, 4, 2), 10_000, "0.5", 2)
@@ -118,6 +120,7 @@ def test_steps_that_do_not_converge_are_not_simulated():
     assert any("not even the first path" in note for note in done.notes)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("e_step", ["collective-dual", "soft-sign", "nlbp"])
 def test_a_refit_to_the_same_release_is_the_fit(e_step):
     """And to another one what a fit to it would be, whatever the E-step."""
@@ -162,6 +165,7 @@ HARD = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", HARD)
 @pytest.mark.parametrize(
     "structure",

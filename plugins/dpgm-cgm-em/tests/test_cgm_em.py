@@ -223,6 +223,7 @@ def uneven(mechanism, ratio, seed, count=100_000):
     return model, curator.release(budget=budgets)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("mechanism", "seed"), [("laplace", 1), ("laplace", 2), ("gaussian", 1)])
 def test_tables_with_more_noise_are_not_starved(mechanism, seed):
     """Every second table has ten times the noise: EM, which chooses when to stop, is near the default learner. When all
@@ -314,6 +315,7 @@ def test_margins_of_tied_tables_are_refused():
         learn(noisy, start="margins")
 
 
+@pytest.mark.landing
 def test_it_stops_on_the_plateau():
     """The rule ends before tau is used up, within 25 % of the best KL on the path, in noise and in signal."""
     for count, epsilon, seed in ((3000, 0.2, 9), (30_000, 0.5, 10), (300_000, 1.0, 11)):

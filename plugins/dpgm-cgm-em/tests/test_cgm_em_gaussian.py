@@ -32,6 +32,7 @@ def learned(noisy, **options):
     return dpgm.learn(noisy, dpgm.make("learner", "cgm-em", **options), randomness=SeededRandomness(1))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("count", "epsilon"), [(10_000, 0.5), (1_000_000, 0.5)])
 def test_it_converges_near_the_best_of_its_path(count, epsilon):
     """From noise to signal all steps converge in 3000 calls altogether, and KL is within 15 % of the least on the path
@@ -46,6 +47,7 @@ def test_it_converges_near_the_best_of_its_path(count, epsilon):
     assert kl < 1.1 * model.kl(dpgm.learn(noisy, "naive-mle", randomness=SeededRandomness(1)).model)
 
 
+@pytest.mark.landing
 def test_the_plateau_rule_works_too():
     """Within 15 % of the best at N = 1e6, after fewer than 400 calls."""
     model, noisy = drawn(1_000_000, 0.5, 2)
@@ -57,6 +59,7 @@ def test_the_plateau_rule_works_too():
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("values", "total"), [(-50, 100.0), (0, 1.0), (10**8 // 16, 1e8)], ids=["negative", "zero", "a hundred million"]
 )

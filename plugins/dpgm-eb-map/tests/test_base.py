@@ -49,6 +49,7 @@ def test_where_the_tables_tell_nothing_the_model_is_the_base(curvature):
     assert any("public model" in note for note in fit.notes) and any("is the base" in note for note in fit.notes)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_a_base_that_is_true_helps_and_a_wrong_one_hurts_little(curvature):
     """Three fixed releases of the whole chain each: with the truth for a base the KL is less than a fifth of that

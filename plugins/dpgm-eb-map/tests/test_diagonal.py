@@ -62,6 +62,7 @@ def at_random(noisy):
     return basis, Moments(engine, basis), *np.random.default_rng(1).normal(size=(3, basis.size))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("largest", [400, 5, 2, 1])
 @pytest.mark.parametrize("name", [name for name in STRUCTURES if name != "tied"])
 def test_each_block_is_the_covariance_of_its_parameters(monkeypatch, name, largest):
@@ -95,6 +96,7 @@ def many_labels(monkeypatch, most):
         monkeypatch.setattr(module, "WIDE", most)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("largest", [100, 5, 2, 1])
 @pytest.mark.parametrize("name", [name for name in STRUCTURES if name != "tied"])
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -113,6 +115,7 @@ def test_a_block_of_an_attribute_of_many_labels_is_no_other(monkeypatch, name, l
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 @pytest.mark.parametrize("name", ["orders 1 to 3, nested", "tied"])
 def test_a_fit_to_attributes_of_many_labels_is_no_other(monkeypatch, name, curvature):
@@ -223,6 +226,7 @@ def test_it_ends_where_the_objective_is_least(name):
         assert abs(up - down) < 0.01 * curved / 1e-3  # a step of Newton's would be shorter than .005
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_what_the_tables_determine_is_fitted_alike(name):
     """A hundred thousand records under little noise: dense and by blocks the marginals differ by a tenth of the
@@ -232,6 +236,7 @@ def test_what_the_tables_determine_is_fitted_alike(name):
     np.testing.assert_allclose(actual[1], actual[0], atol=1.5e-4)
 
 
+@pytest.mark.landing
 def test_where_little_is_determined_it_is_nearly_as_good():
     """Chains of third order, half of the cliques silent, noise above the counts: over eight fixed releases the KL is
     within 5 % of the dense path's in the mean and 15 % each (1.02 and 1.11 were measured)."""
@@ -245,6 +250,7 @@ def test_where_little_is_determined_it_is_nearly_as_good():
     assert math.exp(np.mean(np.log(ratios))) < 1.05 and max(ratios) < 1.15
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_few_loud_cells_of_a_large_table_are_heard(seed):
     """A pair of 36 labels, 1,225 interactions in pieces: three cells have 190 records more than independence has,

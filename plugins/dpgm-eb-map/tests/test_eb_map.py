@@ -152,6 +152,7 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
     assert dpgm.kl_divergence(exact.model, fit.model) < 2e-5
 
 
+@pytest.mark.landing
 def test_beats_the_discrepancy_rule():
     """Its KL over naive MLE's under the discrepancy rule, six fixed releases: at most 1.1, in the mean below .9 where
     every clique interacts and below .65 where every second one does; with all prior scales held at 1 that were .82."""
@@ -171,6 +172,7 @@ def test_beats_the_discrepancy_rule():
     assert math.exp(np.mean(np.log(second))) < 0.65
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("length", "labels", "bound"), [(10, 2, 0.93), (6, 4, 0.93)])
 def test_cliques_lean_on_each_other(monkeypatch, length, labels, bound):
     """With little to tell of each clique its scale leans on the others': over four fixed releases that lowers the KL
@@ -210,6 +212,7 @@ def evidence_of(value, error):
     return -0.5 * (np.log(variance) + value**2 / variance)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("budget", ["0.01", "0.1"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
@@ -233,6 +236,7 @@ def test_a_few_loud_cliques_among_many_silent_ones(seed, budget, curvature):
         assert 0.3 < (table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 4 < 0.5
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_no_table_is_further_from_the_fit_than_noise_and_sampling_allow(seed, curvature):
@@ -267,6 +271,7 @@ def interaction(table):
     return table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("total", ["public", "estimated"])
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
@@ -279,6 +284,7 @@ def test_every_noise_and_every_total(mechanism, total, curvature):
     assert dpgm.kl_divergence(truth, fit.model) < 0.3 * dpgm.kl_divergence(truth, uniform)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_any_structure(name, curvature):
@@ -288,6 +294,7 @@ def test_any_structure(name, curvature):
     assert fit.converged
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_refits_repeat_the_fit(name, curvature):
@@ -328,6 +335,7 @@ def test_refits_of_a_model_over_larger_cliques(small):
         assert dpgm.kl_divergence(fit.model, dpgm.Model(wide, refit(small))) < 1e-3
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_bootstrap_intervals_cover(curvature):
     """Forty refits to simulated releases: the bias-aware 90 % intervals cover .82 to .96 of the true marginals of two
@@ -400,6 +408,7 @@ def test_is_deterministic(small):
     assert learn(small).model.potentials.values.tobytes() == learn(small).model.potentials.values.tobytes()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "values",
     [

@@ -1,5 +1,6 @@
 """The conformance kit on empirical-Bayes MAP."""
 
+import pytest
 from dpgm_eb_map.learner import EbMap
 
 from dpgm_core.testing import LearnerConformance
@@ -11,6 +12,7 @@ class TestEbMap(LearnerConformance):
     component = EbMap
 
 
+@pytest.mark.landing
 class TestByBlocks(LearnerConformance):
     """Every check, as with many parameters."""
 

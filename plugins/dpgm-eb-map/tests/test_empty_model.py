@@ -27,6 +27,7 @@ def chain(labels, length, order=3):
 PURE, ZCDP = dpgm.Budget.pure("0.1"), dpgm.Budget.zcdp("0.0002")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 @pytest.mark.parametrize("budget", [PURE, ZCDP], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("seed", range(5))

@@ -39,6 +39,7 @@ def rounds(seed, rho="0.0005"):
         yield pool(measured)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("curvature", "rho", "seed"), [("dense", "0.0005", 100), ("diagonal", "0.0005", 100), ("diagonal", "0.01", 101)]
 )

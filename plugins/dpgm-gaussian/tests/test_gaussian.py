@@ -116,6 +116,7 @@ def test_it_satisfies_the_contracts():
 # --- privacy ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.landing
 def test_the_sampler_has_the_privacy_it_claims():
     """The most telling event of two cells moved by 1, at (1, 0.01): its empirical delta is not above, and near.
 

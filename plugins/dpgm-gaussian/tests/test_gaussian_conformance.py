@@ -1,5 +1,6 @@
 """The conformance kit on Gaussian noise, exact and textbook."""
 
+import pytest
 from dpgm_gaussian.mechanism import Gaussian
 
 from dpgm_core.testing import MechanismConformance
@@ -11,6 +12,7 @@ class TestGaussian(MechanismConformance):
     component = Gaussian
 
 
+@pytest.mark.landing
 class TestTextbookGaussian(MechanismConformance):
     """The floats that reproduce papers: they say why they are unsafe, and keep everything else."""
 

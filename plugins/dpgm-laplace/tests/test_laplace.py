@@ -130,6 +130,7 @@ def test_the_worst_privacy_loss_over_all_shifts_is_epsilon(l1, epsilon):
     assert loss[l1 + 1] > float(noise.cost.epsilon) * 1.1
 
 
+@pytest.mark.landing
 def test_the_sampler_has_the_privacy_it_claims():
     """Empirical loss of the most telling events under the worst shift stays within epsilon = 1/2, L1 = 3.
 

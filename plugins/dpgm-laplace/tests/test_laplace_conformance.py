@@ -1,5 +1,6 @@
 """The conformance kit on Laplace noise, exact and textbook."""
 
+import pytest
 from dpgm_laplace.mechanism import Laplace
 
 from dpgm_core.testing import MechanismConformance
@@ -11,6 +12,7 @@ class TestLaplace(MechanismConformance):
     component = Laplace
 
 
+@pytest.mark.landing
 class TestTextbookLaplace(MechanismConformance):
     """The floats that reproduce papers: they say why they are unsafe, and keep everything else."""
 

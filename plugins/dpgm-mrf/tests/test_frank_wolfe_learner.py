@@ -98,6 +98,7 @@ def test_a_clip_of_a_third_overstates_three_attributes():
     assert actual["a", "b"][0, 0] > 0.55
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("regression", "tolerance"), [("pairs", 0.06), ("softmax", 0.12)])
 def test_algorithm_3_and_softmax_recover_three_labels(regression, tolerance):
     """A triangle with one absent edge, k = 3, largest entries .5: every entry of W and theta within two of the last

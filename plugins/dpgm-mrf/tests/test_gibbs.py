@@ -56,6 +56,7 @@ def test_a_tree_of_60_attributes_within_its_errors():
     assert 0.003 < beliefs.errors.values.max() < 0.012  # independent records: .5 / sqrt(10,000) = .005
 
 
+@pytest.mark.landing
 def test_stated_errors_are_the_spread_over_seeds():
     """Over 40 seeds answers spread by what one run states, to a third (the ratio's own error is an eighth)."""
     structure = Structure.grid(Domain.from_sizes(dict.fromkeys("abcdefghi", 2)), 3, 3)
@@ -106,6 +107,7 @@ def test_a_dense_model_that_no_junction_tree_holds():
     assert actual.notes == ()
 
 
+@pytest.mark.landing
 def test_numba_draws_the_same():
     """Compiled loops make the same records from the same numbers: single tables, several, two labels and more."""
     pytest.importorskip("numba")

@@ -1,10 +1,12 @@
 """The conformance kit on `gibbs`, with few and short chains: what it claims holds for any number of them."""
 
+import pytest
 from dpgm_mrf.gibbs.engine import Gibbs
 
 from dpgm_core.testing import InferenceConformance, Profile
 
 
+@pytest.mark.landing
 class TestGibbs(InferenceConformance):
     """Every check; statistical ones with few examples, as each takes some hundred sweeps."""
 

@@ -81,6 +81,7 @@ def fitted(codes: np.ndarray, selector: MrfSelect, seed: int, budget: Budget | N
     )
 
 
+@pytest.mark.landing
 def test_a_frustrated_grid_takes_more_picks_than_neighbours_or_rounds() -> None:
     """Of a 5 x 5 grid with these signs the weakest edges correlate by .25, and the strongest pairs that are none by
     .33. With a budget that is no limit four picks miss two edges, six picks none, and four rounds of one pick none.
@@ -99,6 +100,7 @@ def test_a_frustrated_grid_takes_more_picks_than_neighbours_or_rounds() -> None:
     assert missed == {(4, 1): 2, (6, 1): 0, (4, 4): 0}
 
 
+@pytest.mark.landing
 def test_two_thousand_records_suffice_for_a_matching() -> None:
     """16 attributes, rho = .01: the graph of all couplings above .2 is the true one in 9 of 10 seeds at least. An edge
     is missed at both ends, or a noisy pair comes out above .2, in less than 1 of 100 fits, so 2 of 10 in 1 of 200."""
@@ -118,6 +120,7 @@ def test_a_hundred_records_are_no_failure() -> None:
     assert len(edges(done.model)) <= 2
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("budget", [Budget.pure(2), Budget.zcdp("0.5"), Budget.approx(1, "1e-6")])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("measure", ["tables", "contrasts"])

@@ -59,6 +59,7 @@ def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workl
     )
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_matching_is_selected_and_learned(tmp_path, neighbours):
     """90 blocks of 60 records; one charge of all, and the guarantee says both parts."""

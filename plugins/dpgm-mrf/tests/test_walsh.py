@@ -123,6 +123,7 @@ TERMS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("known", ["declared", "public", "estimated"])
 @pytest.mark.parametrize(
     ("mechanism", "budget"), [("gaussian", dpgm.Budget.zcdp("0.5")), ("laplace", dpgm.Budget.pure(2))]

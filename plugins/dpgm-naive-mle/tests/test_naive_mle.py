@@ -113,6 +113,7 @@ HARD = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", HARD)
 @pytest.mark.parametrize("options", [{}, {"l2": "discrepancy"}, {"l2": 0.01}, {"project": False, "l2": 0.01}])
 @pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
@@ -164,6 +165,7 @@ def test_senseless_options_are_refused(wrong):
             NaiveMLE(**wrong)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("rule", ["auto", "discrepancy"])
 def test_no_rule_runs_into_the_noise(rule) -> None:
     """Where chance puts the noise above its mean no penalty meets the discrepancy rule; it must then stop at the elbow,

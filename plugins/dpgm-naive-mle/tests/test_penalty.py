@@ -35,6 +35,7 @@ def learned(release, learner, inference="junction-tree", seed=1):
     return dpgm.learn(release, learner, inference, randomness=SeededRandomness(seed))
 
 
+@pytest.mark.landing
 def test_auto_is_near_the_oracle():
     """From noise to signal, KL at the chosen penalty is within 15 % of the least over a grid that knows the truth, and
     5 % on average, where the discrepancy rule loses more."""

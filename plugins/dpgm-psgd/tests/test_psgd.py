@@ -49,6 +49,7 @@ def climbed(codes, structure, budget, **options):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("structure", [CHAIN, LOOP, TIED], ids=["chain", "loop", "tied"])
 @pytest.mark.parametrize("options", [{}, {"mode": "clip", "clip_norm": 6.0, "grid": 4096}], ids=["tables", "clip"])
 def test_it_reaches_the_non_private_mle_as_epsilon_grows(structure, options):
@@ -59,6 +60,7 @@ def test_it_reaches_the_non_private_mle_as_epsilon_grows(structure, options):
     assert mle(codes, structure).kl(done.model) < 1e-4
 
 
+@pytest.mark.landing
 def test_subsamples_come_close_too():
     """With subsamples of a tenth and tail averaging KL to the MLE stays below the sampling error, 20 / (2 N)."""
     codes = records()
@@ -66,6 +68,7 @@ def test_subsamples_come_close_too():
     assert mle(codes, CHAIN).kl(done.model) < 20 / (2 * 2000)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("mode", ["tables", "clip"])
 def test_more_epsilon_is_better(mode):
     """KL to the truth falls with epsilon (averages over 5 seeds, a factor of 5 in noise)."""
@@ -86,6 +89,7 @@ def test_more_epsilon_is_better(mode):
     assert loss(5.0) < loss(0.5)
 
 
+@pytest.mark.landing
 def test_short_norms_bias_towards_the_start():
     """Clipping below what scores are long pulls the model to where it started: that is the published recipe's cost."""
     codes = records()
@@ -97,6 +101,7 @@ def test_short_norms_bias_towards_the_start():
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schedule", ["constant", "inverse-sqrt", "linear"])
 def test_momentum_and_schedules_converge(schedule):
     """Each schedule, with momentum, gets to the same optimum."""
@@ -107,6 +112,7 @@ def test_momentum_and_schedules_converge(schedule):
     assert mle(records(), CHAIN).kl(done.model) < 1e-3
 
 
+@pytest.mark.landing
 def test_it_runs_over_loopy_inference():
     """Any engine will do: on a chain loopy belief propagation is exact and gives the same model."""
     settings = {"epochs": 3, "sampling_rate": 0.5}
@@ -115,6 +121,7 @@ def test_it_runs_over_loopy_inference():
     assert exact.model.potentials.values == pytest.approx(loopy.model.potentials.values, abs=1e-3)
 
 
+@pytest.mark.landing
 def test_an_estimated_total_learns_as_well():
     """q N from the noisy rounds: close to the model learned with the declared total."""
     budget = dpgm.Budget.approx(10**6, 1e-6)
@@ -148,6 +155,7 @@ class Trap:
         raise AssertionError("the records were touched")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mode", "budget"), [("tables", dpgm.Budget.approx(1, 1e-6)), ("clip", dpgm.Budget.zcdp(1))])
 def test_subsamples_under_replace_one(mode, budget):
     """It trains on subsamples under this relation too, and the model says so."""
@@ -215,6 +223,7 @@ def test_running_away_is_said():
 # --- the oracle grid search -------------------------------------------------------------------------------------
 
 
+@pytest.mark.landing
 def test_the_oracle_search_is_exported():
     """It looks at the truth, so it needs allow_non_private, and its trials are stamped."""
     truth = mle(records(), CHAIN)
@@ -232,6 +241,7 @@ def test_the_oracle_search_is_exported():
     assert trials[0].score < trials[1].score and not any(trial.private for trial in trials)
 
 
+@pytest.mark.landing
 def test_the_oracle_search_scores_against_records_or_a_truth():
     """Records give the negative log-likelihood; neither or both are refused; a runaway setting scores infinity."""
     common = {"terms": dpgm.Terms(neighbours="add-remove", total=2000.0), "allow_non_private": True}

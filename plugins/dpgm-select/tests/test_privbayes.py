@@ -73,6 +73,7 @@ def parents_of(done: Fit) -> dict[str, tuple[str, ...]]:
     return Dag.of(done.model.structure).parents
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
 def test_it_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:

@@ -1,5 +1,6 @@
 """The conformance kit on the selectors."""
 
+import pytest
 from dpgm_select.aim import Aim
 from dpgm_select.auto import Auto
 from dpgm_select.mst import Mst
@@ -15,6 +16,7 @@ class TestAim(SelectorConformance):
     component = Aim
 
 
+@pytest.mark.landing
 class TestAuto(SelectorConformance):
     """Whatever it decides for."""
 
@@ -27,6 +29,7 @@ class TestMst(SelectorConformance):
     component = Mst
 
 
+@pytest.mark.landing
 class TestOneshot(SelectorConformance):
     """Every check, default options."""
 

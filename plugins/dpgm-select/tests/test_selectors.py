@@ -75,6 +75,7 @@ def pairs_of(done: Fit) -> set[tuple[str, ...]]:
     return {clique for clique in done.release.structure.cliques if len(clique) == 2}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
 def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
@@ -85,6 +86,7 @@ def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
     assert Fraction(99, 100) * budget <= spent(done)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("selector", [Oneshot(), Aim()])
 def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
     """Alone or in a table of three, by the other selectors too; and they spend what there is."""
@@ -112,6 +114,7 @@ def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
     assert spent(done) <= Budget.zcdp("0.005")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, PrivBayes])
 def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
     """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""
@@ -131,6 +134,7 @@ def test_a_plan_spends_the_budget(selector: object, neighbours: str) -> None:
     assert plan.candidates > 1
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
     """By name, and with what would do."""

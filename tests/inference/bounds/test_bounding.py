@@ -53,6 +53,7 @@ def test_forests_are_exact():
     assert found.notes == ("one junction tree holds the model: both are exact",)
 
 
+@pytest.mark.landing
 def test_a_grid_of_a_hundred_attributes_is_bounded_closely():
     """Standard normal potentials, against the exact junction tree: .99 nats of log Z = 118.7 as measured."""
     structure = grid(10, 10, 2)
@@ -61,6 +62,7 @@ def test_a_grid_of_a_hundred_attributes_is_bounded_closely():
     assert found.low <= JunctionTree().compile(structure).infer(theta).log_partition <= found.high < found.low + 1.5
 
 
+@pytest.mark.landing
 def test_wider_clusters_are_tighter():
     """Both bounds, on a grid of three labels."""
     structure = grid(5, 5, 3)

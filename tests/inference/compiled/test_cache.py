@@ -48,6 +48,7 @@ def test_a_change_of_what_a_kernel_calls_is_seen(cache, load):
     assert not is_new(load(1.0))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -105,6 +106,7 @@ def test_each_version_and_processor_has_its_own(cache, load, monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 @pytest.mark.parametrize("what", ["folder", "file"])
 def test_what_others_may_write_to_is_not_trusted(cache, load, caplog, what):
@@ -137,6 +139,7 @@ def test_what_another_user_has_written_is_not_trusted(cache, load, monkeypatch, 
         assert "(others may write there or above, or have written)" in caplog.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 @pytest.mark.parametrize("through", ["folder", "link"])
 def test_nor_is_what_lies_in_a_folder_that_others_may_write_to(cache, load, tmp_path, monkeypatch, caplog, through):

@@ -95,6 +95,7 @@ def test_without_numba_a_kernel_stays_a_function(numba_import):
     assert jit("float64(float64)")(one) is one
 
 
+@pytest.mark.landing
 def test_numba_that_may_not_compile_is_not_chosen():
     """NUMBA_DISABLE_JIT runs kernels as Python: for who looks for an error in them, not for inference."""
     code = "from dpgm_core.inference.compiled.loading import resolve_executor; print(resolve_executor('auto'))"
@@ -160,6 +161,7 @@ def test_division_and_infinities_are_numpys(cache):
     assert np.isnan(ratio(np.array([np.inf, -np.inf]), 1.0))
 
 
+@pytest.mark.landing
 @needs_numba
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing forks there")
 def test_kernels_run_in_forked_processes(cache, load):

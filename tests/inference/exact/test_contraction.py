@@ -14,6 +14,7 @@ from dpgm_core.structure.bitgraph import BitGraph
 from dpgm_core.tables import Tables
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rows", [14, 60])
 def test_what_cannot_fit_is_refused_at_once(rows):
     """A wide grid is refused with its sizes and a way out, before anything is allocated."""
@@ -38,6 +39,7 @@ def test_cost_of_a_chain():
     assert engine.needs.multiply_adds == 2 * 6 + 2 * 6 + 3 * 3
 
 
+@pytest.mark.landing
 def test_a_star_of_many_leaves():
     """A naive-Bayes model: 1,200 messages meet in one bucket, more than Python's stack is deep."""
     domain = Domain.from_sizes({"root": 3} | {f"leaf{i}": 2 for i in range(1200)})

@@ -66,6 +66,7 @@ def covariance(structure, theta):
     return (centred * weight[:, None]).T @ centred
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("scale", [0.0, 1.0, 40.0])
 def test_equals_the_covariance_over_all_records(name, scale):

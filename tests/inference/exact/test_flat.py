@@ -27,6 +27,7 @@ def test_every_place_is_within_memory(awkward):
     assert (at == plan[layout.END] == len(plan) and seen > 0) or not contraction.steps
 
 
+@pytest.mark.sampled(5)
 def test_every_executor_gives_the_same(awkward, executor, lab):
     """With zeros and without, also where every table must be measured on the way."""
     engine = JunctionTree(executor=executor).compile(awkward)

@@ -16,6 +16,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e3])
 def test_matches_brute_force(awkward, scale, lab, executor):
     """Marginals and log Z equal the sum over all records, whatever the cliques and the spread of the potentials."""
@@ -37,6 +38,7 @@ def test_third_order_chain_matches_brute_force(lab, executor):
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
+@pytest.mark.sampled(5)
 def test_marginals_are_the_gradient_of_log_z(awkward, executor):
     """Central differences of log Z, cell by cell (tied groups: the sum over their cliques)."""
     engine = JunctionTree(executor=executor).compile(awkward)
@@ -116,6 +118,7 @@ def test_tables_of_another_structure_are_refused(lab, executor):
     assert engine.infer(Tables.zeros(Structure(lab.domain, [("e",)]))).log_partition == pytest.approx(math.log(144))
 
 
+@pytest.mark.sampled(3)
 def test_results_own_their_memory_and_calls_share_nothing(executor):
     """Eight threads on one engine get what one call at a time gets; earlier results never change."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 6 for i in range(8)}), order=2)

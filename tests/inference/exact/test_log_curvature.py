@@ -11,6 +11,7 @@ from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.tables import Tables
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("zeros", [False, True])
 def test_agrees_with_probabilities(awkward, zeros):
     """Where probabilities will do, walks of two columns in logarithms find the same, hard zeros or not."""

@@ -16,6 +16,7 @@ def logarithms_of(structure):
     return Logarithms(contraction, structure), float(np.log(free).sum() if free else 0.0)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("scale", [1, 2000])
 def test_marginals_and_log_z_are_those_of_all_records(awkward, lab, scale):
     """Attributes in no clique stand aside; `forward` has the same total in sums, and the best record's in maxima."""

@@ -31,6 +31,7 @@ def test_logarithms_equal_probabilities(awkward, lab):
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("chunk", [2**18, 60])
 @pytest.mark.parametrize("inner", [1, 3, 20])
 @pytest.mark.parametrize("spread", [1.0, 100.0, 500.0, 1e5])
@@ -66,6 +67,7 @@ def test_maximize_matches_brute_force(awkward, zeros, lab):
     assert joint[tuple(codes.values())] == pytest.approx(joint.max(), rel=1e-12)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("block", [40_000, 5])
 @pytest.mark.parametrize("name", ["cyclic", "disconnected", "large cliques, odd axes", "tied, disjoint"])
 def test_samples_follow_the_model(name, block, lab):

@@ -16,6 +16,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("model", [NUMPY, NUMBA], ids=["numpy", "numba"])
 def test_every_order_gives_the_same_marginals(awkward, model, lab):
     """Whatever heuristic found it, inference along it is what summing over all records gives."""
@@ -40,6 +41,7 @@ def nanoseconds(contraction, step):
     return NUMPY.product(cells(p), cells(q), cells(r), cells(p | q), cells(p & q & r))
 
 
+@pytest.mark.sampled(4)
 def test_what_is_priced_is_what_is_run(awkward):
     """Time is that of the contraction's steps, and no program along an order takes less memory than was said."""
     found = search(awkward)
@@ -80,6 +82,7 @@ print(found.contraction(found.candidates[0]))
 """
 
 
+@pytest.mark.landing
 def test_the_same_order_in_every_process():
     """Hashes of names differ between processes; orders, ties and pairings do not."""
     said = {

@@ -34,6 +34,7 @@ def test_the_memory_announced_is_what_is_allocated(awkward):
     assert engine.needs.peak_bytes - unused <= sizes <= engine.needs.peak_bytes <= engine._plan.most_bytes
 
 
+@pytest.mark.sampled(4)
 def test_compiled_kernels_announce_their_own_memory(awkward):
     """To the byte, and the tables' marginals; below it numpy's program does, until that no longer fits either."""
     pytest.importorskip("numba")

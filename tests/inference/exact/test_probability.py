@@ -167,6 +167,7 @@ def test_a_call_inside_a_call_shares_no_scratch(lab):
     np.testing.assert_array_equal(inner[0].marginals.values, expected[1].marginals.values)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("turned", [lambda letters: letters[::-1], lambda letters: letters[1:] + letters[:1]])
 def test_axes_may_lie_in_any_order(awkward, turned, lab):
     """What is laid out for other kernels runs on numpy too: where a sum's axes turn, tables are turned."""

@@ -62,6 +62,7 @@ def test_answers_equal_brute_force(theta, data):
     assert agrees(theta, [*queries, queries[0]])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("zeros", [0.0, 0.2])
 def test_all_small_queries_of_awkward_structures(awkward, zeros):
     """Cliques equal to, inside and across clusters, of attributes with one label, in no clique, in tied cliques."""

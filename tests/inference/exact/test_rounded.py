@@ -34,6 +34,7 @@ def table_of(columns, names, structure: Structure) -> np.ndarray:
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(len(STRUCTURES)))
 def test_no_record_is_favoured(number):
     """500 samples of 7 rows against all 24 records. The first rows of the samples are independent draws: chi-squared,

@@ -33,6 +33,7 @@ def backend(name):
     return compiled_tangents
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["numpy", "numba"])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_is_the_derivative_of_an_inference(awkward, columns, name):

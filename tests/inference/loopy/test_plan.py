@@ -30,6 +30,7 @@ def test_structures_beyond_memory_are_refused_before_allocating():
         LoopyBP().compile(structure)
 
 
+@pytest.mark.landing
 def test_a_large_grid_runs(lab):
     """A 100 x 100 grid, far beyond any junction tree, converges and stays locally consistent."""
     structure = lab.grid(100, 100, 2)
