@@ -335,20 +335,20 @@ class Attribute:
             return None
         return place_of(self.values, self.matching, value)
 
-    def _code_at(self, place: float, asked: object) -> int:
+    def _code_at(self, place: float, value: object) -> int:
         """The code of a place on the axis: its bin, or the label that stands there. Raises DomainError."""
         if self._cut is None:
             texts = enumerate(map(str, range(self.size)) if self.coded else self.labels)
-            found = next((code for code, text in texts if self.place(text) == place), -1)
+            index = next((code for code, text in texts if self.place(text) == place), -1)
         else:
-            found = int(self._cut.real(np.array([place]))[0])
-        if found >= 0:
-            return found
+            index = int(self._cut.real(np.array([place]))[0])
+        if index >= 0:
+            return index
         if self._cut is None:
-            raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+            raise DomainError(f"attribute {self.name!r} has no label for the value {value!r}")
         last = self.labels[len(self._cut.edges) - 2]
         raise DomainError(
-            f"attribute {self.name!r}: {asked!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
+            f"attribute {self.name!r}: {value!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
             f"the last {last!r}"
         )
 
@@ -402,7 +402,7 @@ class Attribute:
         every, unknown, null = special_codes(names, self.labels[self.unknown], self.labels[self.null])
         return evolve(self, labels=every, unknown=unknown, null=null, edges=edges, private=None)
 
-    def with_labels(self, found: Iterable[str]) -> Attribute:
+    def with_labels(self, labels: Iterable[str]) -> Attribute:
         """The open attribute with the labels that were found, then `other` and the label of null values.
 
         A found label that is one of these two, or one with another under the rules of matching, is left out.
@@ -417,7 +417,7 @@ class Attribute:
         special = (OTHER, self.labels[self.null])
         taken = {form(text.encode()) for text in (*special, *self.null_values)}
         names = []
-        for text in found:
+        for text in labels:
             if (key := form(text.encode())) not in taken:
                 taken.add(key)
                 names.append(text)

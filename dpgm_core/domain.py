@@ -83,15 +83,15 @@ class Domain:
         """
         return tuple(one.name for one in self.attributes if one.private is not None)
 
-    def with_attributes(self, found: Mapping[str, Attribute]) -> Domain:
+    def with_attributes(self, replacements: Mapping[str, Attribute]) -> Domain:
         """The domain with some attributes replaced, such as those whose bins were found; constraints stay, over them.
 
         >>> Domain.from_sizes({"a": 3}).with_attributes({"a": Attribute.of_size("a", 2)})
         Domain(a: 2)
         """
-        new = {one.name: found.get(one.name, one) for one in self.attributes}
+        new = {one.name: replacements.get(one.name, one) for one in self.attributes}
         # Only labels that were searched for can be missing: of others a constraint names none that are not there.
-        opened = {name for name in found if name in self and self[name].private is not None}
+        opened = {name for name in replacements if name in self and self[name].private is not None}
         constraints = (
             one if opened.isdisjoint(one.columns) else one.over([new[column] for column in one.columns])
             for one in self.constraints
@@ -207,9 +207,9 @@ class Domain:
         >>> Domain.from_sizes({"a": 3, "b": 2}).subset(["b"])
         Domain(b: 2)
         """
-        kept = [self[name] for name in names]
-        inside = {one.name for one in kept}
-        return Domain(kept, (one for one in self.constraints if inside.issuperset(one.columns)))
+        attributes = [self[name] for name in names]
+        inside = {one.name for one in attributes}
+        return Domain(attributes, (one for one in self.constraints if inside.issuperset(one.columns)))
 
     def coarsened(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """The domain with some attributes of fewer codes; merges: attribute -> the new code of each of its codes.
@@ -304,10 +304,10 @@ def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constra
     twice = repeated(one.name for one in constraints)
     if twice is not None:
         raise DomainError(f"constraint {twice!r} stands twice in the domain; rename or remove one")
-    found = Resolved(attributes, constraints) if constraints else None
-    if found is not None:
-        found.possible  # noqa: B018 - refuses a domain without records
-    return found
+    resolved = Resolved(attributes, constraints) if constraints else None
+    if resolved is not None:
+        resolved.possible  # noqa: B018 - refuses a domain without records
+    return resolved
 
 
 def _check_sizes(entries: Mapping[str, Any]) -> None:

@@ -500,8 +500,8 @@ def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        told = in_place_of_model(path, what)
-        raise ModelFileError(told or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+        hint = in_place_of_model(path, what)
+        raise ModelFileError(hint or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
     finally:
         if archive is not None:
             archive.close()

@@ -85,9 +85,9 @@ class Tables:
             if part.dtype.kind not in "iufb":
                 raise StructureError(f"table {key!r} must hold numbers, got {part.dtype}")
             shape = structure.shapes[number]
-            wanted = shape if axes is None else tuple(shape[axis] for axis in axes)
-            if part.shape != wanted:
-                raise StructureError(f"table {key!r} must have shape {wanted}, got {part.shape}")
+            expected = shape if axes is None else tuple(shape[axis] for axis in axes)
+            if part.shape != expected:
+                raise StructureError(f"table {key!r} must have shape {expected}, got {part.shape}")
             if parts[number] is not None:
                 raise StructureError(f"table {key!r} is given twice (a tied group has one table)")
             parts[number] = part if axes is None else part.transpose(np.argsort(axes))

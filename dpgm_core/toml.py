@@ -45,8 +45,8 @@ def _decoded(content: bytes) -> str:
 def _point_for_comma(text: str, error: str) -> str:
     """How to write a number with a decimal comma, if one stands in the line that the error names."""
     line = re.search(r"line (\d+)", error)
-    found = _COMMA.search(text.split("\n")[int(line[1]) - 1]) if line else _COMMA.search(text)
-    return "" if found is None else f"; numbers have a decimal point: write {found[1]} = {found[2]}.{found[3]}"
+    match = _COMMA.search(text.split("\n")[int(line[1]) - 1]) if line else _COMMA.search(text)
+    return "" if match is None else f"; numbers have a decimal point: write {match[1]} = {match[2]}.{match[3]}"
 
 
 def _check(value: object) -> None:

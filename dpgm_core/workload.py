@@ -86,9 +86,9 @@ class Workload:
         listed = None if targets is None else _listed(targets)
         for order in (3, 2):
             with suppress(TooLarge):
-                found = cls._of_sets(domain, order, listed, max_cells, never)
-                if order < 3 or len(found.candidates) <= MOST_TRIPLES:
-                    return found
+                workload = cls._of_sets(domain, order, listed, max_cells, never)
+                if order < 3 or len(workload.candidates) <= MOST_TRIPLES:
+                    return workload
         return cls._of_sets(domain, 1, listed, max_cells, never)
 
     @classmethod
@@ -123,18 +123,18 @@ class Workload:
         Fraction(1, 1)
         """
         pairs = weights.items() if isinstance(weights, Mapping) else ((clique, 1) for clique in weights)
-        found: dict[Clique, Fraction] = {}
+        amounts: dict[Clique, Fraction] = {}
         for clique, weight in pairs:
             named = _ordered(domain, clique)
-            if named in found:
+            if named in amounts:
                 raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
             try:
-                found[named] = amount(f"the weight of {' x '.join(named)}", weight)
+                amounts[named] = amount(f"the weight of {' x '.join(named)}", weight)
             except BudgetError as error:
                 raise OptionError(str(error)) from None
-        if not found:
+        if not amounts:
             raise StructureError("the workload names no clique; name at least one, or use Workload.all")
-        return cls(domain=domain, weights=found, max_cells=_cells(max_cells), never=_never(domain, never))
+        return cls(domain=domain, weights=amounts, max_cells=_cells(max_cells), never=_never(domain, never))
 
     @classmethod
     def _of_sets(
@@ -151,9 +151,9 @@ class Workload:
             raise OptionError(str(error)) from None
         if math.comb(len(domain), size) > 10 * MOST_CANDIDATES:
             raise TooLarge(_too_many(size))
-        wanted = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
+        target_names = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
         sets = itertools.combinations(domain.names, size)
-        weights = {names: Fraction(1) for names in sets if wanted is None or wanted & set(names)}
+        weights = {names: Fraction(1) for names in sets if target_names is None or target_names & set(names)}
         plain: dict[str, Any] = {"order": size} | ({} if targets is None else {"targets": list(targets)})
         return cls(
             domain=domain, weights=weights, max_cells=_cells(max_cells), never=_never(domain, never), plain=plain
@@ -162,7 +162,7 @@ class Workload:
     @cached_property
     def candidates(self) -> tuple[Clique, ...]:
         """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
-        sizes, found = self.planned_sizes, set[Clique]()
+        sizes, closure = self.planned_sizes, set[Clique]()
         barred = [frozenset(clique) for clique in self.never]
 
         def fits(clique: Clique) -> bool:
@@ -170,20 +170,20 @@ class Workload:
             return cells <= self.max_cells and not any(one.issubset(clique) for one in barred)
 
         for clique in self.weights:
-            if clique in found:
+            if clique in closure:
                 continue
             # Whatever lies inside a candidate is one, so they grow by an attribute each.
             inside: list[Clique] = [()]
             for name in clique:
                 longer = [(*one, name) for one in inside]
-                inside += [one for one in longer if one in found or fits(one)]
+                inside += [one for one in longer if one in closure or fits(one)]
                 if len(inside) > MOST_CANDIDATES + 1:
                     raise TooLarge(_too_many(max(map(len, self.weights))))
-            found.update(inside[1:])
-            if len(found) > MOST_CANDIDATES:
+            closure.update(inside[1:])
+            if len(closure) > MOST_CANDIDATES:
                 raise TooLarge(_too_many(max(map(len, self.weights))))
         place = {name: number for number, name in enumerate(self.domain.names)}
-        return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
+        return tuple(sorted(closure, key=lambda clique: (len(clique), [place[name] for name in clique])))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -213,14 +213,14 @@ class Workload:
             return self
         least = min(self.weights.values())
         every: dict[Clique, Amount] = {**self.weights, **dict.fromkeys(((name,) for name in left), least)}
-        found = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
-        lacking = next((name for name in left if name not in found.attributes), None)
+        workload = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
+        lacking = next((name for name in left if name not in workload.attributes), None)
         if lacking is not None:
             raise StructureError(
                 f"singletons: {lacking!r} alone has more than {self.max_cells:,} cells, or stands under `never`; raise "
                 "max_cells, or leave it out of the domain"
             )
-        return found
+        return workload
 
     def found(self, domain: Domain) -> Workload:
         """The same candidates over a domain whose bins or labels were found, perhaps fewer than were planned for.
@@ -250,11 +250,11 @@ class Workload:
 
     @cached_property
     def _shares(self) -> dict[str, Fraction]:
-        found = dict.fromkeys(self.domain.names, Fraction(0))
+        shares = dict.fromkeys(self.domain.names, Fraction(0))
         for clique, weight in self.weights.items():
             for name in clique:
-                found[name] += weight
-        return found
+                shares[name] += weight
+        return shares
 
     @cached_property
     def _most(self) -> Fraction:
@@ -300,13 +300,13 @@ class Workload:
             isinstance(one, Mapping) and set(one) in ({"clique"}, {"clique", "weight"}) for one in listed
         ):
             raise OptionError('weights must be a list such as [{clique = ["a", "b"], weight = 2}]')
-        found: dict[Clique, Any] = {}
+        weights: dict[Clique, Any] = {}
         for one in listed:
             named = _ordered(domain, one["clique"])
-            if named in found:
+            if named in weights:
                 raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
-            found[named] = one.get("weight", 1)
-        return cls.of(domain, found, **more)
+            weights[named] = one.get("weight", 1)
+        return cls.of(domain, weights, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` reads them back."""

@@ -239,13 +239,13 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
 
 
 def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
-    found = list(edges)
+    rounded = list(edges)
     for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
         width = min(edge - before, after - edge) / parts
         digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
         if digits < 300:
-            found[at] = float(round(edge, max(digits, 0) if whole else digits))
-    return found
+            rounded[at] = float(round(edge, max(digits, 0) if whole else digits))
+    return rounded
 
 
 def _place(moment: datetime, per_day: int) -> float:

@@ -22,8 +22,8 @@ def alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
     (1, None)
     """
     form = matching.form(text.encode("utf-8", "surrogatepass"))
-    found = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
-    return found[0] if len(found) == 1 else None
+    codes = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
+    return codes[0] if len(codes) == 1 else None
 
 
 def place_of(values: Values, matching: Matching, value: object) -> float | None:

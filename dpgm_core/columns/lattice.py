@@ -36,17 +36,17 @@ class Lattice:
 
     def first(self, places: FloatArray) -> IntArray:
         """The number of the first place at or above each of these; one beyond all numbers where there is none."""
-        found = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) - 1
+        index = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) - 1
         for _ in range(2):
-            found = found + (self.place(found) < places)
-        return np.where(self.place(found) < places, int(_FARTHEST) + 2, found)
+            index = index + (self.place(index) < places)
+        return np.where(self.place(index) < places, int(_FARTHEST) + 2, index)
 
     def last(self, places: FloatArray) -> IntArray:
         """The number of the last place at or below each of these; one beyond all numbers where there is none."""
-        found = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) + 1
+        index = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) + 1
         for _ in range(2):
-            found = found - (self.place(found) > places)
-        return np.where(self.place(found) > places, -int(_FARTHEST) - 2, found)
+            index = index - (self.place(index) > places)
+        return np.where(self.place(index) > places, -int(_FARTHEST) - 2, index)
 
 
 def lattice_of(values: Values) -> Lattice | None:

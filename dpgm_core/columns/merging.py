@@ -53,6 +53,6 @@ def _merge(name: str, size: int, codes: object) -> list[int]:
 
 
 def _unused(label: str, taken: set[str]) -> str:
-    found = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
-    taken.add(found)
-    return found
+    unused = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
+    taken.add(unused)
+    return unused

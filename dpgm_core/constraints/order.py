@@ -99,8 +99,8 @@ def on_axis(attribute: Attribute) -> list[_Interval] | None:
     if attribute.edges is not None:
         bins = len(attribute.edges) - 1
         ends = list(itertools.pairwise(attribute.edges))
-        found = [_bin(low, high, closed=number == bins - 1, whole=whole) for number, (low, high) in enumerate(ends)]
-        return [*found, *[None] * (attribute.size - bins)]
+        intervals = [_bin(low, high, closed=number == bins - 1, whole=whole) for number, (low, high) in enumerate(ends)]
+        return [*intervals, *[None] * (attribute.size - bins)]
     places = [_number(attribute, label) for label in attribute.labels]
     if all(place is None for place in places):
         return None

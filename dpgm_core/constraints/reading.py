@@ -31,15 +31,15 @@ def read_constraints(
     """
     if not isinstance(plain, Mapping):
         raise DomainError(f"constraints stand under [constraints.NAME], a table each; got {plain!r:.80}")
-    found = tuple(read_constraint(name, entry, folder) for name, entry in plain.items())
-    for one in found:
+    constraints = tuple(read_constraint(name, entry, folder) for name, entry in plain.items())
+    for one in constraints:
         for column in one.columns:
             if column not in attributes:
                 raise DomainError(
                     f"constraint {one.name!r} is about {column!r}, which is no column{did_you_mean(column, attributes)}"
                 )
         one.check([attributes[column] for column in one.columns])
-    return found
+    return constraints
 
 
 def read_constraint(name: str, plain: object, folder: Path | None = None) -> Constraint:
@@ -133,10 +133,10 @@ def _file(where: str, name: str, columns: tuple[str, str], folder: Path | None) 
             f"{where}: the first line of the map {name!r} must name the columns {columns[0]} and {columns[1]}"
         )
     one, other = (lines[0].index(column) for column in columns)
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(lines[0]):
             raise DomainError(f"{where}: row {number} of the map {name!r} has {len(line)} fields, not {len(lines[0])}")
-        if found.setdefault(line[one], line[other]) != line[other]:
+        if values.setdefault(line[one], line[other]) != line[other]:
             raise DomainError(f"{where}: the map {name!r} has {line[one]!r} twice, with different {columns[1]}")
-    return list(found.items())
+    return list(values.items())

@@ -156,11 +156,11 @@ class _Words:
 
     def until(self, end: str) -> list[str]:
         """The words before `end`, commas left out."""
-        found = []
+        words = []
         while (word := self.take(repr(end))) != end:
             if word != ",":
-                found.append(word)
-        return found
+                words.append(word)
+        return words
 
     def skip_block(self) -> None:
         self.until("{")

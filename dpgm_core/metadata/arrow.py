@@ -45,8 +45,8 @@ def arrow_file(path: Path, *, schema_is_public: bool = False) -> Metadata:
     what = "Parquet" if first_file.suffix.lower() in _PARQUET else "Arrow IPC"
     if what == "Parquet":
         schema = _quietly(f"{path} cannot be read as {what}", lambda: pq.read_schema(first_file))
-        found = _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
-        return Metadata(tables={**found.tables, **{key: {"type": "text"} for key in keys}})
+        metadata = _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
+        return Metadata(tables={**metadata.tables, **{key: {"type": "text"} for key in keys}})
 
     def opened() -> tuple[Any, dict[str, list[str]]]:
         with pa.memory_map(str(path)) as stream:
@@ -145,13 +145,13 @@ def _categories(rows: Any) -> dict[str, list[str]]:
     """Column -> the categories of its dictionaries, in order."""
     import pyarrow as pa
 
-    found: dict[str, list[str]] = {}
+    categories: dict[str, list[str]] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
             every = [str(one) for chunk in chunks for one in chunk.dictionary.to_pylist() if one is not None]
-            found[name] = list(dict.fromkeys(every))
-    return {name: labels for name, labels in found.items() if labels}
+            categories[name] = list(dict.fromkeys(every))
+    return {name: labels for name, labels in categories.items() if labels}
 
 
 def _quietly(message: str, call: Callable[[], T]) -> T:

@@ -53,9 +53,9 @@ class Metadata:
 
     def __attrs_post_init__(self) -> None:
         parts = {"tables": self.tables, "comments": self.comments, "meanings": self.meanings}
-        for what, told in {**parts, "constraints": self.constraints}.items():
-            if not isinstance(told, Mapping):
-                raise DomainError(f"the {what} of metadata must be a mapping by column, got {type(told).__name__}")
+        for what, value in {**parts, "constraints": self.constraints}.items():
+            if not isinstance(value, Mapping):
+                raise DomainError(f"the {what} of metadata must be a mapping by column, got {type(value).__name__}")
         checked_defaults(self.defaults)
         if not self.tables and not self.defaults and not self.constraints:
             raise DomainError("the metadata name no column")
@@ -96,7 +96,7 @@ class Metadata:
         return domain_toml(self.tables, self.comments, self.meanings, self.defaults, self.constraints)
 
 
-def combined(told: Sequence[Metadata]) -> Metadata:
+def combined(descriptions: Sequence[Metadata]) -> Metadata:
     """Several descriptions of one table as one: a later one overrides an earlier one, key by key.
 
     Labels and a range exclude each other, so whichever comes later drops the other. A null value named by any of them
@@ -107,13 +107,13 @@ def combined(told: Sequence[Metadata]) -> Metadata:
     meanings: dict[str, Mapping[str, str]] = {}
     defaults: dict[str, Any] = {}
     constraints: dict[str, Mapping[str, Any]] = {}
-    for one in told:
-        for column, table in one.tables.items():
+    for metadata in descriptions:
+        for column, table in metadata.tables.items():
             tables[column] = _together(tables.get(column, {}), table)
-        comments |= one.comments
-        meanings |= one.meanings
-        defaults |= one.defaults
-        constraints |= one.constraints
+        comments |= metadata.comments
+        meanings |= metadata.meanings
+        defaults |= metadata.defaults
+        constraints |= metadata.constraints
     return Metadata(tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints)
 
 
@@ -193,9 +193,9 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return full
     if kind is None and len(lacking) > 1:
         return {**full, "todo": "say labels = [...], or type, min, max and bins"}
-    asked = f"say {' and '.join(f'{end} = ...' for end in lacking)}"
+    todo = f"say {' and '.join(f'{end} = ...' for end in lacking)}"
     usual = {"time": _HOURS, "date": "month", "datetime": "month"}.get(str(kind), BINS)
-    return {**full, "bins": full.get("bins", usual), "todo": asked}
+    return {**full, "bins": full.get("bins", usual), "todo": todo}
 
 
 def _check_labels(where: str, labels: object) -> None:

@@ -72,9 +72,9 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
         raise DomainError("'from' names a file, and no folder is given for it; use Domain.load, or say folder = ...")
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
-    found = overridden(base["attributes"], changes, origin=plain["from"])
+    attributes = overridden(base["attributes"], changes, origin=plain["from"])
     return {
-        "attributes": completed(found, defaults),
+        "attributes": completed(attributes, defaults),
         "constraints": {**base.get("constraints", {}), **rules},
     }
 
@@ -92,15 +92,15 @@ def overridden(
     >>> overridden(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
     {'AGEP': {'type': 'integer', 'unknown': '?', 'bins': [0, 18, 65, 94]}}
     """
-    found: dict[str, Any] = {name: dict(table) for name, table in base.items()}
+    attributes: dict[str, Any] = {name: dict(table) for name, table in base.items()}
     for name, change in changes.items():
-        if name not in found:
+        if name not in attributes:
             raise DomainError(
-                f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, found)}"
+                f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, attributes)}"
             )
-        gone = _replaced(found[name], change)
-        found[name] = {key: value for key, value in found[name].items() if key not in gone} | dict(change)
-    return found
+        gone = _replaced(attributes[name], change)
+        attributes[name] = {key: value for key, value in attributes[name].items() if key not in gone} | dict(change)
+    return attributes
 
 
 def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
@@ -114,8 +114,10 @@ def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
         return gone - {"cap"}
     if new & {"bins", "min", "max"}:
         # Bounds stay unless they are given; a number of bins stays with new bounds, edges do not.
-        kept = {"min", "max", "cap"} if isinstance(base.get("bins"), (list, tuple)) else {"min", "max", "cap", "bins"}
-        return gone - kept
+        remaining = (
+            {"min", "max", "cap"} if isinstance(base.get("bins"), (list, tuple)) else {"min", "max", "cap", "bins"}
+        )
+        return gone - remaining
     return gone
 
 
@@ -132,12 +134,12 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
     plain = plain_file(path)
     if path.suffix == ".json" and not _is_domain(plain):
         return {"attributes": dict(_metadata(path))}
-    found = domain_tables(plain, path.parent, (*inside, where))
-    rules = found.get("constraints", {})
+    loaded = domain_tables(plain, path.parent, (*inside, where))
+    rules = loaded.get("constraints", {})
     if isinstance(rules, Mapping):
         # What a constraint names is beside the file that says so.
-        found["constraints"] = {key: beside(path.parent, rule) for key, rule in rules.items()}
-    return found
+        loaded["constraints"] = {key: beside(path.parent, rule) for key, rule in rules.items()}
+    return loaded
 
 
 def _metadata(path: Path) -> Mapping[str, Mapping[str, Any]]:

@@ -29,9 +29,9 @@ class Groups:
         if self.whole:
             return table
         rows = np.moveaxis(table, axis, 0)
-        found = np.zeros((len(self.labels), *rows.shape[1:]))
-        np.add.at(found, self.of, rows)
-        return np.moveaxis(found, 0, axis)
+        sums = np.zeros((len(self.labels), *rows.shape[1:]))
+        np.add.at(sums, self.of, rows)
+        return np.moveaxis(sums, 0, axis)
 
 
 def checked_most(most: object) -> int:
@@ -78,21 +78,23 @@ def _neighbours(attribute: Attribute, most: int) -> Groups:
 
 
 def shares_of(
-    model: Model, groups: Mapping[str, Groups], given: Mapping[str, object] | None, level: float
+    model: Model, groups: Mapping[str, Groups], evidence: Mapping[str, object] | None, level: float
 ) -> tuple[FloatArray, Interval | None]:
     """p(attributes | given), by groups, and its intervals; None of a model without replicates."""
     names = tuple(groups)
 
-    def asked(one: Model) -> FloatArray:
-        table = one.marginal(names, given)
+    def marginal_of(one: Model) -> FloatArray:
+        table = one.marginal(names, evidence)
         for axis, name in enumerate(names):
             table = groups[name].summed(table, axis)
         return table
 
     if not model.replicates:
-        return asked(model), None
+        return marginal_of(model), None
     if all(one.whole for one in groups.values()):
-        found = model.intervals(names, given, level=level)
+        interval = model.intervals(names, evidence, level=level)
     else:
-        found = evolve(model.interval_of(asked, level=level, within=(0.0, 1.0)), standing=model.standing(names, given))
-    return found.estimate, found
+        interval = evolve(
+            model.interval_of(marginal_of, level=level, within=(0.0, 1.0)), standing=model.standing(names, evidence)
+        )
+    return interval.estimate, interval

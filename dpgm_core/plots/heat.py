@@ -121,37 +121,37 @@ class Heat:
         """What stands in a cell: as many of its texts as can be read there, the first larger than the others."""
         large = min(12.0, size / 4.2)
         texts = one.shown if 0.8 * large >= _LEAST else one.shown[:1] if large >= _LEAST else ()
-        found = []
+        parts = []
         for at, text in enumerate(texts):
             font = large if at == 0 else 0.8 * large
             place = y + large * (0.36 + 1.15 * (at - (len(texts) - 1) / 2))
             fill = "currentColor" if colour == "none" else ink(colour)
-            found.append(label(text, x, place, size - 2, size=font, text_anchor="middle", fill=fill))
-        return found
+            parts.append(label(text, x, place, size - 2, size=font, text_anchor="middle", fill=fill))
+        return parts
 
     def _labels(self, left: float, top: float, size: float) -> list[Html]:
         font = self._font(size)
-        found = [
+        labels = [
             label(self.column_title, left, 14, size * len(self.columns), size=12, font_style="italic"),
             label(self.row_title, left - 8, top - 6, left - 12, size=12, font_style="italic", text_anchor="end"),
         ]
         for at, name in enumerate(self.rows):
-            found.append(label(name, left - 6, top + size * (at + 0.5) + 4, left - 12, size=font, text_anchor="end"))
+            labels.append(label(name, left - 6, top + size * (at + 0.5) + 4, left - 12, size=font, text_anchor="end"))
         for at, name in enumerate(self.columns):
             x = number(left + size * (at + 0.5) + 0.35 * font)
             turned = f"translate({x} {number(top - 6)}) rotate(-90)"
-            found.append(tag("g", label(name, 0, 0, _TOP - 8, size=font), transform=turned))
-        return found
+            labels.append(tag("g", label(name, 0, 0, _TOP - 8, size=font), transform=turned))
+        return labels
 
     def _paired_labels(self, left: float, top: float, size: float) -> list[Html]:
         """On the diagonal: a name stands at the end of its row and on top of its column."""
         font = self._font(size)
         width = left + size * len(self.columns) + _RIGHT - 6
-        found = []
+        labels = []
         for at, name in enumerate(self.rows):
             x = left + size * at + 4
-            found.append(label(name, x, top + size * at + size - max(3.0, (size - font) / 2), width - x, size=font))
-        return found
+            labels.append(label(name, x, top + size * at + size - max(3.0, (size - font) / 2), width - x, size=font))
+        return labels
 
     def _legend(self, x: float, y: float, width: float) -> list[Html]:
         """The scale: ten steps of colour, and the numbers at its ends."""

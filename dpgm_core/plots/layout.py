@@ -108,9 +108,9 @@ def _apart(places: FloatArray, boxes: FloatArray) -> FloatArray:
 
 def _overlaps(places: FloatArray, needed: FloatArray) -> Array:
     """(n, n): which boxes are too near each other."""
-    found = np.asarray((np.abs(places[:, None] - places[None]) < needed - 1e-6).all(axis=2))
-    np.fill_diagonal(found, False)
-    return found
+    overlaps = np.asarray((np.abs(places[:, None] - places[None]) < needed - 1e-6).all(axis=2))
+    np.fill_diagonal(overlaps, False)
+    return overlaps
 
 
 def _packed(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:

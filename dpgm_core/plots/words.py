@@ -46,11 +46,11 @@ def summed(standings: Sequence[str]) -> str:
     )
 
 
-def titled(names: Sequence[str], given: Mapping[str, object] | None) -> str:
+def titled(names: Sequence[str], evidence: Mapping[str, object] | None) -> str:
     """What is shown, a line.
 
     >>> titled(["age"], {"sex": "F"})
     'age given sex = F'
     """
-    fixed = ", ".join(f"{name} = {value}" for name, value in (given or {}).items())
+    fixed = ", ".join(f"{name} = {value}" for name, value in (evidence or {}).items())
     return " and ".join(names) + (f" given {fixed}" if fixed else "")

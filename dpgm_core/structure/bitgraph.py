@@ -29,12 +29,12 @@ def places(mask: int) -> list[int]:
     >>> places(0b1011)
     [0, 1, 3]
     """
-    found = []
+    positions = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        positions.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return found
+    return positions
 
 
 @frozen
@@ -123,15 +123,15 @@ class BitGraph:
 
     def fill(self, weights: Sequence[int]) -> tuple[int, ...]:
         """For each attribute the edges that its neighbours lack among themselves, each the product of its weights."""
-        found = []
+        counts = []
         for near in self.around:
             missing = 0
             for other in places(near):
                 lacking = near & ~self.around[other] & ~(1 << other)
                 if lacking:
                     missing += weights[other] * _weight(lacking, weights)
-            found.append(missing // 2)
-        return tuple(found)
+            counts.append(missing // 2)
+        return tuple(counts)
 
     @cached_property
     def plain_fill(self) -> tuple[int, ...]:

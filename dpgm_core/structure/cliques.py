@@ -133,7 +133,7 @@ class Cliques:
     def nested(self) -> tuple[Clique, ...]:
         """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
         # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
-        longest = {name: sorted(held, key=len, reverse=True) for name, held in self._members.items()}
+        longest = {name: sorted(cliques, key=len, reverse=True) for name, cliques in self._members.items()}
         anything = [max(self.cliques, key=len)]  # contains the empty clique
 
         def longer(clique: Clique) -> Iterator[Clique]:

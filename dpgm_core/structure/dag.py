@@ -93,11 +93,11 @@ class Dag:
     @cached_property
     def children(self) -> dict[str, Clique]:
         """Attribute -> its children, in the domain's order."""
-        found: dict[str, list[str]] = {name: [] for name in self.domain.names}
+        children: dict[str, list[str]] = {name: [] for name in self.domain.names}
         for child, *above in self.families:
             for parent in above:
-                found[parent].append(child)
-        return {name: tuple(below) for name, below in found.items()}
+                children[parent].append(child)
+        return {name: tuple(below) for name, below in children.items()}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -111,15 +111,15 @@ class Dag:
         waiting = {name: len(above) for name, above in self.parents.items()}
         free = [place[name] for name, count in waiting.items() if not count]
         heapq.heapify(free)
-        found = []
+        order = []
         while free:
             name = names[heapq.heappop(free)]
-            found.append(name)
+            order.append(name)
             for child in self.children[name]:
                 waiting[child] -= 1
                 if not waiting[child]:
                     heapq.heappush(free, place[child])
-        return tuple(found)
+        return tuple(order)
 
     @cached_property
     def maximal(self) -> tuple[Clique, ...]:
@@ -134,10 +134,10 @@ class Dag:
         >>> Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"b": ["a"], "c": ["a", "b"]}).heights
         {'a': 2, 'b': 1, 'c': 0}
         """
-        found: dict[str, int] = {}
+        heights: dict[str, int] = {}
         for name in reversed(self.order):
-            found[name] = max((1 + found[child] for child in self.children[name]), default=0)
-        return {name: found[name] for name in self.domain.names}
+            heights[name] = max((1 + heights[child] for child in self.children[name]), default=0)
+        return {name: heights[name] for name in self.domain.names}
 
     @property
     def out_degrees(self) -> dict[str, int]:
@@ -170,8 +170,8 @@ class Dag:
 
     def possible(self, child: str) -> Mask | None:
         """Which cells of its family's table constraints of the domain leave possible; None where all are."""
-        found = self.domain.impossible((child, *self.parents[child]))
-        return None if found is None else ~found
+        impossible = self.domain.impossible((child, *self.parents[child]))
+        return None if impossible is None else ~impossible
 
     def check_constraints(self, cpds: Mapping[str, FloatArray] | None = None) -> None:
         """Refuse a graph in whose networks constraints would not be conditional probabilities of 0.
@@ -206,10 +206,10 @@ class Dag:
                 continue
             reached = np.ones(self.domain.shape(above), dtype=bool)
             for other in above:
-                held = [name for name in above if name == other or name in self.parents[other]]
-                ruled = self.domain.impossible(held)
+                scope = [name for name in above if name == other or name in self.parents[other]]
+                ruled = self.domain.impossible(scope)
                 if ruled is not None:
-                    reached &= ~ruled.reshape([self.domain[name].size if name in held else 1 for name in above])
+                    reached &= ~ruled.reshape([self.domain[name].size if name in scope else 1 for name in above])
             if (reached & ~there.any(axis=0)).any():
                 raise StructureError(
                     f"constraints leave {child!r} no label for some of its parents' labels, which the graph leaves "

@@ -75,9 +75,9 @@ def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
     while name not in walked:
         walked[name] = len(walked)
         name = next(parent for parent in parents[name] if parent in waiting)
-    found = list(walked)[walked[name] :][::-1]
-    first = min(range(len(found)), key=found.__getitem__)
-    return found[first:] + found[:first]
+    cycle = list(walked)[walked[name] :][::-1]
+    first = min(range(len(cycle)), key=cycle.__getitem__)
+    return cycle[first:] + cycle[:first]
 
 
 def spelled(cycle: Sequence[str]) -> str:

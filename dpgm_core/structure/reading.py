@@ -53,10 +53,10 @@ def checked_singletons(plain: Mapping[str, Any]) -> bool:
     >>> checked_singletons({"singletons": True}), checked_singletons({})
     (True, False)
     """
-    asked = plain.get("singletons", False)
-    if not isinstance(asked, bool):
-        raise StructureError(f"singletons must be true or false, got {asked!r:.80}")
-    return asked
+    value = plain.get("singletons", False)
+    if not isinstance(value, bool):
+        raise StructureError(f"singletons must be true or false, got {value!r:.80}")
+    return value
 
 
 def _graph(names: Sequence[str], name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:

@@ -147,24 +147,24 @@ class Structure(Cliques):
         """
         if not self.domain.scopes:
             return self
-        told = {one.column: one.of for one in self.derived}
+        sources = {one.column: one.of for one in self.derived}
         plain = [group[0] for group in self.groups if len(group) == 1]
-        kept = [clique for clique in plain if told.keys().isdisjoint(clique)]
-        held = {name for clique in kept for name in clique}
-        for (name,) in (clique for clique in plain if not told.keys().isdisjoint(clique)):
-            while name in told:
-                name = told[name]
-            if name not in held:
-                held.add(name)
-                kept.append((name,))
-        return self._with_scopes(kept, self.derived)
+        cliques = [clique for clique in plain if sources.keys().isdisjoint(clique)]
+        covered = {name for clique in cliques for name in clique}
+        for (name,) in (clique for clique in plain if not sources.keys().isdisjoint(clique)):
+            while name in sources:
+                name = sources[name]
+            if name not in covered:
+                covered.add(name)
+                cliques.append((name,))
+        return self._with_scopes(cliques, self.derived)
 
     def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
         """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
-        told = {one.column for one in derived}
-        held = [frozenset(clique) for clique in plain]
-        scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
-        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
+        derived_names = {one.column for one in derived}
+        sets = [frozenset(clique) for clique in plain]
+        scopes = [scope for scope in self.domain.scopes if derived_names.isdisjoint(scope)]
+        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in sets)]
         if not more and list(plain) == [group[0] for group in self.groups if len(group) == 1]:
             return self
         return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
@@ -184,9 +184,9 @@ class Structure(Cliques):
                 mask = self.domain.impossible(clique)
                 part &= np.zeros(shape, dtype=bool) if mask is None else mask
             parts.append(part.reshape(-1))
-        found = np.concatenate(parts)
-        found.flags.writeable = False
-        return found if found.any() else None
+        whole = np.concatenate(parts)
+        whole.flags.writeable = False
+        return whole if whole.any() else None
 
     @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:

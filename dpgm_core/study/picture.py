@@ -90,16 +90,16 @@ def _panel(panel: str, shown: Sequence[Point], lines: Sequence[str], marks: Mapp
         parts.append(label(name, x, floor + 18, room, text_anchor="middle"))
     parts.append(tag("path", d=f"M{_LEFT} {_TOP}V{floor}H{right}", stroke="currentColor", fill="none"))
     for at, name in enumerate(lines):
-        beside = 3.0 * (at - (len(lines) - 1) / 2)
-        parts += _line([point for point in shown if point.line == name], at, beside, marks, up)
+        offset = 3.0 * (at - (len(lines) - 1) / 2)
+        parts += _line([point for point in shown if point.line == name], at, offset, marks, up)
     return parts
 
 
 def _line(
-    points: Sequence[Point], at: int, beside: float, marks: Mapping[str, float], up: Callable[[float], float]
+    points: Sequence[Point], at: int, offset: float, marks: Mapping[str, float], up: Callable[[float], float]
 ) -> list[Html]:
     """One method, a little beside the others: its means joined, with a bar of one standard error up and down."""
-    places = sorted(((marks[point.tick] + beside, point) for point in points), key=lambda place: place[0])
+    places = sorted(((marks[point.tick] + offset, point) for point in points), key=lambda place: place[0])
     path = " ".join(f"{number(x)},{number(up(math.log(one.mean)))}" for x, one in places)
     parts = [tag("polyline", points=path, fill="none", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at))]
     for x, one in places:
@@ -135,13 +135,13 @@ def _dash(at: int) -> str | None:
 
 def _places(points: Sequence[Point], evenly: bool) -> dict[str, float]:
     """Tick -> where it stands: by the logarithm, or evenly, also where logarithms leave some no room."""
-    found = sorted({(point.at, point.tick) for point in points})
-    logs = [math.log(at) for at, _ in found]
+    ticks = sorted({(point.at, point.tick) for point in points})
+    logs = [math.log(at) for at, _ in ticks]
     room = all(later - earlier >= (logs[-1] - logs[0]) / 10 for earlier, later in itertools.pairwise(logs))
     if evenly or not room:
-        logs = [float(place) for place in range(len(found))]
+        logs = [float(place) for place in range(len(ticks))]
     place = _scale(logs[0], logs[-1], _LEFT + 44, _WIDTH - _RIGHT - 44)
-    return {tick: place(log) for (_, tick), log in zip(found, logs, strict=True)}
+    return {tick: place(log) for (_, tick), log in zip(ticks, logs, strict=True)}
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -161,5 +161,5 @@ def _ticks(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, ... inside, or just the powers of 10 where those are many; where there is none, both ends."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(powers) > 4 else (1, 2, 5)
-    found = [step * 10.0**power for power in powers for step in steps]
-    return [value for value in found if low <= value <= high] or [float(f"{low:.2g}"), float(f"{high:.2g}")]
+    candidates = [step * 10.0**power for power in powers for step in steps]
+    return [value for value in candidates if low <= value <= high] or [float(f"{low:.2g}"), float(f"{high:.2g}")]

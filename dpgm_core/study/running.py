@@ -48,21 +48,21 @@ def run(
     checked_progress(progress)
     check_jobs(jobs)
     check_limit(limit)
-    kept = None if folder is None else Folder(folder, study.facts())
-    lines = [] if kept is None else kept.lines()
+    store = None if folder is None else Folder(folder, study.facts())
+    lines = [] if store is None else store.lines()
     known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
     waiting = _waiting(study, known, limit)
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
-    with nullcontext() if kept is None or not waiting else kept.writing() as file:
+    with nullcontext() if store is None or not waiting else store.writing() as file:
         for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
             if file is not None:
                 append(file, line)
             known[line["key"], line["run"]] = line
             done += 1
             progress("runs", done, total)
-    asked = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
-    return StudyResult.of(study, asked)
+    ordered = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
+    return StudyResult.of(study, ordered)
 
 
 def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:

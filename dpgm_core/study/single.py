@@ -62,14 +62,14 @@ class Single:
 
     def __call__(self) -> Line:
         """Plain values, errors among them: whatever a component raises is a result."""
-        told = {**self.case.to_dict(), "run": self.run}
+        facts = {**self.case.to_dict(), "run": self.run}
         try:
             with limited(self.setting.limit):
-                return {**told, **self._measured()}
+                return {**facts, **self._measured()}
         except OutOfTime as error:
-            return {**told, "error": "OutOfTime", "message": str(error)}
+            return {**facts, "error": "OutOfTime", "message": str(error)}
         except Exception as error:
-            return {**told, **_said(error)}
+            return {**facts, **_said(error)}
 
     def _measured(self) -> dict[str, Any]:
         setting, case, method = self.setting, self.case, self.case.method
@@ -79,9 +79,9 @@ class Single:
             records = {**records, setting.terms.person: np.arange(case.records)}  # everybody has one
         noise = SeededRandomness(seed_of(setting.seed, "noise", self.run))
         start = time.perf_counter()
-        wanted: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
+        options: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
         if method.selector is None:
-            wanted = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
+            options = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
         done = fit(
             records,
             budget=case.budget,
@@ -90,7 +90,7 @@ class Single:
             terms=setting.terms,
             split=setting.split,
             randomness=noise,
-            **wanted,
+            **options,
         )
         seconds = time.perf_counter() - start
         return {**judge.errors(done.model), "seconds": round(seconds, 4), "converged": bool(done.converged)}
@@ -122,29 +122,29 @@ class Judge:
     def errors(self, model: Model) -> dict[str, Any]:
         """All measures but seconds; None, and why, of what does not fit into memory."""
         model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
-        found: dict[str, Any] = {}
-        _add(found, ("kl",), lambda: (self._truth.kl(model),))
-        for measure, asked in self._asked.items():
-            _add(found, (measure, f"{measure}_worst"), partial(self._distances, model, asked))
-        return found
+        errors: dict[str, Any] = {}
+        _add(errors, ("kl",), lambda: (self._truth.kl(model),))
+        for measure, cliques in self._asked.items():
+            _add(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
+        return errors
 
-    def _distances(self, model: Model, asked: list[Clique]) -> tuple[float, ...]:
+    def _distances(self, model: Model, cliques: list[Clique]) -> tuple[float, ...]:
         """Mean and largest total variation."""
-        if not asked:
+        if not cliques:
             return 0.0, 0.0
-        ours = model.marginals_of(asked)
-        apart = [0.5 * float(np.abs(ours[clique] - self._right[clique]).sum()) for clique in asked]
+        ours = model.marginals_of(cliques)
+        apart = [0.5 * float(np.abs(ours[clique] - self._right[clique]).sum()) for clique in cliques]
         return math.fsum(apart) / len(apart), max(apart)
 
 
-def _add(found: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
+def _add(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
     try:
         values: tuple[Any, ...] = compute()
     except TooLarge as error:
         values = (None,) * len(names)
-        found["unanswered"] = str(error)
+        errors["unanswered"] = str(error)
     # JSON has no infinity
-    found |= {
+    errors |= {
         name: value if value is None or math.isfinite(value) else str(value)
         for name, value in zip(names, values, strict=True)
     }
