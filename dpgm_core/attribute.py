@@ -13,10 +13,10 @@ from attrs import evolve, field, frozen
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
 from dpgm_core.columns.edges import bin_edge, check_edges, check_written, grid_edges
-from dpgm_core.columns.given import alike, place_of
+from dpgm_core.columns.given import find_alike, place_of
 from dpgm_core.columns.labelling import bin_labels, check_apart
 from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.columns.merging import merged_labels
+from dpgm_core.columns.merging import merge_labels
 from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, special_codes
 from dpgm_core.columns.values import PLAIN, Values, parse_number
 from dpgm_core.columns.writing import attribute_table
@@ -24,7 +24,7 @@ from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.markup import Html, card, first
 from dpgm_core.printable import brief, clipped, listed
 
-__all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
+__all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "first_repeated"]
 
 
 @frozen(kw_only=True)
@@ -78,7 +78,7 @@ class Attribute:
         for text in self.null_values:
             if not _is_text(text):
                 raise DomainError(f"{where}: a null value must be a text, got {text!r}; write it in quotes")
-        twice = repeated(self.labels)
+        twice = first_repeated(self.labels)
         if twice is not None:
             raise DomainError(f"{where}: label {twice!r} stands twice; remove one")
         for what, code in (("unknown", self.unknown), ("null", self.null)):
@@ -318,7 +318,7 @@ class Attribute:
         if place is not None:
             return self._code_at(place, label)
         if isinstance(label, str):
-            code = None if self.coded else alike(self.labels, self.matching, label)
+            code = None if self.coded else find_alike(self.labels, self.matching, label)
             if code is not None:
                 return code
             form = "" if self.values.format is None else f", nor is it a {self.values.kind} as {self.values.format!r}"
@@ -362,7 +362,7 @@ class Attribute:
         >>> Attribute.of_labels("job", ["cook", "pilot", "diver"], unknown="diver").coarsened([0, 1, 1]).labels
         ('cook', 'other (2 labels)')
         """
-        new, labels = merged_labels(self.name, self.labels, codes)
+        new, labels = merge_labels(self.name, self.labels, codes)
         if new == list(range(self.size)):
             return self
         return Attribute(
@@ -464,7 +464,7 @@ def code_dtype(size: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
 
 
-def repeated(names: Iterable[str]) -> str | None:
+def first_repeated(names: Iterable[str]) -> str | None:
     """A name that stands twice, or None."""
     names = list(names)
     if len(set(names)) == len(names):

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
+from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, first_repeated
 from dpgm_core.constraints.chains import Rule
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
@@ -50,7 +50,7 @@ class Domain:
                     f"a domain is made of Attribute objects, got {attribute!r}; see Domain.from_sizes and from_dict"
                 )
         self._by_name = {attribute.name: attribute for attribute in self.attributes}
-        twice = repeated(attribute.name for attribute in self.attributes)
+        twice = first_repeated(attribute.name for attribute in self.attributes)
         if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
         self._sizes = {attribute.name: attribute.size for attribute in self.attributes}
@@ -263,7 +263,7 @@ class Domain:
         """
         tables = domain_tables(plain, folder)
         _check_sizes(tables["attributes"])
-        _check_settled(tables["attributes"])
+        _check_no_todo(tables["attributes"])
         read: dict[str, Attribute] = {}
         declared = 0
         for name, entry in tables["attributes"].items():
@@ -301,7 +301,7 @@ def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constra
         unknown = next((column for column in one.columns if column not in attributes), None)
         if unknown is not None:
             raise DomainError(f"constraint {one.name!r} is about {unknown!r}, which is not in the domain")
-    twice = repeated(one.name for one in constraints)
+    twice = first_repeated(one.name for one in constraints)
     if twice is not None:
         raise DomainError(f"constraint {twice!r} stands twice in the domain; rename or remove one")
     resolved = Resolved(attributes, constraints) if constraints else None
@@ -324,7 +324,7 @@ def _check_sizes(entries: Mapping[str, Any]) -> None:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
 
 
-def _check_settled(entries: Mapping[str, Any]) -> None:
+def _check_no_todo(entries: Mapping[str, Any]) -> None:
     """Refuse what `dpgm init` left to its user, all at once."""
     open_ones = [name for name, entry in entries.items() if isinstance(entry, Mapping) and "todo" in entry]
     if open_ones:

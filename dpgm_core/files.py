@@ -48,14 +48,14 @@ __all__ = [
     "atomic_write",
     "bounded_bytes",
     "check_writable",
-    "made_folder",
-    "numbered",
+    "make_folder",
+    "numbered_path",
     "open_regular",
-    "part_beside",
-    "parts_beside",
+    "part_path",
+    "find_parts",
     "plain",
-    "reading",
-    "synced",
+    "read_archive",
+    "sync_folder",
     "write_archive",
 ]
 
@@ -116,10 +116,10 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def numbered(path: Path, number: int) -> Path:
+def numbered_path(path: Path, number: int) -> Path:
     """The file of the `number`-th of several releases of one run, beside that of the first.
 
-    >>> numbered(Path("health.release.dpgm"), 2).name
+    >>> numbered_path(Path("health.release.dpgm"), 2).name
     'health.release-2.dpgm'
     """
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
@@ -228,12 +228,12 @@ def atomic_write(
         file.write(content)
 
 
-def part_beside(path: Path) -> Path:
-    """Return a new hidden name beside a file, for what becomes that file; `parts_beside` finds it."""
+def part_path(path: Path) -> Path:
+    """Return a new hidden name beside a file, for what becomes that file; `find_parts` finds it."""
     return path.with_name(f".{_mark(path)}-{secrets.token_hex(8)}.part")
 
 
-def parts_beside(path: Path) -> list[Path]:
+def find_parts(path: Path) -> list[Path]:
     """Return the hidden files that processes have begun, or left behind, for a file of this name."""
     return list(path.parent.glob(f".{_mark(path)}-{'[0-9a-f]' * 16}.part"))
 
@@ -256,11 +256,11 @@ def atomic_file(
     """
     path = Path(path)
     taken = part is not None and part.is_file()
-    temporary = part if part is not None and taken else part_beside(path)
+    temporary = part if part is not None and taken else part_path(path)
     if "\0" in str(path):
         raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
-        with made_folder(path.parent):
+        with make_folder(path.parent):
             try:
                 with temporary.open("r+b" if taken else "xb") as file:
                     if mode is not None:
@@ -274,7 +274,7 @@ def atomic_file(
                     if mode is None:
                         shutil.copymode(path, temporary)
                     temporary.replace(path)
-                synced(path.parent)
+                sync_folder(path.parent)
             finally:
                 with contextlib.suppress(OSError, ValueError):
                     temporary.unlink(missing_ok=True)
@@ -284,7 +284,7 @@ def atomic_file(
 
 
 @contextlib.contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
+def make_folder(folder: Path) -> Iterator[None]:
     """Make a folder, with those above it; of these new ones none stays that is empty in the end."""
     missing = list(itertools.takewhile(lambda one: not os.path.lexists(one), (folder, *folder.parents)))
     try:
@@ -322,7 +322,7 @@ def _holds(path: Path, other: Path) -> bool:
     return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
-def synced(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -396,7 +396,7 @@ def _array_need(length: int) -> int:
 
 
 class Archive:
-    """A zip file opened with suspicion; use inside `reading`. Its size bounds what its members take in memory."""
+    """A zip file opened with suspicion; use inside `read_archive`. Its size bounds what its members take in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -476,7 +476,7 @@ class Archive:
         return content
 
 
-def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
+def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     """Run a reader over an archive and turn every failure into a ModelFileError that names the file.
 
     PluginErrors pass: a file may name a component that is not installed.

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["Randomness", "SeededRandomness", "SystemRandomness", "given_or_system"]
+__all__ = ["Randomness", "SeededRandomness", "SystemRandomness", "randomness_or_system"]
 
 _BLOCK = 1 << 16
 
@@ -94,10 +94,10 @@ class Randomness(Protocol):
         ...
 
 
-def given_or_system(randomness: Randomness | None) -> Randomness:
+def randomness_or_system(randomness: Randomness | None) -> Randomness:
     """The randomness that was given, the operating system's for None. Raises OptionError for what is none.
 
-    >>> given_or_system(None)
+    >>> randomness_or_system(None)
     SystemRandomness()
     """
     if randomness is None:

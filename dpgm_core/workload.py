@@ -222,13 +222,13 @@ class Workload:
             )
         return workload
 
-    def found(self, domain: Domain) -> Workload:
+    def with_domain(self, domain: Domain) -> Workload:
         """The same candidates over a domain whose bins or labels were found, perhaps fewer than were planned for.
 
         What was too large stays out: there would be more candidates than were counted before the records were read.
 
-        >>> planned, found = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
-        >>> Workload.all(planned).found(found).candidates
+        >>> planned, coarse = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
+        >>> Workload.all(planned).with_domain(coarse).candidates
         (('a',), ('b',))
         """
         return evolve(self, domain=domain, sized=self._sized or self.domain)
@@ -237,8 +237,8 @@ class Workload:
     def planned_sizes(self) -> dict[str, int]:
         """Name -> number of labels by which tables are small enough: those of the domain, or that were planned for.
 
-        >>> planned, found = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
-        >>> Workload.all(planned).found(found).planned_sizes
+        >>> planned, coarse = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
+        >>> Workload.all(planned).with_domain(coarse).planned_sizes
         {'a': 200}
         """
         return (self._sized or self.domain).sizes

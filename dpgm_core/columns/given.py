@@ -12,13 +12,13 @@ import numpy as np
 from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
 
-__all__ = ["alike", "place_of"]
+__all__ = ["find_alike", "place_of"]
 
 
-def alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
+def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
     """The code of the one label that a text is by the rules of its column; None if there is none.
 
-    >>> alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), alike(["w", "m"], Matching(), "M")
+    >>> find_alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), find_alike(["w", "m"], Matching(), "M")
     (1, None)
     """
     form = matching.form(text.encode("utf-8", "surrogatepass"))

@@ -26,11 +26,11 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.attribute import Attribute
-from dpgm_core.constraints.forms import Constraint, Mask, undetermined
-from dpgm_core.constraints.order import WHOLE, Ordered, on_axis
+from dpgm_core.constraints.forms import Constraint, Mask, undetermined_mask
+from dpgm_core.constraints.order import WHOLE, Ordered, axis_intervals
 from dpgm_core.errors import DomainError
 
-__all__ = ["Pair", "Rule", "chains", "followed"]
+__all__ = ["Pair", "Rule", "chains", "chain_rules"]
 
 #: The lower column, the upper, and whether strictly.
 Pair = tuple[str, str, bool]
@@ -91,14 +91,14 @@ def chains(pairs: Sequence[Pair]) -> list[tuple[Pair, ...]]:
     return paths
 
 
-def followed(constraints: Sequence[Constraint], attributes: Mapping[str, Attribute]) -> Iterator[Rule]:
+def chain_rules(constraints: Sequence[Constraint], attributes: Mapping[str, Attribute]) -> Iterator[Rule]:
     """What chains of orders rule out and no part of them does; nothing if all bins are alike and no order strict.
 
     >>> from attrs import evolve
     >>> edges = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
     >>> columns = {name: Attribute.of_bins(name, ends, unknown="missing") for name, ends in edges.items()}
     >>> orders = [Ordered(name="1", columns=("a", "b")), Ordered(name="2", columns=("b", "c"))]
-    >>> (rule,) = followed(orders, columns)
+    >>> (rule,) = chain_rules(orders, columns)
     >>> rule.name, rule.columns, rule.mask[:, 0].astype(int).tolist()  # where b has a value
     ('1 and 2', ('a', 'b', 'c'), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
     """
@@ -138,7 +138,7 @@ def _rule(
     columns = (names[0], *inner) if circle else (names[0], *inner, names[-1])
     if math.prod(attributes[name].size for name in columns) > _MOST_CELLS:
         return None
-    table = undetermined(" and ".join(of), [attributes[name] for name in columns])
+    table = undetermined_mask(" and ".join(of), [attributes[name] for name in columns])
     if table is None:
         sizes = [len(scales[name].present) for name in columns]
         table = np.ones(sizes, dtype=bool)
@@ -187,7 +187,7 @@ def _says_more(chain: Sequence[Pair], direct: Sequence[Pair], scales: Mapping[st
 def _scale(attribute: Attribute) -> _Scale | None:
     """The values of an attribute's codes; None where labels have none, which are compared by their places: of single
     places chains say nothing more."""
-    intervals = on_axis(attribute)
+    intervals = axis_intervals(attribute)
     if intervals is None:
         return None
     ends = [(math.nan, math.nan, True) if one is None else one for one in intervals]

@@ -16,7 +16,7 @@ from dpgm_core.attribute import Attribute
 from dpgm_core.columns.declared import PrivateBins
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["ANY", "Constraint", "Listed", "Mapped", "Mask", "undetermined"]
+__all__ = ["ANY", "Constraint", "Listed", "Mapped", "Mask", "undetermined_mask"]
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -60,7 +60,7 @@ class Constraint(Protocol):
         ...
 
 
-def undetermined(name: str, attributes: Sequence[Attribute]) -> Mask | None:
+def undetermined_mask(name: str, attributes: Sequence[Attribute]) -> Mask | None:
     """Nothing is impossible while labels or bins are placeholders; None where all are known.
 
     Raises DomainError for a table too large to write down.
@@ -101,7 +101,7 @@ class Listed:
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """What is listed, or what is not."""
-        waiting = undetermined(self.name, attributes)
+        waiting = undetermined_mask(self.name, attributes)
         if waiting is not None:
             return waiting
         listed = np.zeros(tuple(one.size for one in attributes), dtype=bool)
@@ -179,7 +179,7 @@ class Mapped:
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """All but the pairs."""
-        waiting = undetermined(self.name, attributes)
+        waiting = undetermined_mask(self.name, attributes)
         if waiting is not None:
             return waiting
         fine, coarse = attributes

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import Attribute, repeated
+from dpgm_core.attribute import Attribute, first_repeated
 from dpgm_core.constraints.forms import Constraint, Listed, Mapped
 from dpgm_core.constraints.order import Ordered
 from dpgm_core.errors import DomainError, did_you_mean
@@ -75,7 +75,7 @@ def read_constraint(name: str, plain: object, folder: Path | None = None) -> Con
 def _columns(where: str, plain: object) -> tuple[str, ...]:
     if not isinstance(plain, (list, tuple)) or not plain or not all(isinstance(one, str) for one in plain):
         raise DomainError(f"{where} needs columns, a list of the columns it is about, got {plain!r:.80}")
-    twice = repeated(plain)
+    twice = first_repeated(plain)
     if twice is not None:
         raise DomainError(f"{where} names the column {twice!r} twice; name each once")
     return tuple(plain)

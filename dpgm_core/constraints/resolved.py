@@ -11,7 +11,7 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.attribute import Attribute
-from dpgm_core.constraints.chains import Rule, followed
+from dpgm_core.constraints.chains import Rule, chain_rules
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.errors import DomainError
 
@@ -54,7 +54,7 @@ class Resolved:
             )
             for one in stated
         )
-        self.rules = (*own, *followed(stated, attributes))
+        self.rules = (*own, *chain_rules(stated, attributes))
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
@@ -115,14 +115,14 @@ class Resolved:
         left = [one for one in self.rules if not any(self._sizes[column] == 1 for column in one.columns)]
         while True:
             latest = next(
-                (derivation for one in left if (derivation := self._told(one, left, taken)) is not None), None
+                (derivation for one in left if (derivation := self._derivation(one, left, taken)) is not None), None
             )
             if latest is None:
                 return tuple(reversed(result))
             result.append(latest)
             left = [one for one in left if latest.column not in one.columns]
 
-    def _told(self, one: Rule, left: Sequence[Rule], taken: Container[str]) -> Derived | None:
+    def _derivation(self, one: Rule, left: Sequence[Rule], taken: Container[str]) -> Derived | None:
         if len(one.columns) != 2:
             return None
         for axis in (1, 0):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.metadata.described import Metadata
 
@@ -104,7 +104,7 @@ def _in_folder(folder: Path) -> tuple[Path, list[str]]:
 
 
 def _described(schema: Any, categories: dict[str, list[str]], hidden: str) -> Metadata:
-    twice = repeated(schema.names)
+    twice = first_repeated(schema.names)
     if twice is not None:
         raise DataError(f"the schema has two columns {twice!r}; rename one")
     return Metadata(tables={one.name: _table(one.type, categories.get(one.name), hidden) for one in schema})

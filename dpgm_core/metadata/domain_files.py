@@ -10,11 +10,11 @@ from typing import Any
 from dpgm_core.columns.tables import FORM, KEYS
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
-from dpgm_core.metadata.described import checked_defaults, completed
-from dpgm_core.metadata.reading import CSV, beside, read_metadata
+from dpgm_core.metadata.described import apply_defaults, check_defaults
+from dpgm_core.metadata.reading import CSV, read_metadata, resolve_map_path
 from dpgm_core.toml import parse_toml
 
-__all__ = ["domain_tables", "overridden", "plain_file"]
+__all__ = ["domain_tables", "override_tables", "plain_file"]
 
 MAX_BYTES = 2**26  # of a domain file
 _DEEPEST = 16  # files that name one another
@@ -63,23 +63,23 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     if not isinstance(tables, Mapping):
         raise DomainError(f"the attributes of a domain must be tables, [attributes.NAME]; got {tables!r:.80}")
     rules = plain.get("constraints", {})
-    defaults = checked_defaults(plain.get("defaults", {}))
+    defaults = check_defaults(plain.get("defaults", {}))
     if not based:
-        return {"attributes": completed(tables, defaults), "constraints": rules}
+        return {"attributes": apply_defaults(tables, defaults), "constraints": rules}
     if not isinstance(rules, Mapping):
         raise DomainError(f"the constraints of a domain must be tables, [constraints.NAME]; got {rules!r:.80}")
     if folder is None:
         raise DomainError("'from' names a file, and no folder is given for it; use Domain.load, or say folder = ...")
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
-    attributes = overridden(base["attributes"], changes, origin=plain["from"])
+    attributes = override_tables(base["attributes"], changes, origin=plain["from"])
     return {
-        "attributes": completed(attributes, defaults),
+        "attributes": apply_defaults(attributes, defaults),
         "constraints": {**base.get("constraints", {}), **rules},
     }
 
 
-def overridden(
+def override_tables(
     base: Mapping[str, Mapping[str, Any]], changes: Mapping[str, Mapping[str, Any]], *, origin: str
 ) -> dict[str, Any]:
     """The tables of `base` with some keys changed, column by column.
@@ -89,7 +89,7 @@ def overridden(
     Raises DomainError for a column that `base` does not have.
 
     >>> nist = {"AGEP": {"type": "integer", "min": 0, "max": 94, "unknown": "?"}}
-    >>> overridden(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
+    >>> override_tables(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
     {'AGEP': {'type': 'integer', 'unknown': '?', 'bins': [0, 18, 65, 94]}}
     """
     attributes: dict[str, Any] = {name: dict(table) for name, table in base.items()}
@@ -98,12 +98,12 @@ def overridden(
             raise DomainError(
                 f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, attributes)}"
             )
-        gone = _replaced(attributes[name], change)
+        gone = _replaced_keys(attributes[name], change)
         attributes[name] = {key: value for key, value in attributes[name].items() if key not in gone} | dict(change)
     return attributes
 
 
-def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
+def _replaced_keys(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
     new = {key for key in FORM if key in change}
     if not new or new == {"cap"}:
         return set()
@@ -138,7 +138,7 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
     rules = loaded.get("constraints", {})
     if isinstance(rules, Mapping):
         # What a constraint names is beside the file that says so.
-        loaded["constraints"] = {key: beside(path.parent, rule) for key, rule in rules.items()}
+        loaded["constraints"] = {key: resolve_map_path(path.parent, rule) for key, rule in rules.items()}
     return loaded
 
 

@@ -12,13 +12,13 @@ from dpgm_core.errors import DomainError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.metadata.arrow import arrow_file, arrow_object
 from dpgm_core.metadata.codebook import MAX_BYTES, read_codebook
-from dpgm_core.metadata.described import Metadata, combined, settled
+from dpgm_core.metadata.described import Metadata, combine_metadata, complete_metadata
 from dpgm_core.metadata.frictionless import package_schema, table_schema
 from dpgm_core.metadata.header import read_header
 from dpgm_core.metadata.nist import nist_dictionary, nist_schema
 from dpgm_core.toml import parse_toml
 
-__all__ = ["CSV", "beside", "check_columns", "is_data", "read_metadata"]
+__all__ = ["CSV", "resolve_map_path", "check_columns", "is_data", "read_metadata"]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
@@ -64,7 +64,7 @@ def read_metadata(
     if described and is_data(source):
         for one in more:
             check_columns(one, described[0].tables, source)
-    return settled(combined([*described, *more]))
+    return complete_metadata(combine_metadata([*described, *more]))
 
 
 def is_data(source: Any) -> bool:
@@ -135,7 +135,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def beside(folder: Path, rule: Any) -> Any:
+def resolve_map_path(folder: Path, rule: Any) -> Any:
     """A constraint as a file in this folder states it, with the path of the map that it may name."""
     if isinstance(rule, Mapping) and isinstance(rule.get("map"), str):
         return {**rule, "map": str(folder.absolute() / rule["map"])}
@@ -154,7 +154,7 @@ def _of_domain(where: str, plain: Mapping[str, Any], folder: Path | None) -> Met
             raise DomainError(f"{where} has no setting {key!r:.80}; attributes stand under [attributes.NAME]")
     rules = plain.get("constraints", {})
     if folder is not None and isinstance(rules, Mapping):
-        rules = {name: beside(folder, rule) for name, rule in rules.items()}
+        rules = {name: resolve_map_path(folder, rule) for name, rule in rules.items()}
     return Metadata(tables=plain.get("attributes", {}), defaults=plain.get("defaults", {}), constraints=rules)
 
 

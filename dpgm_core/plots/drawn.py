@@ -17,12 +17,12 @@ from dpgm_core.models.questions import named
 from dpgm_core.models.standing import MEASURED
 from dpgm_core.plots.bars import Bars
 from dpgm_core.plots.canvas import percent, width_of
-from dpgm_core.plots.groups import checked_most, grouped, shares_of
+from dpgm_core.plots.groups import check_most, group_labels, shares_of
 from dpgm_core.plots.heat import SHARE, Cell, Heat
-from dpgm_core.plots.layout import placed
+from dpgm_core.plots.layout import place_nodes
 from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
-from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
+from dpgm_core.plots.words import intervals_of, notes_of, sum_standings, title_of
 
 __all__ = ["dependence", "graph", "marginal", "matrix_of", "pair"]
 
@@ -50,16 +50,16 @@ def marginal(
     >>> marginal(Model(structure, Tables(structure, np.log([0.25, 0.75]))), "a")
     Bars('a', 2 bars, by definition)
     """
-    level, most = checked_level(level), checked_most(most)
+    level, most = checked_level(level), check_most(most)
     names = named(model.domain, attribute, given or {})
     if len(names) != 1:
         raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
     (name,) = names
-    groups = {name: grouped(model.domain[name], model.marginal(name, given), most)}
+    groups = {name: group_labels(model.domain[name], model.marginal(name, given), most)}
     shares, interval = shares_of(model, groups, given, level)
     standing = model.standing(name, given)
     return Bars(
-        title=titled((name,), given),
+        title=title_of((name,), given),
         standing=standing,
         labels=groups[name].labels,
         shares=tuple(shares.tolist()),
@@ -85,7 +85,7 @@ def pair(
     level = checked_level(level)
     names = named(model.domain, (first, second), given or {})
     alone = model.marginals_of([(name,) for name in names], given)
-    groups = {name: grouped(model.domain[name], alone[name,], _SIDE) for name in names}
+    groups = {name: group_labels(model.domain[name], alone[name,], _SIDE) for name in names}
     table, interval = shares_of(model, groups, given, level)
     rows, columns = (groups[name].labels for name in names)
     cells = []
@@ -100,7 +100,7 @@ def pair(
         cells.append(Cell(row=at[0], column=at[1], value=share, said=said, shown=shown))
     standing = model.standing(names, given)
     return Heat(
-        title=titled(names, given),
+        title=title_of(names, given),
         standing=standing,
         rows=rows,
         columns=columns,
@@ -140,9 +140,7 @@ def dependence(
     """
     if measure not in _MEASURES:
         raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
-    return matrix_of(
-        model, measure_dependence(model, attributes, level=level), measure=measure, most=checked_most(most)
-    )
+    return matrix_of(model, measure_dependence(model, attributes, level=level), measure=measure, most=check_most(most))
 
 
 def matrix_of(
@@ -178,7 +176,7 @@ def matrix_of(
             )
         )
     known = [float(values[at]) for at in shown if not math.isnan(values[at])]
-    standing = summed([dependence.standing[at] for at in shown])
+    standing = sum_standings([dependence.standing[at] for at in shown])
     outlined = "Outlined: measured together." if any(one.outlined for one in cells) else ""
     return Heat(
         title=title,
@@ -189,11 +187,13 @@ def matrix_of(
         top=max([*known, _FLOORS[measure]]),
         unit=_MEASURES[measure],
         paired=True,
-        notes=notes_of(model, standing, _none_found(dependence), outlined, intervals_of(model, dependence.level)),
+        notes=notes_of(
+            model, standing, _independence_note(dependence), outlined, intervals_of(model, dependence.level)
+        ),
     )
 
 
-def _none_found(dependence: Dependence) -> str:
+def _independence_note(dependence: Dependence) -> str:
     """That no pair depends on each other, where that is so and all are known."""
     none = bool(dependence.pairs) and bool((dependence.cramers_v < _NO_DEPENDENCE).all())
     return f"No dependence found: Cramer's V is below {_NO_DEPENDENCE} for all pairs." if none else ""
@@ -260,7 +260,7 @@ def _attributes(model: Model) -> Network:
     labels = [
         f"{name}: {model.domain[name].size} labels" + (", not measured" if name in unmeasured else "") for name in names
     ]
-    standing = summed([model.standing(two) for two in pairs])
+    standing = sum_standings([model.standing(two) for two in pairs])
     level = next((at[0].level for at in dependences.values()), None)
     notes = notes_of(model, standing, "Lines: as wide as Cramer's V.", _merged(model), intervals_of(model, level))
     nodes, width, height = _nodes(
@@ -316,7 +316,7 @@ def _clusters(model: Model) -> Network:
     )
     dashed = [standing not in (MEASURED, "by definition") for standing in standings]
     nodes, width, height = _nodes(texts, said, edges, dashed)
-    standing = summed(standings)
+    standing = sum_standings(standings)
     return Network(
         title="the junction tree",
         standing=standing,
@@ -339,7 +339,7 @@ def _nodes(
             for lines in texts
         ]
     )
-    centres, width, height = placed(boxes, edges)
+    centres, width, height = place_nodes(boxes, edges)
     nodes = tuple(
         Node(
             lines=tuple(lines),

@@ -13,7 +13,7 @@ from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
 
-__all__ = ["Groups", "checked_most", "grouped", "shares_of"]
+__all__ = ["Groups", "check_most", "group_labels", "shares_of"]
 
 
 @frozen(kw_only=True, eq=False)
@@ -34,20 +34,20 @@ class Groups:
         return np.moveaxis(sums, 0, axis)
 
 
-def checked_most(most: object) -> int:
+def check_most(most: object) -> int:
     """How many labels to show. Raises OptionError."""
     if not isinstance(most, int) or isinstance(most, bool) or most < 2:
         raise OptionError(f"most, how many to show, must be a whole number of at least 2, got {most!r}")
     return most
 
 
-def grouped(attribute: Attribute, shares: FloatArray, most: int) -> Groups:
+def group_labels(attribute: Attribute, shares: FloatArray, most: int) -> Groups:
     """At most `most` groups of an attribute's codes, in their order.
 
     shares: (codes,), their probabilities. Bins are joined with their neighbours; of other labels the most probable
     stand alone, and all others together at the end.
 
-    >>> grouped(Attribute.of_size("a", 4), np.array([0.1, 0.4, 0.2, 0.3]), 3).labels
+    >>> group_labels(Attribute.of_size("a", 4), np.array([0.1, 0.4, 0.2, 0.3]), 3).labels
     ('1', '3', '2 others')
     """
     labels, count = attribute.labels, attribute.size

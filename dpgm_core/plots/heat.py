@@ -9,8 +9,8 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import LINE, Note, cut, framed, label, number, painted, percent, width_of
-from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
+from dpgm_core.plots.canvas import LINE, Note, cut, draw_frame, label, number, paint, percent, width_of
+from dpgm_core.plots.figure import disable_math, finish_figure, matplotlib, new_axes, save_figure
 from dpgm_core.plots.palette import ink, sequential
 from dpgm_core.plots.vega import finite, specification
 from dpgm_core.printable import printable
@@ -83,7 +83,7 @@ class Heat:
         cells = [self._cell(one, left, top, size) for one in self.cells]
         height = top + size * len(self.rows) + 10
         legend = self._legend(8.0, height, width)
-        return framed(
+        return draw_frame(
             [*words, *cells, *legend],
             width=width,
             height=height + _LEGEND,
@@ -108,7 +108,7 @@ class Heat:
             inset = 1.25
             look |= {"stroke": "currentColor", "stroke_width": 1.5}
         elif math.isnan(one.value):
-            look |= {"stroke_dasharray": 2, **painted(LINE, "stroke"), "fill": "none"}
+            look |= {"stroke_dasharray": 2, **paint(LINE, "stroke"), "fill": "none"}
         side = number(size - 2 * inset)
         parts = [
             tag("title", one.said),
@@ -204,12 +204,12 @@ class Heat:
         axes.set_xticks(range(len(self.columns)), [cut(one, 8, 100) for one in self.columns], rotation=90, fontsize=8)
         axes.set_yticks(range(len(self.rows)), [cut(one, 8, 100) for one in self.rows], fontsize=8)
         axes.set_ylabel(cut(self.row_title, 10, 220))
-        worded([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
-        return finished(axes, self.title, self.notes, below=self.column_title)
+        disable_math([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
+        return finish_figure(axes, self.title, self.notes, below=self.column_title)
 
     def save(self, path: str | Path) -> None:
         """Write a file; see `Picture`."""
-        saved(self, path)
+        save_figure(self, path)
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -1,5 +1,5 @@
 """Progress of long work."""
 
-from dpgm_core.progress.contract import Progress, checked_progress, silent, unfailing
+from dpgm_core.progress.contract import Progress, check_progress, silent, unfailing
 
-__all__ = ["Progress", "checked_progress", "silent", "unfailing"]
+__all__ = ["Progress", "check_progress", "silent", "unfailing"]

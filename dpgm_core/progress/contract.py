@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["Progress", "checked_progress", "silent", "unfailing"]
+__all__ = ["Progress", "check_progress", "silent", "unfailing"]
 
 
 class Progress(Protocol):
@@ -25,10 +25,10 @@ def silent(task: str, done: int, total: int | None) -> None:
     """A Progress that says nothing."""
 
 
-def checked_progress(progress: Progress) -> Progress:
+def check_progress(progress: Progress) -> Progress:
     """A Progress as it was given; OptionError for what cannot be called.
 
-    >>> checked_progress(silent) is silent
+    >>> check_progress(silent) is silent
     True
     """
     if not callable(progress):

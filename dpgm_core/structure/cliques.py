@@ -12,7 +12,7 @@ from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import listed
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Cliques", "Groups", "group_text", "grouped"]
+__all__ = ["Cliques", "Groups", "group_text", "group_cliques"]
 
 #: Cliques that share one parameter table; most groups are of one.
 Groups = tuple[tuple[Clique, ...], ...]
@@ -153,12 +153,12 @@ class Cliques:
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
 
 
-def grouped(
+def group_cliques(
     domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
 ) -> tuple[Groups, tuple[Clique, ...]]:
     """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
 
-    >>> grouped(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
+    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
     (((('a', 'b'),),), (('b', 'a'),))
     """
     plain: dict[frozenset[str], Clique] = {}

@@ -8,7 +8,7 @@ from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["directed_cycle", "families", "spelled"]
+__all__ = ["directed_cycle", "families", "cycle_text"]
 
 # A cycle of more names is spelled out at its ends only: an error is one line.
 _MOST_SPELLED = 30
@@ -42,7 +42,7 @@ def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tupl
     complete_parents = {name: tuple(parents.get(name, ())) for name in names}
     cycle = directed_cycle(complete_parents)
     if cycle:
-        raise StructureError(f"attributes are their own ancestors: {spelled(cycle)}; take one of these parents out")
+        raise StructureError(f"attributes are their own ancestors: {cycle_text(cycle)}; take one of these parents out")
     return tuple((name, *above) for name, above in complete_parents.items())
 
 
@@ -80,10 +80,10 @@ def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
     return cycle[first:] + cycle[:first]
 
 
-def spelled(cycle: Sequence[str]) -> str:
+def cycle_text(cycle: Sequence[str]) -> str:
     """A cycle in words, from parent to child and back to the first; of a long one the ends.
 
-    >>> spelled(["a", "b"])
+    >>> cycle_text(["a", "b"])
     'a -> b -> a'
     """
     names = [printable(name[:40]) for name in (*cycle, cycle[0])]

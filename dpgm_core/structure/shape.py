@@ -15,9 +15,9 @@ from dpgm_core.errors import StructureError
 from dpgm_core.markup import Html, card, first
 from dpgm_core.printable import brief, listed, thousands
 from dpgm_core.structure import graphs, ready_made
-from dpgm_core.structure.cliques import Cliques, group_text, grouped
+from dpgm_core.structure.cliques import Cliques, group_cliques, group_text
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.reading import checked_singletons, cliques_of_table, or_single
+from dpgm_core.structure.reading import cliques_of_table, or_single, read_singletons
 from dpgm_core.structure.report import StructureReport
 
 __all__ = ["Structure"]
@@ -51,7 +51,7 @@ class Structure(Cliques):
         if not isinstance(domain, Domain):
             raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
         self.domain = domain
-        self.groups, self.duplicates = grouped(domain, cliques, tied)
+        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     def over(self, domain: Domain) -> Structure:
         """The same cliques over another domain that has their attributes, such as one whose bins were found.
@@ -294,7 +294,7 @@ class Structure(Cliques):
                 f"got {plain!r:.80}"
             )
         cliques, tied = cliques_of_table(domain.names, plain)
-        if not checked_singletons(plain):
+        if not read_singletons(plain):
             return cls(domain, cliques, tied=tied)
         if not cliques and not tied:
             return cls(domain, [(name,) for name in domain.names])

@@ -13,7 +13,7 @@ from dpgm_core.errors import ModelFileError, OptionError
 from dpgm_core.files import atomic_write, bounded_bytes, check_writable, plain
 from dpgm_core.study.methods import KINDS
 from dpgm_core.study.single import MEASURES
-from dpgm_core.study.store import Line, parsed, rewrite
+from dpgm_core.study.store import Line, parse_lines, rewrite
 
 __all__ = ["RUNS", "Folder"]
 
@@ -42,7 +42,7 @@ class Folder:
     def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self.dropped = 0
-        known = self._asked()
+        known = self._read_facts()
         if known is None:
             if self.path.is_dir() and any(self.path.iterdir()):
                 raise OptionError(f"{self.path} has files in it and no {ASKED} of a study; name a new folder with -o")
@@ -65,7 +65,7 @@ class Folder:
             content = bounded_bytes(self._runs, _MOST_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parsed(content, _checked)
+        whole, broken = parse_lines(content, _checked)
         self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
@@ -80,7 +80,7 @@ class Folder:
         except OSError as error:
             raise ModelFileError(f"cannot write {self._runs}: {error.strerror or error}") from None
 
-    def _asked(self) -> Any:
+    def _read_facts(self) -> Any:
         path = self.path / ASKED
         try:
             if not path.exists():

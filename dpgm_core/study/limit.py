@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["OutOfTime", "check_limit", "limited"]
+__all__ = ["OutOfTime", "check_limit", "time_limit"]
 
 
 #: Seconds that timers can keep: a microsecond to three years.
@@ -34,7 +34,7 @@ def check_limit(seconds: float | None) -> None:
 
 
 @contextmanager
-def limited(seconds: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise OutOfTime inside after so many seconds on the wall, between two steps of Python; None: never."""
     if seconds is None:
         yield

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import framed, label, number, painted
+from dpgm_core.plots.canvas import draw_frame, label, number, paint
 
-__all__ = ["Point", "drawn"]
+__all__ = ["Point", "draw_result"]
 
 #: Okabe and Ito's colours, which people tell apart however they see them; a page's style may set others.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
@@ -31,7 +31,7 @@ class Point:
     error: float
 
 
-def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, evenly: bool = False) -> Html:
+def draw_result(title: str, points: Sequence[Point], *, axis: str, across: int = 2, evenly: bool = False) -> Html:
     """A panel for each name of one, so many beside each other, over what the lines are.
 
     axis: what budgets are of. evenly: whether they are set apart evenly, as they have no common scale. Means that are
@@ -58,7 +58,7 @@ def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, ev
         "Bars are one standard error up and down.",
         *([f"Not shown: {left} that are infinite or failed."] * bool(left)),
     ]
-    return framed(
+    return draw_frame(
         content,
         width=width,
         height=below + 20 * len(lines) + 12,
@@ -106,7 +106,7 @@ def _line(
         low, high = _ends(one)
         said = f"{one.line}, {one.tick}: {one.mean:.3g}" + ("" if math.isnan(one.error) else f" ± {one.error:.1g}")
         bar = f"M{number(x)} {number(up(math.log(low)))}V{number(up(math.log(high)))}"
-        dot = tag("circle", cx=number(x), cy=number(up(math.log(one.mean))), r=3, **painted(_colour(at)))
+        dot = tag("circle", cx=number(x), cy=number(up(math.log(one.mean))), r=3, **paint(_colour(at)))
         parts.append(tag("g", tag("title", said), tag("path", d=bar, stroke_width=1.5, **_stroke(at)), dot))
     return parts
 
@@ -116,7 +116,7 @@ def _key(name: str, at: int, y: float, width: float) -> Html:
     return tag(
         "g",
         tag("path", d=f"M{_LEFT} {y}h28", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at)),
-        tag("circle", cx=_LEFT + 14, cy=y, r=3, **painted(_colour(at))),
+        tag("circle", cx=_LEFT + 14, cy=y, r=3, **paint(_colour(at))),
         label(name, _LEFT + 36, y + 4, width - _LEFT - 44),
     )
 
@@ -126,7 +126,7 @@ def _colour(at: int) -> tuple[str, str]:
 
 
 def _stroke(at: int) -> dict[str, str]:
-    return painted(_colour(at), "stroke")
+    return paint(_colour(at), "stroke")
 
 
 def _dash(at: int) -> str | None:

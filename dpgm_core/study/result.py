@@ -19,7 +19,7 @@ from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import KINDS
-from dpgm_core.study.picture import Point, drawn
+from dpgm_core.study.picture import Point, draw_result
 from dpgm_core.study.single import MEASURES
 from dpgm_core.study.store import Line
 
@@ -166,7 +166,9 @@ class StudyResult:
             for row in self.rows
         ]
         title, sizes = f"{self.name}: error against budget", len({row.records for row in self.rows})
-        return drawn(title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None)
+        return draw_result(
+            title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of name and rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 
-from dpgm_core.progress import Progress, checked_progress, silent
+from dpgm_core.progress import Progress, check_progress, silent
 from dpgm_core.study.asked import Study
 from dpgm_core.study.folder import Folder
 from dpgm_core.study.limit import check_limit
@@ -45,7 +45,7 @@ def run(
     >>> [(row.method, row.runs, row.failures) for row in run(study).rows]
     [('naive-mle', 2, 0), ('naive-mle(l2=0.1)', 2, 0)]
     """
-    checked_progress(progress)
+    check_progress(progress)
     check_jobs(jobs)
     check_limit(limit)
     store = None if folder is None else Folder(folder, study.facts())
@@ -69,7 +69,7 @@ def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | No
     """Every case's first run before any case's second, so that an early end leaves something everywhere."""
     setting = Setting(
         name=str(study.facts()),
-        law=study.law,
+        distribution=study.distribution,
         structure=study.structure,
         workload=study.workload,
         terms=study.terms,

@@ -24,7 +24,7 @@ from dpgm_core.pipeline import fit
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.study.limit import OutOfTime, limited
+from dpgm_core.study.limit import OutOfTime, time_limit
 from dpgm_core.study.methods import Case
 from dpgm_core.study.store import Line
 from dpgm_core.tables import Tables
@@ -43,7 +43,7 @@ class Setting:
     """What all runs of a study share; it travels to other processes. name: of what it keeps there."""
 
     name: str
-    law: Tables
+    distribution: Tables
     structure: Structure
     workload: Workload
     terms: Terms
@@ -64,7 +64,7 @@ class Single:
         """Plain values, errors among them: whatever a component raises is a result."""
         facts = {**self.case.to_dict(), "run": self.run}
         try:
-            with limited(self.setting.limit):
+            with time_limit(self.setting.limit):
                 return {**facts, **self._measured()}
         except OutOfTime as error:
             return {**facts, "error": "OutOfTime", "message": str(error)}
@@ -100,7 +100,10 @@ class Judge:
     """The truth: draws records, and knows what a model should have said."""
 
     def __init__(self, setting: Setting) -> None:
-        self._truth, self._law = Model(setting.law.structure, setting.law), Distribution(setting.law, "junction-tree")
+        self._truth, self._distribution = (
+            Model(setting.distribution.structure, setting.distribution),
+            Distribution(setting.distribution, "junction-tree"),
+        )
         names = self._truth.domain.names
         pairs: list[Clique] = list(itertools.combinations(names, 2))
         if len(pairs) > MOST_PAIRS:
@@ -115,7 +118,7 @@ class Judge:
         """Codes of so many records, one array per attribute; the last ones are kept, as methods share them."""
         if self._drawn is None or self._drawn[0] != (count, seed):
             self._drawn = None  # before the next ones are made
-            codes = self._law.sample(count, np.random.default_rng(seed))
+            codes = self._distribution.sample(count, np.random.default_rng(seed))
             self._drawn = (count, seed), dict(zip(self._truth.domain.names, codes, strict=True))
         return self._drawn[1]
 
@@ -159,15 +162,15 @@ def seed_of(study: int, what: str, run: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{study} {what} {run}".encode()).digest()[:8], "big")
 
 
-_kept: dict[str, Judge] = {}
+_last_judge: dict[str, Judge] = {}
 
 
 def judge_of(setting: Setting) -> Judge:
     """Of the study that this process last had a run of. Raises TooLarge of a truth that nothing can be drawn from."""
-    if setting.name not in _kept:
-        _kept.clear()
-        _kept[setting.name] = Judge(setting)
-    return _kept[setting.name]
+    if setting.name not in _last_judge:
+        _last_judge.clear()
+        _last_judge[setting.name] = Judge(setting)
+    return _last_judge[setting.name]
 
 
 def _said(error: Exception) -> Line:

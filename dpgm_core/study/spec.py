@@ -19,7 +19,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.spec.run import domain_of, read_plain, structure_of
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
-from dpgm_core.structure.reading import checked_singletons
+from dpgm_core.structure.reading import read_singletons
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import NAMED
 from dpgm_core.study.truths import generated_truth
@@ -71,7 +71,7 @@ def load_study(
         options["structure"], more = structure_of(where, structure, domain, folder)
         remarks += more
     workload = Workload.from_dict(domain, plain.get("workload", {}))
-    options["workload"] = workload.with_singletons() if checked_singletons(structure) else workload
+    options["workload"] = workload.with_singletons() if read_singletons(structure) else workload
     for key, name in (("learner", "learners"), ("inference", "inference"), ("mechanism", "mechanisms")):
         if key in plain:
             options[name] = plain[key]
