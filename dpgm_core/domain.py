@@ -25,11 +25,22 @@ __all__ = ["Attribute", "Domain", "code_dtype"]
 
 
 class Domain:
-    """The public, ordered attributes of a table: the frame that every structure, table and model refers to.
+    """The public, ordered attributes of a table, and public constraints among them.
 
-    attributes: Attribute objects, names unique. constraints: what no record can be, public; see
-    `dpgm_core.constraints`. Raises DomainError, also for constraints that leave an attribute no label.
+    Parameters
+    ----------
+    attributes : iterable of Attribute
+        With unique names.
+    constraints : iterable of Constraint
+        What no record can be; see `dpgm_core.constraints`.
 
+    Raises
+    ------
+    DomainError
+        For attributes that do not fit, and for constraints that leave an attribute no label.
+
+    Examples
+    --------
     >>> domain = Domain.from_sizes({"a": 3, "b": 2})
     >>> domain.names, domain.shape(("b", "a")), domain["a"].size, domain.cells
     (('a', 'b'), (2, 3), 3, 6)
@@ -76,7 +87,7 @@ class Domain:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """The attributes whose bins or labels are still to be found privately.
+        """The attributes whose bins or labels a private query has yet to release.
 
         >>> Domain.from_sizes({"a": 3}).undetermined
         ()
@@ -84,7 +95,7 @@ class Domain:
         return tuple(one.name for one in self.attributes if one.private is not None)
 
     def with_attributes(self, replacements: Mapping[str, Attribute]) -> Domain:
-        """The domain with some attributes replaced, such as those whose bins were found; constraints stay, over them.
+        """Return the domain with some attributes replaced, such as those with released bins; constraints are kept.
 
         >>> Domain.from_sizes({"a": 3}).with_attributes({"a": Attribute.of_size("a", 2)})
         Domain(a: 2)
@@ -113,10 +124,10 @@ class Domain:
         return frozenset(name for scope in self.scopes for name in scope)
 
     def impossible(self, names: Sequence[str]) -> Mask | None:
-        """The cells of the table of `names`, axes in their order, that a constraint rules out; None where none does.
+        """Return the cells of the table of `names`, axes in their order, that a constraint rules out, or None.
 
-        Constraints among the names count, and what others leave of them; what only several together rule out an engine
-        tells.
+        Constraints among the names are used, and the codes that others leave. What only several constraints together
+        rule out needs inference.
 
         >>> plain = {"a": {"size": 2, "unknown": 0}, "b": {"size": 2, "unknown": 0}}
         >>> rules = {"x": {"columns": ["a", "b"], "impossible": [["0", "1"]]}}
@@ -128,7 +139,7 @@ class Domain:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What no record can be, as masks: one of each constraint, then of chains of orders that say more together.
+        """Masks of what no record can be: one for each constraint, then those that follow from chains of orders.
 
         >>> Domain.from_sizes({"a": 3}).rules
         ()
@@ -136,13 +147,13 @@ class Domain:
         return () if self._resolved is None else self._resolved.rules
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
-        """The columns, none of them `taken`, that a map alone tells from another; see `Structure.derived`."""
+        """Return the columns, none of them `taken`, that only a map determines; see `Structure.derived`."""
         return () if self._resolved is None else self._resolved.derived(taken)
 
     def broken(self, codes: Mapping[str, Any]) -> dict[str, int]:
-        """How many records, given as codes of each attribute, break each constraint: for their owner's eyes only.
+        """Return how many records, given as codes of each attribute, break each constraint. The counts are NOT PRIVATE.
 
-        What bins hide is not counted: two values in bins that overlap may be in the wrong order.
+        Two values in overlapping bins may be in the wrong order; such records are not counted.
         """
         return {} if self._resolved is None else self._resolved.broken(codes)
 
@@ -190,7 +201,7 @@ class Domain:
         return card("Domain", facts, first(["attribute", "labels", "", "unknown values are"], rows, len(self)))
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The sizes of the named attributes, in the order given; DomainError for an unknown name.
+        """Return the sizes of the named attributes, in this order. Raises DomainError for an unknown name.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).shape(["b"])
         (2,)
@@ -202,7 +213,7 @@ class Domain:
             return tuple(self[name].size for name in names)  # says which it does not have
 
     def subset(self, names: Iterable[str]) -> Domain:
-        """The domain of the named attributes, in the order given, with the constraints among them.
+        """Return the domain of the named attributes, in this order, with the constraints among them.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).subset(["b"])
         Domain(b: 2)
@@ -212,10 +223,10 @@ class Domain:
         return Domain(attributes, (one for one in self.constraints if inside.issuperset(one.columns)))
 
     def coarsened(self, merges: Mapping[str, Sequence[int]]) -> Domain:
-        """The domain with some attributes of fewer codes; merges: attribute -> the new code of each of its codes.
+        """Return the domain with merged codes; merges: attribute -> the new code of each of its codes.
 
         The new codes of an attribute run from 0 without gaps; see `Attribute.coarsened`. Raises DomainError, also for
-        attributes that constraints are about: what they say of a label would be lost.
+        attributes in a constraint.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).coarsened({"a": [0, 1, 1]})["a"].labels
         ('0', 'other (2 labels)')
@@ -233,7 +244,7 @@ class Domain:
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int], *, unknown: int | Mapping[str, int] = 0) -> Domain:
-        """Attributes that are plain codes; unknown and null values go to code 0 unless `unknown` says otherwise.
+        """Return attributes that are plain codes; unknown and null values get code `unknown`.
 
         >>> Domain.from_sizes({"a": 3}, unknown={"a": 2})["a"].unknown
         2
@@ -274,7 +285,7 @@ class Domain:
         return cls(read.values(), read_constraints(tables.get("constraints", {}), read, folder))
 
     def to_dict(self) -> dict[str, Any]:
-        """The domain as plain values; `from_dict` reads it back exactly.
+        """Return the domain as plain values, which `from_dict` reads.
 
         >>> domain = Domain.from_sizes({"a": 2})
         >>> Domain.from_dict(domain.to_dict()) == domain

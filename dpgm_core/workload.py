@@ -1,4 +1,4 @@
-"""What a model is wanted for: weighted sets of attributes, and the tables that may be measured for them."""
+"""Workloads: weighted sets of attributes, and the tables that may be measured for them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dpgm_core.structure import Clique
 
 __all__ = ["MOST_CANDIDATES", "Workload"]
 
-#: More could be told apart, but not in the time that selecting takes. All pairs of 256 attributes are 32,896.
+#: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
 MOST_CANDIDATES = 40_000
-#: Up to so many, sets of three attributes are what a model is for, unless a workload says otherwise.
+#: Largest number of candidates for which the default workload is of three attributes.
 MOST_TRIPLES = 20_000
-#: Cells of a table that may be measured, unless a workload says otherwise.
+#: Default of the largest table that may be measured, cells.
 MAX_CELLS = 10_000
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
 
@@ -34,10 +34,28 @@ _KEYS = ("order", "max_cells", "targets", "never", "weights")
 class Workload:
     """Weighted cliques over a domain, and, as candidates, every clique inside one of them.
 
-    domain: of the records. weights: clique -> weight, exact and positive. max_cells: larger tables are never measured.
-    never: cliques that are not to be measured by public knowledge, nor any that holds one of them. Use `all`, `of` or
-    `targeted`. Raises StructureError, OptionError, and TooLarge for more than 40,000 candidates.
+    Use `all`, `of` or `targeted` to make one.
 
+    Parameters
+    ----------
+    domain : Domain
+        The attributes of the records.
+    weights : mapping of cliques to Fraction
+        Positive weights.
+    max_cells : int
+        Larger tables are never measured.
+    never : tuple of cliques
+        Cliques that are never measured, nor any that contains one of them.
+
+    Raises
+    ------
+    StructureError, OptionError
+        For cliques and weights that do not fit, and where no candidate is left.
+    TooLarge
+        For more than 40,000 candidates.
+
+    Examples
+    --------
     >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), order=2, never=[("a", "c")])
     >>> workload.candidates
     (('a',), ('b',), ('c',), ('a', 'b'), ('b', 'c'))
@@ -61,7 +79,7 @@ class Workload:
     def all(
         cls, domain: Domain, order: int = 3, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()
     ) -> Workload:
-        """Every set of `order` attributes, alike; of fewer, where the domain has fewer.
+        """Return every set of `order` attributes with equal weights; of all attributes, where the domain has fewer.
 
         >>> len(Workload.all(Domain.from_sizes(dict.fromkeys("abcd", 2))).candidates)
         14
@@ -77,8 +95,8 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Every set of 3 attributes, or 3 with a target, where that leaves at most 20,000 candidates; else of 2, where
-        it leaves 40,000; else of 1.
+        """Return every set of 3 attributes (with a target, if any) where that leaves at most 20,000 candidates; else of
+        2 attributes where it leaves at most 40,000; else of 1.
 
         >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
         True
@@ -101,7 +119,7 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Every set of `order` attributes that holds one of the targets.
+        """Return every set of `order` attributes that contains a target.
 
         >>> list(Workload.targeted(Domain.from_sizes(dict.fromkeys("abc", 2)), "b", order=2).weights)
         [('a', 'b'), ('b', 'c')]
@@ -117,7 +135,7 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Stated cliques, with a weight each or alike.
+        """Return the given cliques, with a weight each or with equal weights.
 
         >>> Workload.of(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {("b", "a"): 2, ("c",): 1}).weight(("a", "b"))
         Fraction(1, 1)
@@ -200,7 +218,7 @@ class Workload:
         return evolve(self, domain=domain)
 
     def with_singletons(self) -> Workload:
-        """The same with every attribute in it, those in no clique alone and with the least of its weights.
+        """Return the workload with a clique, of the least weight, for each attribute in no clique.
 
         Raises StructureError for an attribute that no table may hold.
 
@@ -223,9 +241,9 @@ class Workload:
         return workload
 
     def with_domain(self, domain: Domain) -> Workload:
-        """The same candidates over a domain whose bins or labels were found, perhaps fewer than were planned for.
+        """Return the same candidates over a domain with released bins or labels, perhaps fewer than were planned for.
 
-        What was too large stays out: there would be more candidates than were counted before the records were read.
+        Tables that were too large stay out: otherwise there would be more candidates than were planned for.
 
         >>> planned, coarse = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
         >>> Workload.all(planned).with_domain(coarse).candidates

@@ -1,4 +1,4 @@
-"""Where people see how far work is: bars in a terminal, text that changes in a notebook, lines in a log."""
+"""Displays of progress: bars in a terminal, changing text in a notebook, lines in a log."""
 
 from __future__ import annotations
 
@@ -24,15 +24,32 @@ _LINES = 5.0
 
 @contextmanager
 def shown(how: How = "auto") -> Iterator[Progress]:
-    """A Progress that people see, on standard error or in the notebook that runs this, until the block ends.
+    """Show progress on standard error, or in the notebook that runs this, until the block ends.
 
-    how: "bar" is one line for each step with its rate and remaining time, "plain" says the same in lines every few
-    seconds, for logs, "none" says nothing. "auto" takes bars in a terminal and a notebook; elsewhere lines, of steps
-    that last over five seconds. Bars where there is no terminal are lines. Of counting records no times are told.
-    Steps that read records in between, such as selecting and learning in rounds, are told with times, and those grow
-    with the number of records: keep such a log where the records are, or say "none". Raises OptionError for other
-    words.
+    Parameters
+    ----------
+    how : {"auto", "bar", "plain", "none"}
+        "bar" is one line for each step with its rate and remaining time; "plain" is a line every few seconds, for logs;
+        "none" is silent. "auto" is bars in a terminal and a notebook, elsewhere lines for steps of over five seconds.
+        "bar" without a terminal is "plain".
 
+    Yields
+    ------
+    Progress
+        To be passed on, as in `fit(..., progress=progress)`.
+
+    Raises
+    ------
+    OptionError
+        For another word.
+
+    Notes
+    -----
+    The times of counting records are never shown. Steps that read records in between, such as selection in rounds, are
+    shown with times, which grow with the number of records: keep such a log where the records are, or use "none".
+
+    Examples
+    --------
     >>> with shown() as progress:  # here fit(..., progress=progress)
     ...     progress("learning", 1, 10)
     """

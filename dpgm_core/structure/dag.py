@@ -21,19 +21,31 @@ from dpgm_core.structure.shape import Structure
 
 __all__ = ["MOST_CELLS", "Dag", "check_dag"]
 
-#: Of one family's table.
+#: Largest table of a family, cells.
 MOST_CELLS = 10**7
-#: Of the probability of what a constraint rules out.
+#: Largest probability of what a constraint rules out that counts as rounding.
 _ROUNDING = 1e-9
 
 
 class Dag:
     """A directed acyclic graph whose nodes are the attributes of a domain.
 
-    parents: attribute -> its parents; one without an entry is a root. Raises StructureError for names that are no
-    attributes, for parents named twice and for cycles, which it spells out; TooLarge, with its size, for a family of
-    more than 10,000,000 cells. Nothing of a table's size is made.
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    parents : mapping of str to sequences of str
+        Attribute -> its parents. An attribute without an entry is a root.
 
+    Raises
+    ------
+    StructureError
+        For unknown attributes, repeated parents and cycles.
+    TooLarge
+        For a family of more than 10,000,000 cells; no table is allocated.
+
+    Examples
+    --------
     >>> dag = Dag(Domain.from_sizes({"rain": 2, "sprinkler": 2, "wet": 2}), {"wet": ["rain", "sprinkler"]})
     >>> dag.families, dag.maximal
     ((('rain',), ('sprinkler',), ('wet', 'rain', 'sprinkler')), (('wet', 'rain', 'sprinkler'),))
@@ -57,10 +69,10 @@ class Dag:
 
     @classmethod
     def of(cls, structure: Structure) -> Dag:
-        """The graph of a structure whose cliques are families: the first name is the child, the others its parents.
+        """Return the graph of a structure whose cliques are families: the first name is the child, the rest parents.
 
-        Every attribute heads one clique; `Structure.from_dict(domain, {"parents": ...})`, `read_bif` and
-        `Dag.structure` make such. Raises StructureError, naming the attribute, for any other.
+        Every attribute must be first in one clique, as `Structure.from_dict(domain, {"parents": ...})`, `read_bif` and
+        `Dag.structure` make it. Raises StructureError.
 
         >>> Dag.of(Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b", "a")])).parents
         {'a': (), 'b': ('a',)}
@@ -156,7 +168,7 @@ class Dag:
         )
 
     def markov_blanket(self, name: str) -> frozenset[str]:
-        """Parents, children and the children's other parents. Raises StructureError for an unknown name.
+        """Return parents, children and the children's other parents. Raises StructureError for an unknown name.
 
         >>> sorted(Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"c": ["a", "b"]}).markov_blanket("a"))
         ['b', 'c']
@@ -169,16 +181,16 @@ class Dag:
         return frozenset(around - {name})
 
     def possible(self, child: str) -> Mask | None:
-        """Which cells of its family's table constraints of the domain leave possible; None where all are."""
+        """Return the cells of the family's table that constraints of the domain leave possible; None where all are."""
         impossible = self.domain.impossible((child, *self.parents[child]))
         return None if impossible is None else ~impossible
 
     def check_constraints(self, cpds: Mapping[str, FloatArray] | None = None) -> None:
-        """Refuse a graph in whose networks constraints would not be conditional probabilities of 0.
+        """Refuse a graph whose conditional tables cannot express the domain's constraints as zeros.
 
         Each constraint must lie in the family of one of its attributes, and each state of parents that the other
-        families leave possible needs a possible code of the child: then, drawn parents first, a record never comes to
-        where nothing is possible, and tables with zeros there have log Z = 0. That is sufficient, and told without
+        families leave possible needs a possible code of the child. Then ancestral sampling never reaches a state
+        without a possible code, and tables with zeros there have log Z = 0. The condition is sufficient and needs no
         inference. cpds: P(child | parents) by child, which must have these zeros. Raises StructureError.
 
         >>> from dpgm_core.constraints import Ordered
@@ -223,7 +235,7 @@ class Dag:
                 )
 
     def structure(self) -> Structure:
-        """Its families as cliques, children first, in the domain's order; `Dag.of` reads it back."""
+        """Return the families as cliques, children first, in the domain's order; `Dag.of` reads them."""
         return Structure(self.domain, self.families)
 
     def __eq__(self, other: object) -> bool:
@@ -245,7 +257,7 @@ class Dag:
 
 
 def check_dag(dag: object) -> Dag:
-    """The graph, or StructureError for what is none, such as a Structure.
+    """Return `dag`. Raises StructureError for another type, such as a Structure.
 
     >>> check_dag(Dag(Domain.from_sizes({"a": 2}), {}))
     Dag(1 attributes, 0 arcs)

@@ -66,10 +66,20 @@ def components(adjacency: Mapping[str, set[str]]) -> list[set[str]]:
 
 @frozen
 class Elimination:
-    """What one elimination order costs: order, the cluster of each step, and sizes in cells.
+    """An elimination order and its cost.
 
-    clusters[i]: the attribute order[i] first, then its neighbours when it is eliminated. total: summed cells of
-    all clusters. peak: cells of the largest one. treewidth: attributes in the largest cluster, less one.
+    Attributes
+    ----------
+    order : tuple of str
+        The attributes, first eliminated first.
+    clusters : tuple of tuple of str
+        Of each step, the eliminated attribute and then its neighbours at that step.
+    total : int
+        Cells of all clusters.
+    peak : int
+        Cells of the largest cluster.
+    treewidth : int
+        Attributes in the largest cluster, less one.
     """
 
     order: tuple[str, ...]
