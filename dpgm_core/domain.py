@@ -1,4 +1,4 @@
-"""The public side of the data: the ordered attributes of a table, declared in a file or in code.
+"""Domains: the ordered public attributes of a table, declared in a file or in code.
 
 A :class:`Domain` is declared by the owner and never inferred from records: whatever is read from the data to
 choose labels would be a leak. Every raw value, however broken, lands on exactly one code (DESIGN section 4).
@@ -339,9 +339,10 @@ def _check_no_todo(entries: Mapping[str, Any]) -> None:
     """Refuse what `dpgm init` left to its user, all at once."""
     open_ones = [name for name, entry in entries.items() if isinstance(entry, Mapping) and "todo" in entry]
     if open_ones:
+        plural = len(open_ones) > 1
         shown = ", ".join(map(repr, open_ones[:10])) + (f" and {len(open_ones) - 10} more" if open_ones[10:] else "")
         raise DomainError(
-            f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain still to be settled: {shown}; "
+            f"{len(open_ones)} attribute{'s' * plural} of the domain {'are' if plural else 'is'} incomplete: {shown}; "
             "see todo under [attributes.NAME], say labels or bins there, and delete the line; or delete a column "
             "that no model needs, such as the key of a person"
         )

@@ -87,9 +87,9 @@ _TOKEN = 384  # for one value of a document as a Python object, a label with all
 _NUMBER = 24  # for one number of an array, three times over
 _LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
 _VALUES = np.isin(np.arange(256), list(b",[{"))  # one of these signs goes before every value but the first
-_DEEPER = np.zeros(256, np.int8)
-_DEEPER[list(b"[{")], _DEEPER[list(b"]}")] = 1, -1
-_DEEPEST = 100
+_NESTING_STEP = np.zeros(256, np.int8)
+_NESTING_STEP[list(b"[{")], _NESTING_STEP[list(b"]}")] = 1, -1
+_MAX_NESTING = 100
 _BLOCK = 2**20
 _HEADER = 4096  # bytes around the numbers of an array
 _LOCAL_HEADER = 30  # of a zip file's member
@@ -383,9 +383,9 @@ def _document_need(content: bytes) -> int:
         inside = np.cumsum(block == ord('"'), dtype=np.uint8) + np.uint8(quotes & 1)  # its last bit counts
         outside = inside & 1 == 0
         values += int(np.count_nonzero(_VALUES[block] & outside))
-        depths = depth + np.cumsum(_DEEPER[block] * outside, dtype=np.int32)
-        if depths.max() > _DEEPEST:  # more than code that walks over it can bear
-            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        depths = depth + np.cumsum(_NESTING_STEP[block] * outside, dtype=np.int32)
+        if depths.max() > _MAX_NESTING:  # more than code that walks over it can bear
+            raise ValueError(f"it is nested more than {_MAX_NESTING} deep")
         depth = int(depths[-1])
         quotes += int(np.count_nonzero(block == ord('"')))
     return _LETTERS * (1 if content.isascii() else 2) * len(content) + _TOKEN * values

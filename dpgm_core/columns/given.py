@@ -1,4 +1,4 @@
-"""A value as a user names it in a question, such as 37, a date or a label: its place on the axis, or its code."""
+"""Values in a query, such as 37, a date or a label: their places on the axis, or their codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bins are called: "18-24" for whole numbers, "2019-03" for months, intervals for other numbers."""
+"""Labels of bins: "18-24" for whole numbers, "2019-03" for months, intervals for other numbers."""
 
 from __future__ import annotations
 

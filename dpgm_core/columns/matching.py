@@ -1,4 +1,4 @@
-"""When two texts are the same value: the rules by which raw texts match labels, declared with the domain."""
+"""Rules, declared with the domain, by which raw texts match labels."""
 
 from __future__ import annotations
 

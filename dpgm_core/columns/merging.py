@@ -1,4 +1,4 @@
-"""Codes of an attribute merged into fewer: checked, with a label for each."""
+"""Merged codes of an attribute, with a label for each."""
 
 from __future__ import annotations
 

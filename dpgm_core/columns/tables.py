@@ -89,7 +89,7 @@ def _check(where: str, plain: object) -> None:
         if key not in KEYS:
             raise DomainError(f"{where} has no setting {key!r}{did_you_mean(key, KEYS)}")
     if "todo" in plain:
-        raise DomainError(f"{where} is still to be settled: {plain['todo']!s:.200}")
+        raise DomainError(f"{where} is incomplete: {plain['todo']!s:.200}")
     if "missing" in plain and "null" in plain:
         raise DomainError(f"{where} has both missing and null, which is its old name; leave null out")
     shapes = [key for key in ("bins", "size", "labels") if key in plain]

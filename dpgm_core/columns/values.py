@@ -1,4 +1,4 @@
-"""What the values of a column are: texts, numbers, dates. A number stands for each, on an axis that bins cut.
+"""Types of a column's values: texts, numbers, dates. A number on an axis stands for each value; bins cut the axis.
 
 Whole and other numbers are themselves, dates are days since 1970-01-01, dates with a time seconds since its midnight,
 times seconds since midnight; without time zone, so what has an offset is read in UTC.

@@ -1,4 +1,4 @@
-"""Chains of orders: what several say together of columns that no two neighbours tell, such as a <= b <= c.
+"""Chains of orders, such as a <= b <= c: what they imply that no single order does.
 
 Bins [5, 10), [0, 10) and [0, 5) fit pair by pair, and no values in them ascend. Two ends of a chain are enough to tell:
 
@@ -34,9 +34,9 @@ __all__ = ["Pair", "Rule", "chains", "chain_rules"]
 
 #: The lower column, the upper, and whether strictly.
 Pair = tuple[str, str, bool]
-_MOST_CELLS = 2**22
+_MAX_TABLE_CELLS = 2**22
 #: Orders of many columns, each with each, have as many chains as no table could hold.
-_MOST = 10_000
+_MAX_CHAINS = 10_000
 
 
 @frozen(kw_only=True, eq=False)
@@ -85,9 +85,9 @@ def chains(pairs: Sequence[Pair]) -> list[tuple[Pair, ...]]:
         if chain[-1][1] not in been:
             inner = been - {chain[0][0]}
             paths += [(*chain, pair) for pair in pairs if pair[0] == chain[-1][1] and pair[1] not in inner]
-        if len(paths) > _MOST:
+        if len(paths) > _MAX_CHAINS:
             names = ", ".join(dict.fromkeys(repr(low) for low, _, _ in pairs))
-            raise DomainError(f"the orders above {names} make more than {_MOST:,} chains; order neighbours only")
+            raise DomainError(f"the orders above {names} make more than {_MAX_CHAINS:,} chains; order neighbours only")
     return paths
 
 
@@ -136,7 +136,7 @@ def _rule(
         return None
     inner = [name for name in names[1:-1] if circle or not scales[name].present.all()]
     columns = (names[0], *inner) if circle else (names[0], *inner, names[-1])
-    if math.prod(attributes[name].size for name in columns) > _MOST_CELLS:
+    if math.prod(attributes[name].size for name in columns) > _MAX_TABLE_CELLS:
         return None
     table = undetermined_mask(" and ".join(of), [attributes[name] for name in columns])
     if table is None:

@@ -17,7 +17,7 @@ from dpgm_core.files import bounded_bytes
 __all__ = ["read_constraint", "read_constraints"]
 
 _FORMS = ("impossible", "possible", "map", "order")
-_MOST_BYTES = 2**26  # of a CSV file with a map
+_MAX_FILE_BYTES = 2**26  # of a CSV file with a map
 
 
 def read_constraints(
@@ -123,7 +123,7 @@ def _file(where: str, name: str, columns: tuple[str, str], folder: Path | None) 
     """Pairs from a CSV file whose first line names the columns; it may have more. Raises DomainError."""
     path = Path(name) if folder is None else folder / name
     try:
-        text = bounded_bytes(path, _MOST_BYTES).decode("utf-8-sig")
+        text = bounded_bytes(path, _MAX_FILE_BYTES).decode("utf-8-sig")
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error

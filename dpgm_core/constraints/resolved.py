@@ -1,4 +1,4 @@
-"""All constraints of a domain over its attributes: which cells of any table no record can be in."""
+"""All constraints of a domain, resolved over its attributes: the impossible cells of any table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read Bayesian networks in the BIF format of the bnlearn repository."""
+"""Reading of Bayesian networks in the BIF format of the bnlearn repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write Bayesian networks in the BIF format of the bnlearn repository, so that `read_network` gives them back."""
+"""Writing of Bayesian networks in the BIF format of the bnlearn repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The UAI competition's model files, written; the format is described where they are read."""
+"""Writing of the UAI competition's model files."""
 
 from __future__ import annotations
 

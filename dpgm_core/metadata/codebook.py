@@ -1,4 +1,4 @@
-"""Codebooks: a CSV file with a line for each code of each column, or for each column, as people keep them."""
+"""Codebooks: CSV files with a line for each code of each column, or for each column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about the columns of a table, in plain values, and how several such descriptions become one."""
+"""Metadata: descriptions of the columns of a table as plain values, and their combination."""
 
 from __future__ import annotations
 

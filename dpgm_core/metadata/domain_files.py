@@ -1,4 +1,4 @@
-"""Domain files as plain tables: short forms, NIST schemas, and `from`, another description with changes on top."""
+"""Domain files as plain tables: short forms, NIST schemas, and `from`, another file with changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpgm_core.toml import parse_toml
 __all__ = ["domain_tables", "override_tables", "plain_file"]
 
 MAX_BYTES = 2**26  # of a domain file
-_DEEPEST = 16  # files that name one another
+_MAX_NESTED_FILES = 16  # files that name one another
 _TOP = ("attributes", "constraints", "defaults", "from")
 
 
@@ -124,7 +124,7 @@ def _replaced_keys(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[st
 def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[str, Any]]:
     path = folder / name
     where = path.absolute()
-    if where in inside or len(inside) >= _DEEPEST:
+    if where in inside or len(inside) >= _MAX_NESTED_FILES:
         shown = " from ".join(repr(one.name) for one in (*inside[-3:], where))
         raise DomainError(f"domain files name one another in a circle, or too deeply: {shown}")
     if path.suffix.lower() == ".bif":

@@ -1,4 +1,4 @@
-"""From whatever describes a table to its `Metadata`: the one function behind `dpgm init` and `[domain] from`."""
+"""Reading of metadata in any format, for `dpgm init` and `[domain] from`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures: a marginal, a pair, all dependence, the graph."""
+"""The public plots: a marginal, a pair, the dependence of all pairs, the graph."""
 
 from __future__ import annotations
 

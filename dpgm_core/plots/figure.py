@@ -1,4 +1,4 @@
-"""matplotlib, where it is installed: axes to draw on, notes under them, and files by their names."""
+"""Drawing with matplotlib, where it is installed, and saving of pictures."""
 
 from __future__ import annotations
 

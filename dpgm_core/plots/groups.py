@@ -1,4 +1,4 @@
-"""Labels that share a bar or a row: attributes may have more of them than a picture has room for."""
+"""Groups of labels that share a bar or a row, for attributes with more labels than fit."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SHARE = "share"
 _LEFT, _TOP, _CELLS, _RIGHT = 118.0, 84.0, 290.0, 118.0
 _LEGEND = 16.0
 #: The smallest letters.
-_LEAST = 7.0
+_MIN_FONT_SIZE = 7.0
 
 
 @frozen(kw_only=True)
@@ -120,7 +120,7 @@ class Heat:
     def _texts(self, one: Cell, x: float, y: float, size: float, colour: str) -> list[Html]:
         """What stands in a cell: as many of its texts as can be read there, the first larger than the others."""
         large = min(12.0, size / 4.2)
-        texts = one.shown if 0.8 * large >= _LEAST else one.shown[:1] if large >= _LEAST else ()
+        texts = one.shown if 0.8 * large >= _MIN_FONT_SIZE else one.shown[:1] if large >= _MIN_FONT_SIZE else ()
         parts = []
         for at, text in enumerate(texts):
             font = large if at == 0 else 0.8 * large

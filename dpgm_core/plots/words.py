@@ -1,4 +1,4 @@
-"""What stands under a picture: what it rests on, what its intervals are, and why its release may be less private."""
+"""Notes below a picture: provenance, intervals, and warnings about the privacy of its release."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["How", "shown"]
 How: TypeAlias = Literal["auto", "bar", "plain", "none"]
 
 #: Seconds between two lines of a log, and how long a step must last to be told where nobody asked for lines.
-_LINES = 5.0
+_LINE_SECONDS = 5.0
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def _screen(how: How, stream: TextIO) -> Screen | None:
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     if how != "plain" and terminal:
         return _Bars()
-    return _Lines(stream, _LINES if how == "auto" else 0.0)
+    return _Lines(stream, _LINE_SECONDS if how == "auto" else 0.0)
 
 
 def _in_notebook() -> bool:
@@ -88,7 +88,7 @@ def _in_notebook() -> bool:
 class _Lines:
     """Lines in a log."""
 
-    every = _LINES
+    every = _LINE_SECONDS
 
     def __init__(self, stream: TextIO, after: float) -> None:
         self.after = after

@@ -16,7 +16,7 @@ __all__ = ["Screen", "Step", "Steps", "duration"]
 #: Steps that read records: how fast they are says how many there are, so of their times nothing is said.
 _TIMELESS = ("counting",)
 #: The last line of a log is for steps that have said nothing for so long, seconds.
-_QUIET = 1.0
+_QUIET_SECONDS = 1.0
 
 
 @define(eq=False)
@@ -132,7 +132,7 @@ class Steps:
             # By no clock: when it is shown would be a time too.
             return screen.after == 0 and (changed or not step.announced)
         if step.finished and step.announced:
-            return screen.every < _QUIET or now - step.shown_at >= _QUIET
+            return screen.every < _QUIET_SECONDS or now - step.shown_at >= _QUIET_SECONDS
         return now - step.shown_at >= screen.every and now - step.begun >= screen.after
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ __all__ = ["BitGraph", "Played", "Rule", "places"]
 #: each weighing the product of its ends' sizes.
 Rule = Literal["cells", "neighbours", "fill", "weighted fill"]
 
-_MANY = 500  # attributes
+_MAX_ATTRIBUTES_FOR_FILL = 500  # attributes
 
 
 def places(mask: int) -> list[int]:
@@ -91,7 +91,7 @@ class BitGraph:
         if len(set(self.sizes)) == 1:  # the fewest neighbours are the smallest cluster, and all edges weigh the same
             return "cells", "fill"
         # Sums over what is lacking take time that grows with the square of the largest cluster.
-        if len(self.sizes) > _MANY:
+        if len(self.sizes) > _MAX_ATTRIBUTES_FOR_FILL:
             return "cells", "neighbours", "fill"
         return "cells", "neighbours", "fill", "weighted fill"
 

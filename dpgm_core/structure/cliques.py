@@ -1,4 +1,4 @@
-"""Cliques over a domain, group by group: sizes, where each table stands, and which clique holds which names."""
+"""Cliques over a domain in groups: sizes, offsets of tables, and lookup of cliques."""
 
 from __future__ import annotations
 

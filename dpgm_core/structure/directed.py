@@ -1,4 +1,4 @@
-"""Directed graphs as plain tables, child -> parents: their families, and the circle where they have one."""
+"""Directed graphs as plain tables, child -> parents: families and cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["directed_cycle", "families", "cycle_text"]
 
 # A cycle of more names is spelled out at its ends only: an error is one line.
-_MOST_SPELLED = 30
+_MAX_NAMES_SHOWN = 30
 
 
 def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tuple[Clique, ...]:
@@ -87,6 +87,6 @@ def cycle_text(cycle: Sequence[str]) -> str:
     'a -> b -> a'
     """
     names = [printable(name[:40]) for name in (*cycle, cycle[0])]
-    if len(cycle) > _MOST_SPELLED:
+    if len(cycle) > _MAX_NAMES_SHOWN:
         names[5:-5] = [f"... {len(names) - 10:,} more ..."]
     return " -> ".join(names)

@@ -136,15 +136,15 @@ def greedy_orders(graph: BitGraph, most: float = math.inf) -> list[tuple[str, Pl
     """
     ranks = range(len(graph.sizes))
     thinnest, least = graph.thinnest_first()
-    if least > min(most, _HOPELESS):
+    if least > min(most, _MAX_LOG_CELLS):
         return [("thinnest first", graph.play(thinnest))]
     orders: list[tuple[str, Played]] = [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" not in rule]
-    if min(played.peak for _, played in orders) <= math.exp(_HOPELESS):
+    if min(played.peak for _, played in orders) <= math.exp(_MAX_LOG_CELLS):
         orders += [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" in rule]
     return orders
 
 
-_HOPELESS = 64 * math.log(2)
+_MAX_LOG_CELLS = 64 * math.log(2)
 
 
 def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[int, int]]]:

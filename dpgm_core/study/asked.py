@@ -1,4 +1,4 @@
-"""What a study asks: a truth, what is compared on it, and how often."""
+"""The definition of a study: a truth, what is compared on it, and how often."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpgm_core.workload import Workload
 
 __all__ = ["Study"]
 
-_MOST_RECORDS, _MOST_RUNS = 10**8, 10**6
+_MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -92,14 +92,14 @@ class Study:
     inference: tuple[Any, ...] = field(default=INFERENCE, converter=_as_tuple)
     mechanisms: tuple[Any, ...] = field(default=None, converter=_as_tuple)
     selectors: tuple[Any, ...] = field(default=NAMED, converter=_as_tuple)
-    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MOST_RECORDS, several=True))
+    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MAX_RECORDS, several=True))
     distribution: Tables = field(init=False, repr=False)
     structure: Structure = field(repr=False)
     workload: Workload = field(repr=False)
     neighbours: str | None = field(default=None, repr=False)
     terms: Terms = field(validator=_drawable, repr=False)
     split: str | Mapping[str, Any] = field(default="even", validator=lambda _, __, split: read_split(split))
-    repeat: int = field(default=20, validator=_whole(1, _MOST_RUNS))
+    repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
     seed: int = field(default=0, validator=_whole(0, 2**64))
     name: str = "study"
     output: Path | None = field(default=None, repr=False)
@@ -144,8 +144,8 @@ class Study:
                     "over the truth's domain"
                 )
         runs = len(self.cases) * self.repeat
-        if not 1 <= runs <= _MOST_RUNS:
-            raise OptionError(f"a study has from 1 to {_MOST_RUNS:,} runs, this one {runs:,}")
+        if not 1 <= runs <= _MAX_RUNS:
+            raise OptionError(f"a study has from 1 to {_MAX_RUNS:,} runs, this one {runs:,}")
 
     def facts(self) -> dict[str, Any]:
         """What all its runs share and no case names, plain values; what is finished goes with the same facts only."""

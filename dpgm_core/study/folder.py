@@ -1,4 +1,4 @@
-"""The folder of a study: what it asks, and a line for each finished run. Whatever ends it, the next start goes on."""
+"""The folder of a study: its definition, and a line for each finished run. An interrupted study can be continued."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["RUNS", "Folder"]
 
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
-_MOST_BYTES = 2**30
+_MAX_FILE_BYTES = 2**30
 #: Beyond it a measure is infinite or was not computed by a run.
-_LARGEST = 1e100
+_MAX_FINITE = 1e100
 _WHAT = {
     "truth": "truth",
     "structure": "cliques to measure",
@@ -62,7 +62,7 @@ class Folder:
         if not self._runs.exists():
             return []
         try:
-            content = bounded_bytes(self._runs, _MOST_BYTES)
+            content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
         whole, broken = parse_lines(content, _checked)
@@ -111,5 +111,5 @@ def _checked(line: Line) -> None:
         raise TypeError
     for measure in MEASURES:
         value = float(line[measure]) if line.get(measure) is not None else 0.0
-        if not (0 <= value < _LARGEST or math.isinf(value)):
+        if not (0 <= value < _MAX_FINITE or math.isinf(value)):
             raise ValueError

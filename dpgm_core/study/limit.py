@@ -14,7 +14,7 @@ __all__ = ["OutOfTime", "check_limit", "time_limit"]
 
 
 #: Seconds that timers can keep: a microsecond to three years.
-_LEAST, _MOST = 1e-6, 10**8
+_MIN_SECONDS, _MAX_SECONDS = 1e-6, 10**8
 
 
 class OutOfTime(BaseException):
@@ -25,8 +25,12 @@ def check_limit(seconds: float | None) -> None:
     """Refuse, with OptionError, a limit that cannot be kept."""
     if seconds is None:
         return
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not _LEAST <= seconds <= _MOST:
-        raise OptionError(f"a limit must be a positive number of seconds, at most {_MOST:,}, got {seconds!r}")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not _MIN_SECONDS <= seconds <= _MAX_SECONDS
+    ):
+        raise OptionError(f"a limit must be a positive number of seconds, at most {_MAX_SECONDS:,}, got {seconds!r}")
     if sys.platform == "win32":
         raise OptionError("this system has no timer that could end a run; leave the limit out")
     if threading.current_thread() is not threading.main_thread():

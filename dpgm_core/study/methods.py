@@ -1,4 +1,4 @@
-"""The components that a study compares: every combination of them, told apart in words and in files."""
+"""The methods that a study compares: every combination of components, with their names."""
 
 from __future__ import annotations
 

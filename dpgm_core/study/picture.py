@@ -1,4 +1,4 @@
-"""Lines of means with error bars against a budget, on logarithmic axes, as one SVG element that needs nothing else."""
+"""A picture of a study: means with error bars against a budget, on logarithmic axes, as one SVG element."""
 
 from __future__ import annotations
 

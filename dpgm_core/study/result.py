@@ -1,6 +1,6 @@
-"""What came of a study: means with standard errors, differences of pairs, failures by name; as text, CSV and a picture.
+"""Results of a study: means with standard errors, paired differences and failures, as text, CSV and a picture.
 
-Everything is about a truth that was made up or is a released model, so it is free to show.
+The truth is generated or a released model, so results are public.
 """
 
 from __future__ import annotations

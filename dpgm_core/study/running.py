@@ -1,4 +1,4 @@
-"""Running a study: what is not finished yet, one run after the other or on several processes."""
+"""Execution of a study's open runs, in sequence or on several processes."""
 
 from __future__ import annotations
 

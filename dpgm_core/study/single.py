@@ -1,6 +1,6 @@
-"""One run: records drawn from the truth, a release with seeded noise, a model, and how far it is from the truth.
+"""One run of a study: records drawn from the truth, a release with seeded noise, a model, its distance from the truth.
 
-Records live in the memory of the process that draws them, and nowhere else.
+Records exist only in the memory of the process that draws them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A study as a TOML file: written like a run's spec, with a truth in the place of data, and lists where it compares.
+"""Studies as TOML files: like the spec of a run, with a truth in place of data, and lists of what is compared.
 
-A run's own spec is one too, once a truth is named beside it; its data and its ledger are left alone.
+The spec of a run with a truth is a study too; its data and its ledger are ignored.
 """
 
 from __future__ import annotations

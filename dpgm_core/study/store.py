@@ -1,7 +1,6 @@
-"""Lines of a file, one JSON object each, which only grow: what is finished survives whatever ends the program.
+"""Append-only files of JSON lines, which survive a killed process.
 
-A line is written whole, flushed and synced. What a kill leaves, half a line at the end, is found at the next start;
-the file is then written anew without it.
+A line is written whole, flushed and synced. A partial last line is removed at the next start.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_a_codebook_and_a_table_schema_are_descriptions_too(tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps({"fields": fields}))
     for name in ("codes.csv", "schema.json"):
         (tmp_path / "d.toml").write_text(f'from = "{name}"\n')
-        with pytest.raises(DomainError, match="1 attribute of the domain still to be settled: 'age'"):
+        with pytest.raises(DomainError, match="1 attribute of the domain is incomplete: 'age'"):
             Domain.load(tmp_path / "d.toml")
         (tmp_path / "d.toml").write_text(f'from = "{name}"\n[attributes.age]\nmin = 0\nmax = 9\nbins = 10\n')
         assert Domain.load(tmp_path / "d.toml").sizes == {"sex": 3, "age": 11}
