@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.scores import TableDistance
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms
-    from dpgm_core.progress import Progress, shown, silent
+    from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.reading import load_release
     from dpgm_core.releases.release import NoisyTables
@@ -131,7 +131,7 @@ _LAZY = {
     "privacy.scores": ["TableDistance"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms"],
-    "progress": ["Progress", "shown", "silent"],
+    "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.reading": ["load_release"],
     "releases.release": ["NoisyTables"],
@@ -252,7 +252,6 @@ __all__ = [
     "release",
     "select",
     "share",
-    "shown",
     "silent",
     "total_variation",
     "whole",

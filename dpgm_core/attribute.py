@@ -1,4 +1,4 @@
-"""One public attribute: its labels or bins, and the code that every raw value, however broken, falls on."""
+"""Public attributes: labels or bins, and the code of every raw value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from attrs import evolve, field, frozen
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
 from dpgm_core.columns.edges import bin_edge, check_edges, check_written, grid_edges
-from dpgm_core.columns.given import alike, place_of
+from dpgm_core.columns.given import find_alike, place_of
 from dpgm_core.columns.labelling import bin_labels, check_apart
 from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.columns.merging import merged_labels
+from dpgm_core.columns.merging import merge_labels
 from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, special_codes
 from dpgm_core.columns.values import PLAIN, Values, parse_number
 from dpgm_core.columns.writing import attribute_table
@@ -24,24 +24,47 @@ from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.markup import Html, card, first
 from dpgm_core.printable import brief, clipped, listed
 
-__all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
+__all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "first_repeated"]
 
 
 @frozen(kw_only=True)
 class Attribute:
-    """One public attribute: a finite list of labels, and the label every unknown or null value falls on.
+    """One public attribute: a finite list of labels, and the codes of unknown and null values.
 
-    name: the column's name. labels: one text per code, code = position. edges: for binned numbers the k + 1
-    ascending bin edges (bin i is [e_i, e_(i+1)), the last one closed); the labels of the bins come first in
-    `labels`, and a label of its own for null or unknown may follow. unknown, null: codes. null_values: raw
-    texts that mean null, besides a true null and, for numbers, NaN. coded: raw values are the codes
-    themselves ("0", "1", ...), not the labels. matching: when a raw text is a label. values: what the column's values
-    are, apart from labels. cap: numbers beyond the edges fall in the bin at that end. private: what of it is found from
-    the records privately (`PrivateBins`, `PrivateLabels`); edges and labels are then placeholders, as many as there
-    will be at most.
+    Use `of_labels`, `of_bins` or `of_size` to make one.
 
-    Raises DomainError when a part is wrong. Use `of_labels`, `of_bins` or `of_size`.
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    labels : tuple of str
+        The label of each code.
+    unknown, null : int
+        Codes of unknown and null values.
+    edges : tuple of float, optional
+        The k + 1 ascending edges of bins; bin i is [e_i, e_(i+1)), the last one closed. The labels of the bins come
+        first in `labels`; labels for null and unknown may follow.
+    null_values : tuple of str
+        Raw texts that mean null, besides a true null and, for numbers, NaN.
+    coded : bool
+        Whether raw values are the codes ("0", "1", ...) and not the labels.
+    matching : Matching
+        When a raw text is a label.
+    values : Values
+        Type and format of the column's values.
+    private : PrivateBins or PrivateLabels, optional
+        Bins or labels that a private query releases; `edges` and `labels` are then placeholders, as many as there can
+        be at most.
+    cap : bool
+        Whether numbers beyond the edges get the bin at that end.
 
+    Raises
+    ------
+    DomainError
+        For a part that is wrong.
+
+    Examples
+    --------
     >>> sex = Attribute.of_labels("sex", ["F", "M"], unknown="not stated")
     >>> sex.labels, sex.code(b"M"), sex.code(b"?"), sex.code(None)
     (('F', 'M', 'not stated'), 1, 2, 2)
@@ -78,7 +101,7 @@ class Attribute:
         for text in self.null_values:
             if not _is_text(text):
                 raise DomainError(f"{where}: a null value must be a text, got {text!r}; write it in quotes")
-        twice = repeated(self.labels)
+        twice = first_repeated(self.labels)
         if twice is not None:
             raise DomainError(f"{where}: label {twice!r} stands twice; remove one")
         for what, code in (("unknown", self.unknown), ("null", self.null)):
@@ -110,7 +133,7 @@ class Attribute:
         )
 
     def _known(self, where: str) -> dict[bytes, int]:
-        """The raw texts with a meaning of their own, in the form that is compared; all others are unknown."""
+        """Return the code of each label and null value, in the form that is compared."""
         form, plain = self.matching.form, self.matching == EXACT
         known: dict[bytes, int] = {}
         if self.edges is None:
@@ -148,9 +171,9 @@ class Attribute:
         matching: Matching = EXACT,
         values: Values = PLAIN,
     ) -> Attribute:
-        """An attribute with text labels; `unknown` and `null` name a label, which is appended if it is new.
+        """Return an attribute with text labels.
 
-        null: the label of null values; the unknown label when it is None.
+        `unknown` and `null` are labels, appended if they are new; `null` is `unknown` by default.
 
         >>> Attribute.of_labels("smoker", ["no", "yes"], unknown="no").size
         2
@@ -183,10 +206,10 @@ class Attribute:
         values: Values = PLAIN,
         cap: bool = False,
     ) -> Attribute:
-        """A number cut into bins [e_0, e_1), [e_1, e_2), ..., the last bin closed; edges may be infinite.
+        """Return a number cut into bins [e_0, e_1), [e_1, e_2), ..., the last bin closed; edges may be infinite.
 
-        Values outside the edges, and texts that are no number, are unknown; with `cap`, numbers outside are counted in
-        the bin at that end. Edges of dates are places of the axis of `values`, or texts in ISO 8601.
+        Values outside the edges, and texts that are no number, are unknown; with `cap`, numbers outside get the bin at
+        that end. Edges of dates are numbers on the axis of `values`, or texts in ISO 8601.
 
         >>> age = Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?")
         >>> age.labels, age.code(b"18"), age.code(b"-1"), age.code(b"old")
@@ -217,7 +240,7 @@ class Attribute:
 
     @classmethod
     def of_size(cls, name: str, size: int, *, unknown: int = 0, null: int | None = None) -> Attribute:
-        """Codes 0 ... size - 1, labelled by their digits; unknown and null values go to code 0 unless told.
+        """Return codes 0 ... size - 1, labelled by their digits; `null` is `unknown` by default.
 
         >>> Attribute.of_size("a", 2).labels
         ('0', '1')
@@ -234,7 +257,7 @@ class Attribute:
         )
 
     def code(self, text: bytes | str | None) -> int:
-        """The code of one raw value. This function defines what every source must do, value by value.
+        """Return the code of one raw value. This function defines what every source must do, value by value.
 
         None is null. Texts are compared by the rules of `matching`, byte for byte unless it says otherwise; for bins
         they are parsed as `values` says. Whole numbers and times are compared exactly, others as float64. Never raises.
@@ -245,7 +268,7 @@ class Attribute:
         return self._code(text, self.matching)
 
     def typed_code(self, text: bytes | str | None) -> int:
-        """The code of a value that is no text, such as a number of Parquet, given by its text with a decimal point.
+        """Return the code of a value that is no text, such as a number of Parquet, by its text with a decimal point.
 
         >>> from dpgm_core.columns.matching import Matching
         >>> dot = Attribute.of_labels("x", ["1,5"], unknown="?", matching=Matching(numbers=True, decimal=","))
@@ -256,9 +279,9 @@ class Attribute:
 
     @property
     def forms(self) -> Mapping[bytes, int]:
-        """The texts with a meaning of their own, in the form that `matching` compares -> code; others are unknown.
+        """The code of each text that is a label or a null value, in the form that `matching` compares.
 
-        For bins only null values have one.
+        For bins there are only null values.
 
         >>> dict(Attribute.of_labels("a", ["x"], unknown="?").forms)
         {b'x': 0, b'?': 1, b'': 1}
@@ -284,7 +307,7 @@ class Attribute:
         return self.unknown if at < 0 else at
 
     def bin_codes(self, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Codes of float64 numbers under the bins; NaN is null, outside the edges is unknown.
+        """Return the codes of float64 numbers; NaN is null, numbers outside the edges are unknown.
 
         >>> Attribute.of_bins("x", [0, 1, 2], unknown="?").bin_codes(np.array([0.5, 2.0, 7.0, np.nan])).tolist()
         [0, 1, 2, 2]
@@ -297,11 +320,11 @@ class Attribute:
         return codes
 
     def label_code(self, label: object) -> int:
-        """The code of a label, of a value in its bin, or of a code given as a whole number, as a *user* names it.
+        """Return the code of a label, of a value in its bin, or of a code, as in a query.
 
-        A text that is no label of a column of numbers or dates is read as one of them, and so are floats, dates and
-        times; whole numbers are codes. Labels match as values of the column do. Raises
-        DomainError with a suggestion: unlike `code`, a query must not fall on `unknown` silently.
+        In a column of numbers or dates a text that is no label is read as a value, and so are floats, dates and times;
+        whole numbers are codes. Labels match as values of the column do. Unlike `code` it raises DomainError, with a
+        suggestion, in place of returning `unknown`.
 
         >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
         1
@@ -318,7 +341,7 @@ class Attribute:
         if place is not None:
             return self._code_at(place, label)
         if isinstance(label, str):
-            code = None if self.coded else alike(self.labels, self.matching, label)
+            code = None if self.coded else find_alike(self.labels, self.matching, label)
             if code is not None:
                 return code
             form = "" if self.values.format is None else f", nor is it a {self.values.kind} as {self.values.format!r}"
@@ -326,7 +349,7 @@ class Attribute:
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
 
     def place(self, value: object) -> float | None:
-        """Where a number, a date or a time that a user names stands on the axis; None for what is none, as labels are.
+        """Return the place of a number, a date or a time on the axis; None for other values, such as labels.
 
         >>> Attribute.of_bins("age", [0, 18, 65], unknown="missing").place("37")
         37.0
@@ -335,34 +358,33 @@ class Attribute:
             return None
         return place_of(self.values, self.matching, value)
 
-    def _code_at(self, place: float, asked: object) -> int:
+    def _code_at(self, place: float, value: object) -> int:
         """The code of a place on the axis: its bin, or the label that stands there. Raises DomainError."""
         if self._cut is None:
             texts = enumerate(map(str, range(self.size)) if self.coded else self.labels)
-            found = next((code for code, text in texts if self.place(text) == place), -1)
+            index = next((code for code, text in texts if self.place(text) == place), -1)
         else:
-            found = int(self._cut.real(np.array([place]))[0])
-        if found >= 0:
-            return found
+            index = int(self._cut.real(np.array([place]))[0])
+        if index >= 0:
+            return index
         if self._cut is None:
-            raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+            raise DomainError(f"attribute {self.name!r} has no label for the value {value!r}")
         last = self.labels[len(self._cut.edges) - 2]
         raise DomainError(
-            f"attribute {self.name!r}: {asked!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
+            f"attribute {self.name!r}: {value!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
             f"the last {last!r}"
         )
 
     def coarsened(self, codes: Sequence[int]) -> Attribute:
-        """The attribute with fewer codes; codes: the new code of each of its own, 0 to the new size - 1, each used.
+        """Return the attribute with merged codes; codes: the new code of each, from 0 without gaps.
 
-        A code that stays alone keeps its label, merged ones get one that says how many they were. Raw values are read
-        with the original: bins, raw codes and null values are not carried over, unless nothing is merged or moved.
-        Raises DomainError.
+        A code that is not merged has its old label, a merged one a label with their number. Bins, raw codes and null
+        values are not carried over, unless nothing changes: raw values are read with the original. Raises DomainError.
 
         >>> Attribute.of_labels("job", ["cook", "pilot", "diver"], unknown="diver").coarsened([0, 1, 1]).labels
         ('cook', 'other (2 labels)')
         """
-        new, labels = merged_labels(self.name, self.labels, codes)
+        new, labels = merge_labels(self.name, self.labels, codes)
         if new == list(range(self.size)):
             return self
         return Attribute(
@@ -370,10 +392,10 @@ class Attribute:
         )
 
     def grid(self) -> Attribute:
-        """The fine attribute with which a session reads records whose bins are to be found: a bin per cell.
+        """Return the fine attribute with which a private query of bins reads records: a bin per cell.
 
-        Cells are called by their numbers; the labels of unknown and null values stand after them. Raises DomainError
-        without private bins.
+        Cells are labelled by their numbers; the labels of unknown and null values follow. Raises DomainError without
+        private bins.
 
         >>> age = Attribute.from_dict("age", {"type": "integer", "min": 18, "max": 94, "bins": {"private": 32}})
         >>> age.size, age.grid().size, age.grid().labels[37], age.grid().code("55")
@@ -386,7 +408,7 @@ class Attribute:
         return self._over(edges, [str(cell) for cell in range(len(edges) - 1)])
 
     def binned(self, edges: Sequence[float]) -> Attribute:
-        """The attribute with the bins that were found, named as public ones are; edges: of cells of the grid.
+        """Return the attribute with released bins, labelled as public ones are; edges: of cells of the grid.
 
         >>> age = Attribute.from_dict("age", {"type": "integer", "min": 0, "max": 94, "bins": {"private": 4}})
         >>> age.binned([0, 20, 40, 94]).labels
@@ -402,10 +424,10 @@ class Attribute:
         every, unknown, null = special_codes(names, self.labels[self.unknown], self.labels[self.null])
         return evolve(self, labels=every, unknown=unknown, null=null, edges=edges, private=None)
 
-    def with_labels(self, found: Iterable[str]) -> Attribute:
-        """The open attribute with the labels that were found, then `other` and the label of null values.
+    def with_labels(self, labels: Iterable[str]) -> Attribute:
+        """Return the attribute with released labels, then `other` and the label of null values.
 
-        A found label that is one of these two, or one with another under the rules of matching, is left out.
+        A label that is one of these two, or equal to an earlier one under the rules of matching, is left out.
 
         >>> job = Attribute.from_dict("job", {"labels": {"private": True, "keep": 100}})
         >>> job.size, job.with_labels(["cook", "pilot", "other"]).labels
@@ -417,7 +439,7 @@ class Attribute:
         special = (OTHER, self.labels[self.null])
         taken = {form(text.encode()) for text in (*special, *self.null_values)}
         names = []
-        for text in found:
+        for text in labels:
             if (key := form(text.encode())) not in taken:
                 taken.add(key)
                 names.append(text)
@@ -425,7 +447,7 @@ class Attribute:
         return evolve(self, labels=every, unknown=unknown, null=null, private=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The attribute as plain TOML / JSON values; `Domain.from_dict` reads it back.
+        """Return the attribute as plain TOML / JSON values, which `Domain.from_dict` reads.
 
         >>> Attribute.of_size("a", 2).to_dict()
         {'labels': ['0', '1'], 'unknown': '0'}
@@ -447,7 +469,7 @@ class Attribute:
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
         """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/cli.md` for its settings.
 
-        Where it does not say `unknown`, null and unknown values have a label of their own, `missing`. DomainError.
+        Without `unknown`, null and unknown values have the label `missing`. Raises DomainError.
 
         >>> Attribute.from_dict("a", {"labels": ["x", "y"]}).labels
         ('x', 'y', 'missing')
@@ -456,7 +478,7 @@ class Attribute:
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
-    """The smallest unsigned type that holds codes below `size`.
+    """Return the smallest unsigned type for codes below `size`.
 
     >>> code_dtype(256), code_dtype(257)
     (dtype('uint8'), dtype('uint16'))
@@ -464,8 +486,8 @@ def code_dtype(size: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
 
 
-def repeated(names: Iterable[str]) -> str | None:
-    """A name that stands twice, or None."""
+def first_repeated(names: Iterable[str]) -> str | None:
+    """Return a name that occurs twice, or None."""
     names = list(names)
     if len(set(names)) == len(names):
         return None

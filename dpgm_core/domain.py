@@ -1,4 +1,4 @@
-"""The public side of the data: the ordered attributes of a table, declared in a file or in code.
+"""Domains: the ordered public attributes of a table, declared in a file or in code.
 
 A :class:`Domain` is declared by the owner and never inferred from records: whatever is read from the data to
 choose labels would be a leak. Every raw value, however broken, lands on exactly one code (DESIGN section 4).
@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
+from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, first_repeated
 from dpgm_core.constraints.chains import Rule
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
@@ -25,11 +25,22 @@ __all__ = ["Attribute", "Domain", "code_dtype"]
 
 
 class Domain:
-    """The public, ordered attributes of a table: the frame that every structure, table and model refers to.
+    """The public, ordered attributes of a table, and public constraints among them.
 
-    attributes: Attribute objects, names unique. constraints: what no record can be, public; see
-    `dpgm_core.constraints`. Raises DomainError, also for constraints that leave an attribute no label.
+    Parameters
+    ----------
+    attributes : iterable of Attribute
+        With unique names.
+    constraints : iterable of Constraint
+        What no record can be; see `dpgm_core.constraints`.
 
+    Raises
+    ------
+    DomainError
+        For attributes that do not fit, and for constraints that leave an attribute no label.
+
+    Examples
+    --------
     >>> domain = Domain.from_sizes({"a": 3, "b": 2})
     >>> domain.names, domain.shape(("b", "a")), domain["a"].size, domain.cells
     (('a', 'b'), (2, 3), 3, 6)
@@ -50,7 +61,7 @@ class Domain:
                     f"a domain is made of Attribute objects, got {attribute!r}; see Domain.from_sizes and from_dict"
                 )
         self._by_name = {attribute.name: attribute for attribute in self.attributes}
-        twice = repeated(attribute.name for attribute in self.attributes)
+        twice = first_repeated(attribute.name for attribute in self.attributes)
         if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
         self._sizes = {attribute.name: attribute.size for attribute in self.attributes}
@@ -76,22 +87,22 @@ class Domain:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """The attributes whose bins or labels are still to be found privately.
+        """The attributes whose bins or labels a private query has yet to release.
 
         >>> Domain.from_sizes({"a": 3}).undetermined
         ()
         """
         return tuple(one.name for one in self.attributes if one.private is not None)
 
-    def with_attributes(self, found: Mapping[str, Attribute]) -> Domain:
-        """The domain with some attributes replaced, such as those whose bins were found; constraints stay, over them.
+    def with_attributes(self, replacements: Mapping[str, Attribute]) -> Domain:
+        """Return the domain with some attributes replaced, such as those with released bins; constraints are kept.
 
         >>> Domain.from_sizes({"a": 3}).with_attributes({"a": Attribute.of_size("a", 2)})
         Domain(a: 2)
         """
-        new = {one.name: found.get(one.name, one) for one in self.attributes}
+        new = {one.name: replacements.get(one.name, one) for one in self.attributes}
         # Only labels that were searched for can be missing: of others a constraint names none that are not there.
-        opened = {name for name in found if name in self and self[name].private is not None}
+        opened = {name for name in replacements if name in self and self[name].private is not None}
         constraints = (
             one if opened.isdisjoint(one.columns) else one.over([new[column] for column in one.columns])
             for one in self.constraints
@@ -113,10 +124,10 @@ class Domain:
         return frozenset(name for scope in self.scopes for name in scope)
 
     def impossible(self, names: Sequence[str]) -> Mask | None:
-        """The cells of the table of `names`, axes in their order, that a constraint rules out; None where none does.
+        """Return the cells of the table of `names`, axes in their order, that a constraint rules out, or None.
 
-        Constraints among the names count, and what others leave of them; what only several together rule out an engine
-        tells.
+        Constraints among the names are used, and the codes that others leave. What only several constraints together
+        rule out needs inference.
 
         >>> plain = {"a": {"size": 2, "unknown": 0}, "b": {"size": 2, "unknown": 0}}
         >>> rules = {"x": {"columns": ["a", "b"], "impossible": [["0", "1"]]}}
@@ -128,7 +139,7 @@ class Domain:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """What no record can be, as masks: one of each constraint, then of chains of orders that say more together.
+        """Masks of what no record can be: one for each constraint, then those that follow from chains of orders.
 
         >>> Domain.from_sizes({"a": 3}).rules
         ()
@@ -136,13 +147,13 @@ class Domain:
         return () if self._resolved is None else self._resolved.rules
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
-        """The columns, none of them `taken`, that a map alone tells from another; see `Structure.derived`."""
+        """Return the columns, none of them `taken`, that only a map determines; see `Structure.derived`."""
         return () if self._resolved is None else self._resolved.derived(taken)
 
     def broken(self, codes: Mapping[str, Any]) -> dict[str, int]:
-        """How many records, given as codes of each attribute, break each constraint: for their owner's eyes only.
+        """Return how many records, given as codes of each attribute, break each constraint. The counts are NOT PRIVATE.
 
-        What bins hide is not counted: two values in bins that overlap may be in the wrong order.
+        Two values in overlapping bins may be in the wrong order; such records are not counted.
         """
         return {} if self._resolved is None else self._resolved.broken(codes)
 
@@ -190,7 +201,7 @@ class Domain:
         return card("Domain", facts, first(["attribute", "labels", "", "unknown values are"], rows, len(self)))
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The sizes of the named attributes, in the order given; DomainError for an unknown name.
+        """Return the sizes of the named attributes, in this order. Raises DomainError for an unknown name.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).shape(["b"])
         (2,)
@@ -202,20 +213,20 @@ class Domain:
             return tuple(self[name].size for name in names)  # says which it does not have
 
     def subset(self, names: Iterable[str]) -> Domain:
-        """The domain of the named attributes, in the order given, with the constraints among them.
+        """Return the domain of the named attributes, in this order, with the constraints among them.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).subset(["b"])
         Domain(b: 2)
         """
-        kept = [self[name] for name in names]
-        inside = {one.name for one in kept}
-        return Domain(kept, (one for one in self.constraints if inside.issuperset(one.columns)))
+        attributes = [self[name] for name in names]
+        inside = {one.name for one in attributes}
+        return Domain(attributes, (one for one in self.constraints if inside.issuperset(one.columns)))
 
     def coarsened(self, merges: Mapping[str, Sequence[int]]) -> Domain:
-        """The domain with some attributes of fewer codes; merges: attribute -> the new code of each of its codes.
+        """Return the domain with merged codes; merges: attribute -> the new code of each of its codes.
 
         The new codes of an attribute run from 0 without gaps; see `Attribute.coarsened`. Raises DomainError, also for
-        attributes that constraints are about: what they say of a label would be lost.
+        attributes in a constraint.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).coarsened({"a": [0, 1, 1]})["a"].labels
         ('0', 'other (2 labels)')
@@ -233,7 +244,7 @@ class Domain:
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int], *, unknown: int | Mapping[str, int] = 0) -> Domain:
-        """Attributes that are plain codes; unknown and null values go to code 0 unless `unknown` says otherwise.
+        """Return attributes that are plain codes; unknown and null values get code `unknown`.
 
         >>> Domain.from_sizes({"a": 3}, unknown={"a": 2})["a"].unknown
         2
@@ -263,7 +274,7 @@ class Domain:
         """
         tables = domain_tables(plain, folder)
         _check_sizes(tables["attributes"])
-        _check_settled(tables["attributes"])
+        _check_no_todo(tables["attributes"])
         read: dict[str, Attribute] = {}
         declared = 0
         for name, entry in tables["attributes"].items():
@@ -274,7 +285,7 @@ class Domain:
         return cls(read.values(), read_constraints(tables.get("constraints", {}), read, folder))
 
     def to_dict(self) -> dict[str, Any]:
-        """The domain as plain values; `from_dict` reads it back exactly.
+        """Return the domain as plain values, which `from_dict` reads.
 
         >>> domain = Domain.from_sizes({"a": 2})
         >>> Domain.from_dict(domain.to_dict()) == domain
@@ -301,13 +312,13 @@ def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constra
         unknown = next((column for column in one.columns if column not in attributes), None)
         if unknown is not None:
             raise DomainError(f"constraint {one.name!r} is about {unknown!r}, which is not in the domain")
-    twice = repeated(one.name for one in constraints)
+    twice = first_repeated(one.name for one in constraints)
     if twice is not None:
         raise DomainError(f"constraint {twice!r} stands twice in the domain; rename or remove one")
-    found = Resolved(attributes, constraints) if constraints else None
-    if found is not None:
-        found.possible  # noqa: B018 - refuses a domain without records
-    return found
+    resolved = Resolved(attributes, constraints) if constraints else None
+    if resolved is not None:
+        resolved.possible  # noqa: B018 - refuses a domain without records
+    return resolved
 
 
 def _check_sizes(entries: Mapping[str, Any]) -> None:
@@ -324,13 +335,14 @@ def _check_sizes(entries: Mapping[str, Any]) -> None:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
 
 
-def _check_settled(entries: Mapping[str, Any]) -> None:
+def _check_no_todo(entries: Mapping[str, Any]) -> None:
     """Refuse what `dpgm init` left to its user, all at once."""
     open_ones = [name for name, entry in entries.items() if isinstance(entry, Mapping) and "todo" in entry]
     if open_ones:
+        plural = len(open_ones) > 1
         shown = ", ".join(map(repr, open_ones[:10])) + (f" and {len(open_ones) - 10} more" if open_ones[10:] else "")
         raise DomainError(
-            f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain still to be settled: {shown}; "
+            f"{len(open_ones)} attribute{'s' * plural} of the domain {'are' if plural else 'is'} incomplete: {shown}; "
             "see todo under [attributes.NAME], say labels or bins there, and delete the line; or delete a column "
             "that no model needs, such as the key of a person"
         )

@@ -1,28 +1,28 @@
-"""The exceptions of dpgm, all children of :class:`DpgmError`.
+"""The exceptions of dpgm, all subclasses of :class:`DpgmError`.
 
 ::
 
     DpgmError
       DataError              a record source is missing, unreadable or does not fit the domain
-        SourceRefused        a source says so in words that it vouches for: no record is in them
+        SourceRefused        the same, with a message that the source guarantees to be public
       DomainError            an attribute, label, bin or null policy is wrong
       StructureError         a clique, graph or table does not fit
       BudgetError            a budget, sensitivity or noise parameter is wrong
         Overspent            the ledger holds too little
       OptionError            a component's option, or a key of a spec file, is wrong (a ValueError too)
-      InferenceError         an inference call failed or was asked for what it cannot do
+      InferenceError         an inference call failed or the engine cannot do it
         NotConverged         it ran out of iterations
-        TooLarge             the exact answer does not fit; says the sizes
+        TooLarge             the exact answer does not fit in memory; the message gives the sizes
       LearningFailed         it failed after a release was paid for; holds the release
       ModelFileError         a release, model or ledger file is damaged, hostile or too new
-      NonPrivateError        an exact function of records was asked for without saying so
+      NonPrivateError        an exact function of records without allow_non_private
       PluginError            a plugin is at fault; names distribution and version
         UnknownComponent     no component of that kind and name
         ContestedComponent   two distributions offer the name
         PluginLoadError      the plugin or the component raised while being imported
         IncompatiblePlugin   the component does not keep its contract
 
-Each message says what was asked, what is wrong and what would do. No message carries the content of a record.
+Each message names the object, what is wrong and what to do. No message contains values of a record.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 
 class DpgmError(Exception):
-    """Whatever dpgm refuses or fails to do, in one line a user can act on."""
+    """Base class of all errors that dpgm raises."""
 
     def __str__(self) -> str:
         return printable(super().__str__())  # the names it quotes come from files
@@ -70,9 +70,10 @@ class DataError(DpgmError):
 
 
 class SourceRefused(DataError):
-    """A source cannot serve, in words of its own that reach the user: whoever raises it vouches that they are public.
+    """A source cannot be read, with a message that is shown to the user.
 
-    What any other exception out of a source says is withheld, as it may quote a record.
+    Whoever raises it guarantees that the message is public. The messages of other exceptions from a source are
+    withheld, as they may quote a record.
     """
 
 
@@ -93,11 +94,11 @@ class Overspent(BudgetError):
 
 
 class OptionError(DpgmError, ValueError):
-    """A component's option, or a key of a spec file, is wrong; a ValueError too, as attrs' own validators raise."""
+    """A component's option, or a key of a spec file, is wrong."""
 
 
 class InferenceError(DpgmError):
-    """An inference call failed or was asked for what it cannot do."""
+    """An inference call failed, or the engine cannot do it."""
 
 
 class NotConverged(InferenceError):
@@ -105,14 +106,18 @@ class NotConverged(InferenceError):
 
 
 class TooLarge(InferenceError):
-    """The exact answer does not fit in memory; the message says the sizes."""
+    """The exact answer does not fit in memory; the message gives the sizes."""
 
 
 class LearningFailed(DpgmError):
-    """Learning failed after something was released: what was paid for is in `releases`, as the curator handed it out.
+    """Learning failed after a release was charged. The original error is its cause.
 
-    The original error is its cause. `dpgm_core.learn(error.releases)` learns again, at no cost. discovery: labels that
-    were found and paid for before, None where there are none.
+    Attributes
+    ----------
+    releases : tuple of NoisyTables
+        What was charged and released; `dpgm_core.learn(error.releases)` learns from it at no cost.
+    discovery : Discovery or None
+        Labels that were released before.
     """
 
     def __init__(self, message: str, *, releases: tuple[Any, ...] = ()) -> None:
@@ -126,7 +131,7 @@ class ModelFileError(DpgmError):
 
 
 class NonPrivateError(DpgmError):
-    """An exact function of records was asked for without ``allow_non_private``."""
+    """An exact function of records was called without ``allow_non_private``."""
 
 
 class PluginError(DpgmError):
@@ -150,7 +155,7 @@ class IncompatiblePlugin(PluginError):
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest known word, else the list of all of them.
+    """Return ``"; did you mean 'x'?"`` for the nearest known word, or else a list of the known words.
 
     >>> did_you_mean("labels", ["label", "size"])
     "; did you mean 'label'?"

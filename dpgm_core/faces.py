@@ -1,4 +1,4 @@
-"""Public faces: packages whose names load on first use, so that naming one loads neither numpy nor its neighbours."""
+"""Packages whose public names load on first use, so that importing one loads neither numpy nor other packages."""
 
 from __future__ import annotations
 

@@ -48,14 +48,14 @@ __all__ = [
     "atomic_write",
     "bounded_bytes",
     "check_writable",
-    "made_folder",
-    "numbered",
+    "make_folder",
+    "numbered_path",
     "open_regular",
-    "part_beside",
-    "parts_beside",
+    "part_path",
+    "find_parts",
     "plain",
-    "reading",
-    "synced",
+    "read_archive",
+    "sync_folder",
     "write_archive",
 ]
 
@@ -87,9 +87,9 @@ _TOKEN = 384  # for one value of a document as a Python object, a label with all
 _NUMBER = 24  # for one number of an array, three times over
 _LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
 _VALUES = np.isin(np.arange(256), list(b",[{"))  # one of these signs goes before every value but the first
-_DEEPER = np.zeros(256, np.int8)
-_DEEPER[list(b"[{")], _DEEPER[list(b"]}")] = 1, -1
-_DEEPEST = 100
+_NESTING_STEP = np.zeros(256, np.int8)
+_NESTING_STEP[list(b"[{")], _NESTING_STEP[list(b"]}")] = 1, -1
+_MAX_NESTING = 100
 _BLOCK = 2**20
 _HEADER = 4096  # bytes around the numbers of an array
 _LOCAL_HEADER = 30  # of a zip file's member
@@ -116,10 +116,10 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 
-def numbered(path: Path, number: int) -> Path:
+def numbered_path(path: Path, number: int) -> Path:
     """The file of the `number`-th of several releases of one run, beside that of the first.
 
-    >>> numbered(Path("health.release.dpgm"), 2).name
+    >>> numbered_path(Path("health.release.dpgm"), 2).name
     'health.release-2.dpgm'
     """
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
@@ -228,12 +228,12 @@ def atomic_write(
         file.write(content)
 
 
-def part_beside(path: Path) -> Path:
-    """Return a new hidden name beside a file, for what becomes that file; `parts_beside` finds it."""
+def part_path(path: Path) -> Path:
+    """Return a new hidden name beside a file, for what becomes that file; `find_parts` finds it."""
     return path.with_name(f".{_mark(path)}-{secrets.token_hex(8)}.part")
 
 
-def parts_beside(path: Path) -> list[Path]:
+def find_parts(path: Path) -> list[Path]:
     """Return the hidden files that processes have begun, or left behind, for a file of this name."""
     return list(path.parent.glob(f".{_mark(path)}-{'[0-9a-f]' * 16}.part"))
 
@@ -256,11 +256,11 @@ def atomic_file(
     """
     path = Path(path)
     taken = part is not None and part.is_file()
-    temporary = part if part is not None and taken else part_beside(path)
+    temporary = part if part is not None and taken else part_path(path)
     if "\0" in str(path):
         raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
-        with made_folder(path.parent):
+        with make_folder(path.parent):
             try:
                 with temporary.open("r+b" if taken else "xb") as file:
                     if mode is not None:
@@ -274,7 +274,7 @@ def atomic_file(
                     if mode is None:
                         shutil.copymode(path, temporary)
                     temporary.replace(path)
-                synced(path.parent)
+                sync_folder(path.parent)
             finally:
                 with contextlib.suppress(OSError, ValueError):
                     temporary.unlink(missing_ok=True)
@@ -284,7 +284,7 @@ def atomic_file(
 
 
 @contextlib.contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
+def make_folder(folder: Path) -> Iterator[None]:
     """Make a folder, with those above it; of these new ones none stays that is empty in the end."""
     missing = list(itertools.takewhile(lambda one: not os.path.lexists(one), (folder, *folder.parents)))
     try:
@@ -322,7 +322,7 @@ def _holds(path: Path, other: Path) -> bool:
     return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
-def synced(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -383,9 +383,9 @@ def _document_need(content: bytes) -> int:
         inside = np.cumsum(block == ord('"'), dtype=np.uint8) + np.uint8(quotes & 1)  # its last bit counts
         outside = inside & 1 == 0
         values += int(np.count_nonzero(_VALUES[block] & outside))
-        depths = depth + np.cumsum(_DEEPER[block] * outside, dtype=np.int32)
-        if depths.max() > _DEEPEST:  # more than code that walks over it can bear
-            raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        depths = depth + np.cumsum(_NESTING_STEP[block] * outside, dtype=np.int32)
+        if depths.max() > _MAX_NESTING:  # more than code that walks over it can bear
+            raise ValueError(f"it is nested more than {_MAX_NESTING} deep")
         depth = int(depths[-1])
         quotes += int(np.count_nonzero(block == ord('"')))
     return _LETTERS * (1 if content.isascii() else 2) * len(content) + _TOKEN * values
@@ -396,7 +396,7 @@ def _array_need(length: int) -> int:
 
 
 class Archive:
-    """A zip file opened with suspicion; use inside `reading`. Its size bounds what its members take in memory."""
+    """A zip file opened with suspicion; use inside `read_archive`. Its size bounds what its members take in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -476,7 +476,7 @@ class Archive:
         return content
 
 
-def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
+def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     """Run a reader over an archive and turn every failure into a ModelFileError that names the file.
 
     PluginErrors pass: a file may name a component that is not installed.
@@ -500,8 +500,8 @@ def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        told = in_place_of_model(path, what)
-        raise ModelFileError(told or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+        hint = in_place_of_model(path, what)
+        raise ModelFileError(hint or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
     finally:
         if archive is not None:
             archive.close()

@@ -1,4 +1,4 @@
-"""HTML and SVG from values: the one place where texts become markup, so a label can never be more than a text."""
+"""HTML and SVG from values; all texts are escaped here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Html", "card", "first", "number", "table", "tag", "text"]
 #: Elements that have neither content nor an end.
 _EMPTY = frozenset({"br", "col", "hr", "img", "input", "link", "meta"})
 #: Rows and characters of a cell that a notebook shows.
-_MOST_ROWS, _MOST_LETTERS = 20, 80
+_MAX_ROWS, _MAX_LETTERS = 20, 80
 #: White on red, whatever the page's own colours are.
 _STAMP = "background:#b00020;color:#fff;padding:.2em .5em;display:inline-block;margin:.2em 0"
 
@@ -88,8 +88,7 @@ def first(header: Sequence[object], rows: Iterable[Sequence[object]], count: int
     True
     """
     shown = [
-        [clipped(cell, _MOST_LETTERS) if type(cell) is str else cell for cell in row]
-        for row in islice(rows, _MOST_ROWS)
+        [clipped(cell, _MAX_LETTERS) if type(cell) is str else cell for cell in row] for row in islice(rows, _MAX_ROWS)
     ]
     more = tag("p", f"... {count - len(shown):,} more") if count > len(shown) else Html()
     return Html(table(header, shown) + more) if shown else more

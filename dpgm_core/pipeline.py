@@ -34,7 +34,7 @@ from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.progress import Progress, checked_progress, silent
+from dpgm_core.progress import Progress, check_progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
@@ -107,7 +107,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     if not isinstance(structure, Structure):
         structure = selector_of(structure)
     wanted = structure if isinstance(structure, Structure) else workload_of(workload)
-    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, checked_progress(progress))
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, check_progress(progress))
     wished = None if isinstance(structure, Structure) else workload
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": stated, "randomness": randomness, "split": split, "workload": wished}
@@ -163,7 +163,7 @@ def select(  # noqa: PLR0913 - and without the learning
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     share = share_only(split, MECHANISM, budget)
-    means = _Means(as_source(data), terms, randomness, _opened(ledger), save_release, checked_progress(progress))
+    means = _Means(as_source(data), terms, randomness, _opened(ledger), save_release, check_progress(progress))
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
     found = means.found(
@@ -205,7 +205,7 @@ def release(
     check_constraints(structure.domain, None, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
     stated = Terms.of(terms, neighbours)
-    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, checked_progress(progress))
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, check_progress(progress))
     found = means.found(
         structure.domain,
         budget,

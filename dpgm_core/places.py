@@ -1,4 +1,4 @@
-"""Where a file of records is: a local path, or a URL. What a URL may keep secret is never shown."""
+"""Locations of records: local paths and URLs. Secrets in a URL are never shown."""
 
 from __future__ import annotations
 

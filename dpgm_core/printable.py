@@ -1,4 +1,4 @@
-"""How a text from anywhere is shown to people: names and labels come from files, and a file may be hostile."""
+"""Texts as shown to people. Names and labels come from files, which may be hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system for releases, a seed for simulations only."""
+"""Sources of random bits: the operating system for releases, a seed for simulations only."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["Randomness", "SeededRandomness", "SystemRandomness", "given_or_system"]
+__all__ = ["Randomness", "SeededRandomness", "SystemRandomness", "randomness_or_system"]
 
 _BLOCK = 1 << 16
 
 
 class SystemRandomness:
-    """Random bits from the operating system; takes no seed and can be neither repeated nor reset.
+    """Random bits from the operating system, which cannot be repeated.
 
     >>> SystemRandomness().words(3).shape, SystemRandomness.private
     ((3,), True)
@@ -24,7 +24,7 @@ class SystemRandomness:
     private = True
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """`count` independent uniform 64-bit words from `os.urandom`.
+        """Return `count` independent uniform 64-bit words from `os.urandom`.
 
         >>> SystemRandomness().words(0).tolist()
         []
@@ -34,10 +34,7 @@ class SystemRandomness:
         return np.frombuffer(b"".join(parts), dtype=np.uint64)
 
     def generator(self) -> np.random.Generator:
-        """A numpy generator seeded from the operating system, for post-processing such as sampling a model.
-
-        Never used for the noise of a release.
-        """
+        """Return a numpy generator seeded by the operating system, for post-processing and never for noise."""
         return np.random.default_rng()
 
     def __repr__(self) -> str:
@@ -45,10 +42,20 @@ class SystemRandomness:
 
 
 class SeededRandomness:
-    """Repeatable random bits (Philox), for simulations only: what it touches is stamped `private = false`.
+    """Repeatable random bits (Philox), for simulations only: results are marked `private = false`.
 
-    seed: whole number of at least 0. Raises OptionError.
+    Parameters
+    ----------
+    seed : int
+        At least 0.
 
+    Raises
+    ------
+    OptionError
+        For another seed.
+
+    Examples
+    --------
     >>> SeededRandomness(7).words(2).tolist() == SeededRandomness(7).words(2).tolist()
     True
     >>> SeededRandomness(7).private
@@ -66,11 +73,11 @@ class SeededRandomness:
         self._generator = np.random.Generator(np.random.Philox(generator))
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """The next `count` 64-bit words of the stream."""
+        """Return the next `count` 64-bit words of the stream."""
         return np.asarray(self._words.random_raw(count), dtype=np.uint64)
 
     def generator(self) -> np.random.Generator:
-        """This object's numpy generator, a stream independent of `words`; each call goes on with it."""
+        """Return this object's numpy generator, whose stream is independent of `words` and continues between calls."""
         return self._generator
 
     def __repr__(self) -> str:
@@ -78,26 +85,26 @@ class SeededRandomness:
 
 
 class Randomness(Protocol):
-    """A source of random bits; `private` is False for anything that could be repeated."""
+    """Protocol of a source of random bits."""
 
     @property
     def private(self) -> bool:
-        """Whether nobody can repeat these bits."""
+        """Whether nobody can repeat these bits; False for any seeded source."""
         ...
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """`count` independent uniform 64-bit words."""
+        """Return `count` independent uniform 64-bit words."""
         ...
 
     def generator(self) -> np.random.Generator:
-        """A numpy generator, for post-processing only: never for the noise of a release."""
+        """Return a numpy generator for post-processing, never for the noise of a release."""
         ...
 
 
-def given_or_system(randomness: Randomness | None) -> Randomness:
-    """The randomness that was given, the operating system's for None. Raises OptionError for what is none.
+def randomness_or_system(randomness: Randomness | None) -> Randomness:
+    """Return `randomness`, or the operating system's for None. Raises OptionError for another type.
 
-    >>> given_or_system(None)
+    >>> randomness_or_system(None)
     SystemRandomness()
     """
     if randomness is None:

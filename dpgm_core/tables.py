@@ -1,4 +1,4 @@
-"""One vector space over cliques: counts, noisy counts, log-potentials, marginals and gradients are all `Tables`."""
+"""Tables: the vector space of counts, noisy counts, log-potentials, marginals and gradients over cliques."""
 
 from __future__ import annotations
 
@@ -19,10 +19,22 @@ _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 class Tables:
     """One array per group of a structure, in one contiguous read-only buffer of float64 or int64.
 
-    structure: whose groups give the shapes. values: (structure.cells,), in the order of `structure.groups`; other
-    number types become float64. Raises StructureError when the length is wrong. The repr never shows a value,
-    because the tables may be true counts.
+    The repr never shows a value, because the tables may be true counts.
 
+    Parameters
+    ----------
+    structure : Structure
+        Its groups give the shapes.
+    values : array, (structure.cells,)
+        In the order of `structure.groups`; other number types become int64 or float64.
+
+    Raises
+    ------
+    StructureError
+        For an array of another length.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
     >>> ones = Tables(structure, np.ones(9))
@@ -61,15 +73,15 @@ class Tables:
 
     @classmethod
     def zeros(cls, structure: Structure, dtype: type[np.float64] | type[np.int64] = np.float64) -> Tables:
-        """All zeros: as log-potentials, the uniform model."""
+        """Return zeros: as log-potentials, the uniform model."""
         return cls(structure, np.zeros(structure.cells, dtype=dtype))
 
     @classmethod
     def from_arrays(cls, structure: Structure, arrays: Mapping[Any, Any]) -> Tables:
-        """Tables from one array per group, keyed by any clique of the group, in any order of its names.
+        """Return tables from one array per group, keyed by any clique of the group, in any order of its names.
 
-        The arrays' axes follow the key. The result is int64 if all arrays hold integers, else float64. Raises
-        StructureError for a missing, surplus or ill-shaped table.
+        The axes follow the key. The result is int64 if all arrays are of integers, else float64. Raises StructureError
+        for a missing or surplus table, and for one of another shape.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
@@ -85,9 +97,9 @@ class Tables:
             if part.dtype.kind not in "iufb":
                 raise StructureError(f"table {key!r} must hold numbers, got {part.dtype}")
             shape = structure.shapes[number]
-            wanted = shape if axes is None else tuple(shape[axis] for axis in axes)
-            if part.shape != wanted:
-                raise StructureError(f"table {key!r} must have shape {wanted}, got {part.shape}")
+            expected = shape if axes is None else tuple(shape[axis] for axis in axes)
+            if part.shape != expected:
+                raise StructureError(f"table {key!r} must have shape {expected}, got {part.shape}")
             if parts[number] is not None:
                 raise StructureError(f"table {key!r} is given twice (a tied group has one table)")
             parts[number] = part if axes is None else part.transpose(np.argsort(axes))
@@ -99,31 +111,31 @@ class Tables:
         return cls(structure, np.concatenate(flat).astype(np.int64 if integer else np.float64))
 
     def __getitem__(self, clique: Sequence[str] | str) -> Array:
-        """The table of a clique (of its group, if tied), axes in the order of the names asked for; a view."""
+        """Return the table of a clique (of its group, if tied), axes in the order of `clique`, as a view."""
         number, axes = self.structure.find(clique)
         part = self.group(number)
         return part if axes is None else part.transpose(axes)
 
     def group(self, number: int) -> Array:
-        """The table of the `number`-th group, a view."""
+        """Return the table of the `number`-th group, a view."""
         return self.values[self.structure.slices[number]].reshape(self.structure.shapes[number])
 
     def items(self) -> Iterator[tuple[Clique, Array]]:
-        """(first clique of the group, table) for each group, in order."""
+        """Yield (first clique of the group, table) for each group, in order."""
         for number, group in enumerate(self.structure.groups):
             yield group[0], self.group(number)
 
     def arrays(self) -> list[Array]:
-        """The tables in the order of the groups, as views."""
+        """Return the tables in the order of the groups, as views."""
         values, structure = self.values, self.structure
         return [values[place].reshape(shape) for place, shape in zip(structure.slices, structure.shapes, strict=True)]
 
     def like(self, values: Array) -> Tables:
-        """Tables over the same structure with other values."""
+        """Return tables over the same structure with other values."""
         return Tables(self.structure, values)
 
     def zeros_like(self) -> Tables:
-        """All zeros over the same structure, float64."""
+        """Return zeros over the same structure, float64."""
         return Tables.zeros(self.structure)
 
     def map(self, function: Callable[[Array], Array]) -> Tables:
@@ -136,31 +148,31 @@ class Tables:
         return self.like(np.asarray(function(self.values)))
 
     def astype(self, dtype: type[np.float64] | type[np.int64]) -> Tables:
-        """The same values as float64 or int64."""
+        """Return the same values as float64 or int64."""
         return self.like(self.values.astype(dtype))
 
     def dot(self, other: Tables) -> float:
-        """Inner product over all cells."""
+        """Return the inner product over all cells."""
         return float(np.dot(self.values.astype(np.float64, copy=False), self._same(other)))
 
     def norm(self, order: float = 2) -> float:
-        """Vector norm over all cells: order 1, 2 or inf."""
+        """Return the vector norm over all cells: order 1, 2 or inf."""
         return float(np.linalg.norm(self.values.astype(np.float64, copy=False), ord=order))
 
     def sums(self) -> FloatArray:
-        """The sum of each group's table, (groups,), float64."""
+        """Return the sum of each group's table, (groups,), float64."""
         return np.array([float(part.sum(dtype=np.float64)) for part in self.arrays()])
 
     def repeat(self, per_group: Sequence[float] | FloatArray) -> FloatArray:
-        """One number per group, repeated over the group's cells: (cells,), float64."""
+        """Return one number per group, repeated over the group's cells: (cells,), float64."""
         return np.repeat(np.asarray(per_group, dtype=np.float64), self.structure.sizes)
 
     def embed(self, into: Structure) -> Tables:
-        """Log-potentials of the same distribution over a wider structure: every record keeps its log-weight.
+        """Return log-potentials of the same distribution over a wider structure.
 
         Each table is added to the smallest clique that contains its own, a tied group's to one for each of its
-        members. into: untied, or this very structure, which changes nothing. Raises StructureError for another tied
-        structure, and where no clique contains one of ours.
+        members. Raises StructureError if `into` has tied groups (unless it is this structure), and where none of its
+        cliques contains one of this structure.
 
         >>> from dpgm_core.domain import Domain
         >>> domain = Domain.from_sizes({"a": 2, "b": 2})

@@ -1,4 +1,4 @@
-"""TOML as the project's files use it: whatever is wrong with a text is one ValueError."""
+"""Parsing of TOML; every fault is one ValueError."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 __all__ = ["parse_toml"]
 
-_DEEP = 100
+_MAX_NESTING = 100
 # A key of many parts; tomllib takes time with their square, and half a kilobyte for each.
-_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEP}}}""")
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_NESTING}}}""")
 
 _COMMA = re.compile(r"(?<![\w-])([\w-]++)[ \t]*+=[ \t]*+([0-9]++),([0-9]++)")
 
@@ -24,7 +24,7 @@ def parse_toml(content: str | bytes) -> dict[str, Any]:
     """
     text = content if isinstance(content, str) else _decoded(content)
     if _LONG_KEY.search(text):
-        raise ValueError(f"it holds a key of more than {_DEEP} parts")
+        raise ValueError(f"it holds a key of more than {_MAX_NESTING} parts")
     try:
         plain = tomllib.loads(text)
         _check(plain)
@@ -45,8 +45,8 @@ def _decoded(content: bytes) -> str:
 def _point_for_comma(text: str, error: str) -> str:
     """How to write a number with a decimal comma, if one stands in the line that the error names."""
     line = re.search(r"line (\d+)", error)
-    found = _COMMA.search(text.split("\n")[int(line[1]) - 1]) if line else _COMMA.search(text)
-    return "" if found is None else f"; numbers have a decimal point: write {found[1]} = {found[2]}.{found[3]}"
+    match = _COMMA.search(text.split("\n")[int(line[1]) - 1]) if line else _COMMA.search(text)
+    return "" if match is None else f"; numbers have a decimal point: write {match[1]} = {match[2]}.{match[3]}"
 
 
 def _check(value: object) -> None:

@@ -1,4 +1,4 @@
-"""What a model is wanted for: weighted sets of attributes, and the tables that may be measured for them."""
+"""Workloads: weighted sets of attributes, and the tables that may be measured for them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dpgm_core.structure import Clique
 
 __all__ = ["MOST_CANDIDATES", "Workload"]
 
-#: More could be told apart, but not in the time that selecting takes. All pairs of 256 attributes are 32,896.
+#: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
 MOST_CANDIDATES = 40_000
-#: Up to so many, sets of three attributes are what a model is for, unless a workload says otherwise.
+#: Largest number of candidates for which the default workload is of three attributes.
 MOST_TRIPLES = 20_000
-#: Cells of a table that may be measured, unless a workload says otherwise.
+#: Default of the largest table that may be measured, cells.
 MAX_CELLS = 10_000
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
 
@@ -34,10 +34,28 @@ _KEYS = ("order", "max_cells", "targets", "never", "weights")
 class Workload:
     """Weighted cliques over a domain, and, as candidates, every clique inside one of them.
 
-    domain: of the records. weights: clique -> weight, exact and positive. max_cells: larger tables are never measured.
-    never: cliques that are not to be measured by public knowledge, nor any that holds one of them. Use `all`, `of` or
-    `targeted`. Raises StructureError, OptionError, and TooLarge for more than 40,000 candidates.
+    Use `all`, `of` or `targeted` to make one.
 
+    Parameters
+    ----------
+    domain : Domain
+        The attributes of the records.
+    weights : mapping of cliques to Fraction
+        Positive weights.
+    max_cells : int
+        Larger tables are never measured.
+    never : tuple of cliques
+        Cliques that are never measured, nor any that contains one of them.
+
+    Raises
+    ------
+    StructureError, OptionError
+        For cliques and weights that do not fit, and where no candidate is left.
+    TooLarge
+        For more than 40,000 candidates.
+
+    Examples
+    --------
     >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), order=2, never=[("a", "c")])
     >>> workload.candidates
     (('a',), ('b',), ('c',), ('a', 'b'), ('b', 'c'))
@@ -61,7 +79,7 @@ class Workload:
     def all(
         cls, domain: Domain, order: int = 3, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()
     ) -> Workload:
-        """Every set of `order` attributes, alike; of fewer, where the domain has fewer.
+        """Return every set of `order` attributes with equal weights; of all attributes, where the domain has fewer.
 
         >>> len(Workload.all(Domain.from_sizes(dict.fromkeys("abcd", 2))).candidates)
         14
@@ -77,8 +95,8 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Every set of 3 attributes, or 3 with a target, where that leaves at most 20,000 candidates; else of 2, where
-        it leaves 40,000; else of 1.
+        """Return every set of 3 attributes (with a target, if any) where that leaves at most 20,000 candidates; else of
+        2 attributes where it leaves at most 40,000; else of 1.
 
         >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
         True
@@ -86,9 +104,9 @@ class Workload:
         listed = None if targets is None else _listed(targets)
         for order in (3, 2):
             with suppress(TooLarge):
-                found = cls._of_sets(domain, order, listed, max_cells, never)
-                if order < 3 or len(found.candidates) <= MOST_TRIPLES:
-                    return found
+                workload = cls._of_sets(domain, order, listed, max_cells, never)
+                if order < 3 or len(workload.candidates) <= MOST_TRIPLES:
+                    return workload
         return cls._of_sets(domain, 1, listed, max_cells, never)
 
     @classmethod
@@ -101,7 +119,7 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Every set of `order` attributes that holds one of the targets.
+        """Return every set of `order` attributes that contains a target.
 
         >>> list(Workload.targeted(Domain.from_sizes(dict.fromkeys("abc", 2)), "b", order=2).weights)
         [('a', 'b'), ('b', 'c')]
@@ -117,24 +135,24 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Stated cliques, with a weight each or alike.
+        """Return the given cliques, with a weight each or with equal weights.
 
         >>> Workload.of(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {("b", "a"): 2, ("c",): 1}).weight(("a", "b"))
         Fraction(1, 1)
         """
         pairs = weights.items() if isinstance(weights, Mapping) else ((clique, 1) for clique in weights)
-        found: dict[Clique, Fraction] = {}
+        amounts: dict[Clique, Fraction] = {}
         for clique, weight in pairs:
             named = _ordered(domain, clique)
-            if named in found:
+            if named in amounts:
                 raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
             try:
-                found[named] = amount(f"the weight of {' x '.join(named)}", weight)
+                amounts[named] = amount(f"the weight of {' x '.join(named)}", weight)
             except BudgetError as error:
                 raise OptionError(str(error)) from None
-        if not found:
+        if not amounts:
             raise StructureError("the workload names no clique; name at least one, or use Workload.all")
-        return cls(domain=domain, weights=found, max_cells=_cells(max_cells), never=_never(domain, never))
+        return cls(domain=domain, weights=amounts, max_cells=_cells(max_cells), never=_never(domain, never))
 
     @classmethod
     def _of_sets(
@@ -151,9 +169,9 @@ class Workload:
             raise OptionError(str(error)) from None
         if math.comb(len(domain), size) > 10 * MOST_CANDIDATES:
             raise TooLarge(_too_many(size))
-        wanted = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
+        target_names = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
         sets = itertools.combinations(domain.names, size)
-        weights = {names: Fraction(1) for names in sets if wanted is None or wanted & set(names)}
+        weights = {names: Fraction(1) for names in sets if target_names is None or target_names & set(names)}
         plain: dict[str, Any] = {"order": size} | ({} if targets is None else {"targets": list(targets)})
         return cls(
             domain=domain, weights=weights, max_cells=_cells(max_cells), never=_never(domain, never), plain=plain
@@ -162,7 +180,7 @@ class Workload:
     @cached_property
     def candidates(self) -> tuple[Clique, ...]:
         """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
-        sizes, found = self.planned_sizes, set[Clique]()
+        sizes, closure = self.planned_sizes, set[Clique]()
         barred = [frozenset(clique) for clique in self.never]
 
         def fits(clique: Clique) -> bool:
@@ -170,20 +188,20 @@ class Workload:
             return cells <= self.max_cells and not any(one.issubset(clique) for one in barred)
 
         for clique in self.weights:
-            if clique in found:
+            if clique in closure:
                 continue
             # Whatever lies inside a candidate is one, so they grow by an attribute each.
             inside: list[Clique] = [()]
             for name in clique:
                 longer = [(*one, name) for one in inside]
-                inside += [one for one in longer if one in found or fits(one)]
+                inside += [one for one in longer if one in closure or fits(one)]
                 if len(inside) > MOST_CANDIDATES + 1:
                     raise TooLarge(_too_many(max(map(len, self.weights))))
-            found.update(inside[1:])
-            if len(found) > MOST_CANDIDATES:
+            closure.update(inside[1:])
+            if len(closure) > MOST_CANDIDATES:
                 raise TooLarge(_too_many(max(map(len, self.weights))))
         place = {name: number for number, name in enumerate(self.domain.names)}
-        return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
+        return tuple(sorted(closure, key=lambda clique: (len(clique), [place[name] for name in clique])))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -200,7 +218,7 @@ class Workload:
         return evolve(self, domain=domain)
 
     def with_singletons(self) -> Workload:
-        """The same with every attribute in it, those in no clique alone and with the least of its weights.
+        """Return the workload with a clique, of the least weight, for each attribute in no clique.
 
         Raises StructureError for an attribute that no table may hold.
 
@@ -213,22 +231,22 @@ class Workload:
             return self
         least = min(self.weights.values())
         every: dict[Clique, Amount] = {**self.weights, **dict.fromkeys(((name,) for name in left), least)}
-        found = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
-        lacking = next((name for name in left if name not in found.attributes), None)
+        workload = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
+        lacking = next((name for name in left if name not in workload.attributes), None)
         if lacking is not None:
             raise StructureError(
                 f"singletons: {lacking!r} alone has more than {self.max_cells:,} cells, or stands under `never`; raise "
                 "max_cells, or leave it out of the domain"
             )
-        return found
+        return workload
 
-    def found(self, domain: Domain) -> Workload:
-        """The same candidates over a domain whose bins or labels were found, perhaps fewer than were planned for.
+    def with_domain(self, domain: Domain) -> Workload:
+        """Return the same candidates over a domain with released bins or labels, perhaps fewer than were planned for.
 
-        What was too large stays out: there would be more candidates than were counted before the records were read.
+        Tables that were too large stay out: otherwise there would be more candidates than were planned for.
 
-        >>> planned, found = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
-        >>> Workload.all(planned).found(found).candidates
+        >>> planned, coarse = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
+        >>> Workload.all(planned).with_domain(coarse).candidates
         (('a',), ('b',))
         """
         return evolve(self, domain=domain, sized=self._sized or self.domain)
@@ -237,8 +255,8 @@ class Workload:
     def planned_sizes(self) -> dict[str, int]:
         """Name -> number of labels by which tables are small enough: those of the domain, or that were planned for.
 
-        >>> planned, found = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
-        >>> Workload.all(planned).found(found).planned_sizes
+        >>> planned, coarse = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
+        >>> Workload.all(planned).with_domain(coarse).planned_sizes
         {'a': 200}
         """
         return (self._sized or self.domain).sizes
@@ -250,11 +268,11 @@ class Workload:
 
     @cached_property
     def _shares(self) -> dict[str, Fraction]:
-        found = dict.fromkeys(self.domain.names, Fraction(0))
+        shares = dict.fromkeys(self.domain.names, Fraction(0))
         for clique, weight in self.weights.items():
             for name in clique:
-                found[name] += weight
-        return found
+                shares[name] += weight
+        return shares
 
     @cached_property
     def _most(self) -> Fraction:
@@ -300,13 +318,13 @@ class Workload:
             isinstance(one, Mapping) and set(one) in ({"clique"}, {"clique", "weight"}) for one in listed
         ):
             raise OptionError('weights must be a list such as [{clique = ["a", "b"], weight = 2}]')
-        found: dict[Clique, Any] = {}
+        weights: dict[Clique, Any] = {}
         for one in listed:
             named = _ordered(domain, one["clique"])
-            if named in found:
+            if named in weights:
                 raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
-            found[named] = one.get("weight", 1)
-        return cls.of(domain, found, **more)
+            weights[named] = one.get("weight", 1)
+        return cls.of(domain, weights, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` reads them back."""

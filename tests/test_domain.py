@@ -83,7 +83,7 @@ def test_any_json_is_a_domain_or_a_domain_error(plain):
     [
         ({"lables": ["x"], "unknown": "x"}, "lables", "labels"),
         ({"labels": ["x", "y"], "missing": "?", "null": "?"}, "missing", "leave null out"),
-        ({"labels": ["x"], "todo": "give its labels"}, "still to be settled", "delete the line"),
+        ({"labels": ["x"], "todo": "give its labels"}, "1 attribute of the domain is incomplete", "delete the line"),
         ({"labels": ["x", "x"], "unknown": "x"}, "'x' stands twice", "remove"),
         ({"labels": ["x", 1], "unknown": "x"}, "[", "quotes"),
         ({"labels": [], "size": 3}, "size", "one of labels, bins or size"),

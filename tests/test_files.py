@@ -28,7 +28,7 @@ from dpgm_core import (
     load_release,
 )
 from dpgm_core.comparison.subjects import read_subject
-from dpgm_core.files import ANNEX_FILE, atomic_write, check_writable, reading, write_archive
+from dpgm_core.files import ANNEX_FILE, atomic_write, check_writable, read_archive, write_archive
 from dpgm_core.interop import read_bif, read_uai
 from dpgm_core.interop.uai import read_evidence, read_mar, read_pr
 from dpgm_core.metadata import read_metadata
@@ -310,7 +310,7 @@ def test_the_document_of_many_labels_is_written_so_that_it_is_read(tmp_path):
     document = {"attributes": {str(number): entry for number in range(100)}}
     write_archive(tmp_path / "x.zip", {"d.json": document}, {})
     assert (tmp_path / "x.zip").stat().st_size > 10**6  # it is stored as it is
-    assert reading(tmp_path / "x.zip", "file", lambda archive: archive.document("d.json")) == document
+    assert read_archive(tmp_path / "x.zip", "file", lambda archive: archive.document("d.json")) == document
     small = {"attributes": {"a": entry}}
     write_archive(tmp_path / "y.zip", {"d.json": small}, {})
     assert (tmp_path / "y.zip").stat().st_size < 20_000

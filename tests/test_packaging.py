@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 import dpgm_core
 from dpgm_core.components.compatibility import bounds
 from dpgm_core.components.scaffold import scaffold
+from dpgm_core.progress.screens import shown
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
@@ -164,9 +165,10 @@ def test_one_floor_of_the_build_backend():
 
 
 def test_the_name_is_core_s_face():
-    """The same names, the same objects; faces below are core's, and no module is loaded twice."""
-    assert set(dir(dpgm)) == set(dpgm.__all__) == set(dpgm_core.__all__)
-    assert all(getattr(dpgm, name) is getattr(dpgm_core, name) for name in dpgm.__all__)
+    """The same names, the same objects, and `shown`; faces below are core's, and no module is loaded twice."""
+    assert set(dir(dpgm)) == set(dpgm.__all__) == {*dpgm_core.__all__, "shown"}
+    assert all(getattr(dpgm, name) is getattr(dpgm_core, name) for name in dpgm_core.__all__)
+    assert dpgm.shown is shown and "shown" not in dpgm_core.__all__
     assert dpgm.plots is sys.modules["dpgm_core.plots"]
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = dpgm.nonsense

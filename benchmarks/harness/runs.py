@@ -34,7 +34,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dpgm_core import __version__
 from dpgm_core.study.parallel import spread
-from dpgm_core.study.store import Line, append, parsed, rewrite
+from dpgm_core.study.store import Line, append, parse_lines, rewrite
 
 __all__ = ["Line", "Task", "Work", "finished", "read", "refuse", "run", "say"]
 
@@ -113,7 +113,7 @@ def _key(line: Line) -> Task:
 
 def _parsed(store: Path) -> tuple[list[Line], list[int]]:
     """Whole lines, and the numbers of the others."""
-    return parsed(store.read_bytes(), _key)
+    return parse_lines(store.read_bytes(), _key)
 
 
 def _repaired(store: Path) -> list[Line]:

@@ -61,7 +61,7 @@ def complete(
     from dpgm_core.cli.records import check_output
     from dpgm_core.errors import OptionError
     from dpgm_core.models.reading import load_model
-    from dpgm_core.randomness import SeededRandomness, given_or_system
+    from dpgm_core.randomness import SeededRandomness, randomness_or_system
     from dpgm_core.releases.stamps import caveats_of
 
     _check_suffixes(rows_file, output)
@@ -70,7 +70,7 @@ def complete(
     if output.exists() and rows_file.exists() and output.samefile(rows_file):
         raise OptionError(f"--output {output} is ROWS itself; name another file")
     model = load_model(model_file)
-    generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
+    generator = randomness_or_system(None if seed is None else SeededRandomness(seed)).generator()
     with progress_shown() as progress:
         if how is not None:
             columns, rows, cells = _csv(model, rows_file, output, how, delimiter_said(dialects), generator, progress)
@@ -154,12 +154,12 @@ def _arrow(
     """Parquet and Arrow files, batch by batch: the names of their columns, the rows, and the cells filled in each."""
     import json
 
-    from dpgm_core.attribute import repeated
+    from dpgm_core.attribute import first_repeated
     from dpgm_core.cli.records import write_records
     from dpgm_core.errors import DataError
 
     batches, schema = _batches(rows_file)
-    twice = repeated(schema.names)
+    twice = first_repeated(schema.names)
     if twice is not None:
         raise DataError(f"{rows_file} has two columns {twice!r}; rename one")
     filling, cells, rows = model._completion(), Counter[str](), 0

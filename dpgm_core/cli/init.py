@@ -115,7 +115,7 @@ def init(
     from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
-    from dpgm_core.metadata.described import completed
+    from dpgm_core.metadata.described import apply_defaults
     from dpgm_core.metadata.reading import is_data
     from dpgm_core.spec.run import check_shared
 
@@ -133,7 +133,7 @@ def init(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
-    for column, table in completed(metadata.tables, metadata.defaults).items():
+    for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
@@ -225,10 +225,10 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
     """Both files or none: what exists is replaced only where that is said, and never what was read."""
     from dpgm_core.errors import OptionError
-    from dpgm_core.files import made_folder
+    from dpgm_core.files import make_folder
 
     try:
-        with made_folder(folder):
+        with make_folder(folder):
             for path in (folder / one for one in texts):
                 if not os.path.lexists(path):
                     continue

@@ -17,7 +17,7 @@ class Layout:
     """Where the columns of a CSV file stand, by its first line."""
 
     def __init__(self, first: bytes, known: Sequence[str], path: Path, delimiters: bytes) -> None:
-        from dpgm_core.attribute import repeated
+        from dpgm_core.attribute import first_repeated
         from dpgm_core.errors import DataError
 
         self._first, self._ending = first, line_end(first) or b"\n"
@@ -33,7 +33,7 @@ class Layout:
         # The sign that tells the most of the model's attributes apart.
         best = max(delimiters, key=lambda sign: len({*named(sign)} & {*known}))
         self.delimiter, self.names = bytes([best]), named(best)
-        twice = repeated(self.names)
+        twice = first_repeated(self.names)
         if twice is not None:
             raise DataError(f"{path} has two columns {twice!r}; rename one")
         if not {*self.names} & {*known}:

@@ -35,12 +35,12 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     folder has an unfinished run of this name; ModelFileError where nothing can be written.
     """
     from dpgm_core.cli.run import paid_before, saved_files
-    from dpgm_core.files import made_folder
+    from dpgm_core.files import make_folder
 
     left: list[_Names] = []
     with ExitStack() as stack:
         try:
-            stack.enter_context(made_folder(run.output))
+            stack.enter_context(make_folder(run.output))
             left = _left(run)
             names, lock = _taken(run, left)
         except (OSError, ValueError) as error:
@@ -100,10 +100,10 @@ class _Names:
 
     def clear_parts(self) -> None:
         """Remove hidden files that a killed run has begun: the room for its files."""
-        from dpgm_core.files import numbered, parts_beside
+        from dpgm_core.files import find_parts, numbered_path
 
-        for file in (self.model, self.labels, self.release, numbered(self.release, 2)):
-            for part in parts_beside(file):
+        for file in (self.model, self.labels, self.release, numbered_path(self.release, 2)):
+            for part in find_parts(file):
                 _removed(part)
 
     def _said(self) -> list[str]:

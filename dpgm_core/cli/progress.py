@@ -34,7 +34,7 @@ def progress_option(command: F) -> F:
 
 def progress_shown() -> AbstractContextManager[Progress]:
     """A Progress on stderr, as the command that runs was asked to show it."""
-    from dpgm_core.progress import shown
+    from dpgm_core.progress.screens import shown
 
     context = click.get_current_context(silent=True)
     return shown("auto" if context is None else context.meta.get(_KEY, "auto"))

@@ -1,8 +1,4 @@
-"""What one column's values mean: how raw values match labels, which numbers or dates they are, and what is found of
-them privately.
-
-The face is for those who make attributes in Python: the types of their parts.
-"""
+"""Parts of an attribute: matching of raw values, types of values, private bins and labels."""
 
 from __future__ import annotations
 

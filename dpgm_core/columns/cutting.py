@@ -1,4 +1,4 @@
-"""Which bin a number falls in, exactly: whole numbers and ticks of time are never rounded to floats on the way."""
+"""Assignment of numbers to bins, exact: whole numbers and ticks of time are never rounded to floats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 #: Up to so many edges a search is fast.
-_FEW = 256
+_MAX_EDGES_FOR_COMPARISON = 256
 
 
 @frozen(eq=False)
@@ -110,7 +110,7 @@ class Cut:
 
 def _even_width(edges: _Array) -> float | None:
     """Of many bins that are nearly alike, as those of a grid are; None for others."""
-    if len(edges) <= _FEW or not np.isfinite(edges).all():
+    if len(edges) <= _MAX_EDGES_FOR_COMPARISON or not np.isfinite(edges).all():
         return None
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
     even = edges[0] + width * np.arange(len(edges))

@@ -1,4 +1,4 @@
-"""What a domain leaves to be found privately: the bins of a number, the labels of an open column."""
+"""Parts of a domain that private queries release: bins of a number, labels of an open column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OTHER", "PrivateBins", "PrivateLabels", "exact_share"]
 #: The label of all values of an open column that are not among those found.
 OTHER = "other"
 
-_MOST_KEPT = 2**16
+_MAX_KEPT_LABELS = 2**16
 # Digits are bounded: `Fraction` takes 1e-999999999 for a number and computes it.
 _SHARE = re.compile(r"[0-9]{0,30}\.?[0-9]{1,30}(e-[0-9]{1,2})?|[0-9]{1,30}/[0-9]{1,30}")
 
@@ -58,8 +58,8 @@ class PrivateLabels:
 
     def __attrs_post_init__(self) -> None:
         _check_count("labels = { private = true, keep = ... }", self.keep)
-        if self.keep > _MOST_KEPT:
-            raise DomainError(f"keep = {self.keep} labels is above the largest possible, {_MOST_KEPT}")
+        if self.keep > _MAX_KEPT_LABELS:
+            raise DomainError(f"keep = {self.keep} labels is above the largest possible, {_MAX_KEPT_LABELS}")
 
 
 def exact_share(share: object) -> Fraction:

@@ -1,4 +1,4 @@
-"""The edges of bins from public bounds: equal ones, those of a calendar, and the grid on which private ones are."""
+"""Edges of bins from public bounds: equal bins, calendar bins, and the grid of private bins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DAY = 86_400
 #: Calendar bins, the coarsest first.
 UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
-_MOST = 2**17  # bins that are computed
+_MAX_BINS = 2**17  # bins that are computed
 
 
 def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
@@ -107,8 +107,8 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise DomainError(f"attribute {name!r}: the number of bins must be a whole number of at least 1, got {count!r}")
-    if count > _MOST:
-        raise DomainError(f"attribute {name!r}: {count} bins are above the largest possible, {_MOST}")
+    if count > _MAX_BINS:
+        raise DomainError(f"attribute {name!r}: {count} bins are above the largest possible, {_MAX_BINS}")
     discrete = values.kind in ("integer", "date")
     if discrete and count > high - low + 1:
         raise DomainError(
@@ -145,8 +145,10 @@ def calendar_edges(name: str, low: float, high: float, unit: str, values: Values
     if values.kind not in ("date", "datetime") or (unit == "hour" and values.kind == "date"):
         raise DomainError(f"attribute {name!r}: bins = {unit!r} does not go with type = {values.kind!r}")
     step = _STEPS[unit]
-    if (high - low) / UNIT_DAYS[unit] / (1 if values.kind == "date" else DAY) > _MOST:
-        raise DomainError(f"attribute {name!r}: from min to max there are more than {_MOST:,} bins of unit {unit!r}")
+    if (high - low) / UNIT_DAYS[unit] / (1 if values.kind == "date" else DAY) > _MAX_BINS:
+        raise DomainError(
+            f"attribute {name!r}: from min to max there are more than {_MAX_BINS:,} bins of unit {unit!r}"
+        )
     per_day = 1 if values.kind == "date" else DAY
     try:
         start = values.moment(low)
@@ -239,13 +241,13 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
 
 
 def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
-    found = list(edges)
+    rounded = list(edges)
     for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
         width = min(edge - before, after - edge) / parts
         digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
         if digits < 300:
-            found[at] = float(round(edge, max(digits, 0) if whole else digits))
-    return found
+            rounded[at] = float(round(edge, max(digits, 0) if whole else digits))
+    return rounded
 
 
 def _place(moment: datetime, per_day: int) -> float:

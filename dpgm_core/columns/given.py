@@ -1,4 +1,4 @@
-"""A value as a user names it in a question, such as 37, a date or a label: its place on the axis, or its code."""
+"""Values in a query, such as 37, a date or a label: their places on the axis, or their codes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
 
-__all__ = ["alike", "place_of"]
+__all__ = ["find_alike", "place_of"]
 
 
-def alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
+def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
     """The code of the one label that a text is by the rules of its column; None if there is none.
 
-    >>> alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), alike(["w", "m"], Matching(), "M")
+    >>> find_alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), find_alike(["w", "m"], Matching(), "M")
     (1, None)
     """
     form = matching.form(text.encode("utf-8", "surrogatepass"))
-    found = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
-    return found[0] if len(found) == 1 else None
+    codes = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
+    return codes[0] if len(codes) == 1 else None
 
 
 def place_of(values: Values, matching: Matching, value: object) -> float | None:

@@ -1,4 +1,4 @@
-"""What bins are called: "18-24" for whole numbers, "2019-03" for months, intervals for other numbers."""
+"""Labels of bins: "18-24" for whole numbers, "2019-03" for months, intervals for other numbers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _open(labels: list[str], edges: Sequence[float], cap: bool, first: str, last
 
 def _discrete(name: str, edges: Sequence[float], values: Values, cap: bool) -> list[str]:
     def ends() -> list[tuple[float, float]]:
-        found = []
+        ranges = []
         for at, (low, high) in enumerate(itertools.pairwise(edges)):
             first = math.ceil(low) if math.isfinite(low) else low
             after = high if not math.isfinite(high) else math.ceil(high) - 1
@@ -87,8 +87,8 @@ def _discrete(name: str, edges: Sequence[float], values: Values, cap: bool) -> l
             if first > last:
                 what = "whole number" if values.kind == "integer" else "day"
                 raise DomainError(f"attribute {name!r}: the bin [{low:g}, {high:g}) holds no {what}; move its edges")
-            found.append((first, last))
-        return found
+            ranges.append((first, last))
+        return ranges
 
     bins = ends()
     if values.kind == "integer":

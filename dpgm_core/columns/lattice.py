@@ -1,4 +1,4 @@
-"""Which places on its axis a column's values can have: whole numbers, hundredths, days, minutes, or any number.
+"""Possible values of a column on its axis: whole numbers, hundredths, days, minutes, or any number.
 
 They are numbered k = ..., -1, 0, 1, ... in their order, so to draw one of those in a bin is to draw a whole number.
 """
@@ -17,7 +17,7 @@ from dpgm_core.columns.values import Values
 __all__ = ["Lattice", "lattice_of"]
 
 #: Beyond, the numbers of places do not fit 64 bits; a bin there holds none.
-_FARTHEST = 2.0**62
+_MAX_INDEX = 2.0**62
 #: Directives of a format that tell seconds.
 _SECONDS = re.compile("%[-_0^#]?[STXcrs]")
 
@@ -36,17 +36,17 @@ class Lattice:
 
     def first(self, places: FloatArray) -> IntArray:
         """The number of the first place at or above each of these; one beyond all numbers where there is none."""
-        found = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) - 1
+        index = self.near(np.clip(places, -_MAX_INDEX, _MAX_INDEX)) - 1
         for _ in range(2):
-            found = found + (self.place(found) < places)
-        return np.where(self.place(found) < places, int(_FARTHEST) + 2, found)
+            index = index + (self.place(index) < places)
+        return np.where(self.place(index) < places, int(_MAX_INDEX) + 2, index)
 
     def last(self, places: FloatArray) -> IntArray:
         """The number of the last place at or below each of these; one beyond all numbers where there is none."""
-        found = self.near(np.clip(places, -_FARTHEST, _FARTHEST)) + 1
+        index = self.near(np.clip(places, -_MAX_INDEX, _MAX_INDEX)) + 1
         for _ in range(2):
-            found = found - (self.place(found) > places)
-        return np.where(self.place(found) > places, -int(_FARTHEST) - 2, found)
+            index = index - (self.place(index) > places)
+        return np.where(self.place(index) > places, -int(_MAX_INDEX) - 2, index)
 
 
 def lattice_of(values: Values) -> Lattice | None:
@@ -78,5 +78,5 @@ def _fractions(decimals: int) -> Lattice:
     parts = float(10**decimals)
     return Lattice(
         place=lambda numbers: numbers / parts,
-        near=lambda places: np.floor(np.clip(places * parts, -_FARTHEST, _FARTHEST)).astype(np.int64),
+        near=lambda places: np.floor(np.clip(places * parts, -_MAX_INDEX, _MAX_INDEX)).astype(np.int64),
     )

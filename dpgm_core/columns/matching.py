@@ -1,4 +1,4 @@
-"""When two texts are the same value: the rules by which raw texts match labels, declared with the domain."""
+"""Rules, declared with the domain, by which raw texts match labels."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class Matching:
         if self._local is None:
             return raw
         text = _text(raw).strip()
-        found = self._local.fullmatch(text)
-        if found is None:
+        match = self._local.fullmatch(text)
+        if match is None:
             return None if any(sign in text for sign in (".", ",", self.thousands or ".")) else raw
-        sign, digits, fraction, exponent = (part or "" for part in found.groups())
+        sign, digits, fraction, exponent = (part or "" for part in match.groups())
         whole = digits if self.thousands is None else digits.replace(self.thousands, "")
         return f"{sign}{whole}{'.' + fraction if fraction else ''}{exponent}".encode()
 
@@ -116,10 +116,10 @@ def _is_gap(sign: str) -> bool:
 
 def _canonical(raw: bytes) -> bytes | None:
     """One spelling for each decimal number, whatever its length; None for what is none."""
-    found = _NUMERAL.fullmatch(raw)
-    if found is None:
+    match = _NUMERAL.fullmatch(raw)
+    if match is None:
         return None
-    sign, whole, fraction, power = (part or b"" for part in found.groups())
+    sign, whole, fraction, power = (part or b"" for part in match.groups())
     if not whole and not fraction:
         return None
     digits = (whole + fraction).lstrip(b"0")

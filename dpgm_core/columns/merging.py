@@ -1,4 +1,4 @@
-"""Codes of an attribute merged into fewer: checked, with a label for each."""
+"""Merged codes of an attribute, with a label for each."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from dpgm_core.errors import DomainError
 
-__all__ = ["merged_labels"]
+__all__ = ["merge_labels"]
 
 
-def merged_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[int], tuple[str, ...]]:
+def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[int], tuple[str, ...]]:
     """Old code -> new code as plain numbers, and the label of each new one; those of single codes stay.
 
     codes: the new code of each label, onto 0, 1, ... without a gap. Raises DomainError.
 
-    >>> merged_labels("job", ["cook", "pilot", "diver"], [0, 1, 1])
+    >>> merge_labels("job", ["cook", "pilot", "diver"], [0, 1, 1])
     ([0, 1, 1], ('cook', 'other (2 labels)'))
     """
     new = _merge(name, len(labels), codes)
@@ -53,6 +53,6 @@ def _merge(name: str, size: int, codes: object) -> list[int]:
 
 
 def _unused(label: str, taken: set[str]) -> str:
-    found = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
-    taken.add(found)
-    return found
+    unused = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
+    taken.add(unused)
+    return unused

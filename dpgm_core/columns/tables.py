@@ -89,7 +89,7 @@ def _check(where: str, plain: object) -> None:
         if key not in KEYS:
             raise DomainError(f"{where} has no setting {key!r}{did_you_mean(key, KEYS)}")
     if "todo" in plain:
-        raise DomainError(f"{where} is still to be settled: {plain['todo']!s:.200}")
+        raise DomainError(f"{where} is incomplete: {plain['todo']!s:.200}")
     if "missing" in plain and "null" in plain:
         raise DomainError(f"{where} has both missing and null, which is its old name; leave null out")
     shapes = [key for key in ("bins", "size", "labels") if key in plain]
@@ -114,9 +114,9 @@ def _values(plain: Mapping[str, Any]) -> dict[str, Any]:
         bins = plain.get("bins")
         ends = [plain.get("min"), plain.get("max"), *(bins if isinstance(bins, (list, tuple)) else [])]
         kinds = {"datetime": datetime, "date": date, "time": time}
-        found = [kind for kind, of in kinds.items() if any(isinstance(end, of) for end in ends)]
-        if found:
-            parts["kind"] = found[0]
+        matching = [kind for kind, of in kinds.items() if any(isinstance(end, of) for end in ends)]
+        if matching:
+            parts["kind"] = matching[0]
         elif "min" in plain or parts:
             parts["kind"] = "number" if "format" not in parts else "date"
     return parts
@@ -136,8 +136,8 @@ def _sized(name: str, where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError(f"{where}: null_values and coded go with labels, not with size")
     labels = [str(code) for code in range(size)]
     # The codes of a size may be given as numbers.
-    told = {key: _code(where, key, plain[key], size) for key in ("unknown", "missing", "null") if key in plain}
-    every, unknown, null = _special(where, labels, told)
+    codes = {key: _code(where, key, plain[key], size) for key in ("unknown", "missing", "null") if key in plain}
+    every, unknown, null = _special(where, labels, codes)
     return {"labels": every, "unknown": unknown, "null": null}
 
 
@@ -162,12 +162,14 @@ def _binned(name: str, where: str, plain: Mapping[str, Any], values: Values) -> 
         raise DomainError(f"{where}: cap goes with finite bounds; infinite edges take everything already")
     labels = bin_labels(name, edges, values, cap=cap)
     if "labels" in plain:
-        given = _texts(where, "labels", plain["labels"])
+        own_labels = _texts(where, "labels", plain["labels"])
         if private is not None:
             raise DomainError(f"{where}: private bins are named by their edges; leave labels out")
-        if len(given) != len(labels):
-            raise DomainError(f"{where}: {len(edges)} edges make {len(labels)} bins, but {len(given)} labels are given")
-        labels = given
+        if len(own_labels) != len(labels):
+            raise DomainError(
+                f"{where}: {len(edges)} edges make {len(labels)} bins, but {len(own_labels)} labels are given"
+            )
+        labels = own_labels
     return {"edges": edges, "cap": cap, "private": private}, labels
 
 

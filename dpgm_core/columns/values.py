@@ -1,4 +1,4 @@
-"""What the values of a column are: texts, numbers, dates. A number stands for each, on an axis that bins cut.
+"""Types of a column's values: texts, numbers, dates. A number on an axis stands for each value; bins cut the axis.
 
 Whole and other numbers are themselves, dates are days since 1970-01-01, dates with a time seconds since its midnight,
 times seconds since midnight; without time zone, so what has an offset is read in UTC.
@@ -192,12 +192,12 @@ class Values:
 
     def _temporal(self, raw: bytes) -> int | None:
         if self.kind == "time":
-            found = _TIME.fullmatch(raw)
-            return None if found is None else _clock(*found.groups())
-        found = _DATETIME.fullmatch(raw)
-        if found is None:
+            match = _TIME.fullmatch(raw)
+            return None if match is None else _clock(*match.groups())
+        match = _DATETIME.fullmatch(raw)
+        if match is None:
             return None
-        day, hour, minute, second, fraction, offset = found.groups()
+        day, hour, minute, second, fraction, offset = match.groups()
         try:
             days = date.fromisoformat(day.decode()).toordinal() - _EPOCH
         except ValueError:
@@ -220,8 +220,8 @@ class Values:
 
     def _survives(self, sample: datetime) -> bool:
         # Written and read back; a format may leave out what is smaller than a day, or a minute.
-        told = set(_DIRECTIVE.findall(str(self.format)))
-        if not told & _YEARS and (self.kind != "time" or told & _DAYS):
+        directives = set(_DIRECTIVE.findall(str(self.format)))
+        if not directives & _YEARS and (self.kind != "time" or directives & _DAYS):
             return False  # newer Pythons warn of a day without its year, and will refuse to read it
         try:
             back = datetime.strptime(sample.strftime(str(self.format)), str(self.format))

@@ -1,4 +1,4 @@
-"""The parts of an attribute as the table of a domain file: what goes without saying is left out."""
+"""Attributes as tables of a domain file, without default settings."""
 
 from __future__ import annotations
 

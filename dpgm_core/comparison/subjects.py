@@ -11,7 +11,7 @@ from attrs import frozen
 
 from dpgm_core.comparison.values import Kind, Subject
 from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
-from dpgm_core.files import reading
+from dpgm_core.files import read_archive
 from dpgm_core.models.model import Model
 from dpgm_core.models.reading import load_model
 from dpgm_core.models.stamped import beside, stamp_in
@@ -54,7 +54,7 @@ def read_subject(path: str | Path) -> Content:
     path = Path(path)
     if path.name.lower().endswith(_TABLES):
         return _synthetic(path)
-    if reading(path, "model or release file", lambda archive: "model.json" in archive.names()):
+    if read_archive(path, "model or release file", lambda archive: "model.json" in archive.names()):
         return load_model(path)
     return load_release(path)
 

@@ -1,4 +1,4 @@
-"""Public constraints: what no record can be. Stated by labels or by the order of values, resolved for any table."""
+"""Public constraints: what no record can be, stated by labels or by the order of values."""
 
 from __future__ import annotations
 

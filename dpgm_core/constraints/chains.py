@@ -1,4 +1,4 @@
-"""Chains of orders: what several say together of columns that no two neighbours tell, such as a <= b <= c.
+"""Chains of orders, such as a <= b <= c: what they imply that no single order does.
 
 Bins [5, 10), [0, 10) and [0, 5) fit pair by pair, and no values in them ascend. Two ends of a chain are enough to tell:
 
@@ -26,17 +26,17 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.attribute import Attribute
-from dpgm_core.constraints.forms import Constraint, Mask, undetermined
-from dpgm_core.constraints.order import WHOLE, Ordered, on_axis
+from dpgm_core.constraints.forms import Constraint, Mask, undetermined_mask
+from dpgm_core.constraints.order import WHOLE, Ordered, axis_intervals
 from dpgm_core.errors import DomainError
 
-__all__ = ["Pair", "Rule", "chains", "followed"]
+__all__ = ["Pair", "Rule", "chains", "chain_rules"]
 
 #: The lower column, the upper, and whether strictly.
 Pair = tuple[str, str, bool]
-_MOST_CELLS = 2**22
+_MAX_TABLE_CELLS = 2**22
 #: Orders of many columns, each with each, have as many chains as no table could hold.
-_MOST = 10_000
+_MAX_CHAINS = 10_000
 
 
 @frozen(kw_only=True, eq=False)
@@ -79,33 +79,33 @@ def chains(pairs: Sequence[Pair]) -> list[tuple[Pair, ...]]:
     >>> [[one[:2] for one in chain] for chain in chains([("a", "b", True), ("b", "c", False)])]
     [[('a', 'b')], [('b', 'c')], [('a', 'b'), ('b', 'c')]]
     """
-    found: list[tuple[Pair, ...]] = [(pair,) for pair in pairs]
-    for chain in found:  # which grows behind
+    paths: list[tuple[Pair, ...]] = [(pair,) for pair in pairs]
+    for chain in paths:  # which grows behind
         been = {low for low, _, _ in chain}
         if chain[-1][1] not in been:
             inner = been - {chain[0][0]}
-            found += [(*chain, pair) for pair in pairs if pair[0] == chain[-1][1] and pair[1] not in inner]
-        if len(found) > _MOST:
+            paths += [(*chain, pair) for pair in pairs if pair[0] == chain[-1][1] and pair[1] not in inner]
+        if len(paths) > _MAX_CHAINS:
             names = ", ".join(dict.fromkeys(repr(low) for low, _, _ in pairs))
-            raise DomainError(f"the orders above {names} make more than {_MOST:,} chains; order neighbours only")
-    return found
+            raise DomainError(f"the orders above {names} make more than {_MAX_CHAINS:,} chains; order neighbours only")
+    return paths
 
 
-def followed(constraints: Sequence[Constraint], attributes: Mapping[str, Attribute]) -> Iterator[Rule]:
+def chain_rules(constraints: Sequence[Constraint], attributes: Mapping[str, Attribute]) -> Iterator[Rule]:
     """What chains of orders rule out and no part of them does; nothing if all bins are alike and no order strict.
 
     >>> from attrs import evolve
     >>> edges = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
     >>> columns = {name: Attribute.of_bins(name, ends, unknown="missing") for name, ends in edges.items()}
     >>> orders = [Ordered(name="1", columns=("a", "b")), Ordered(name="2", columns=("b", "c"))]
-    >>> (rule,) = followed(orders, columns)
+    >>> (rule,) = chain_rules(orders, columns)
     >>> rule.name, rule.columns, rule.mask[:, 0].astype(int).tolist()  # where b has a value
     ('1 and 2', ('a', 'b', 'c'), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
     """
     orders = [one for one in constraints if isinstance(one, Ordered)]
     named = {(*one.columns, one.strict): one.name for one in orders}
-    found = {name: _scale(attributes[name]) for one in orders for name in one.columns}
-    scales = {name: scale for name, scale in found.items() if scale is not None}
+    all_scales = {name: _scale(attributes[name]) for one in orders for name in one.columns}
+    scales = {name: scale for name, scale in all_scales.items() if scale is not None}
     pairs = [pair for pair in named if pair[0] in scales and pair[1] in scales]
     # Bins of one kind are apart, so those that fit pair by pair ascend: the usual chain is told without a table.
     alike = {name: (scale.low.tobytes(), scale.high.tobytes()) for name, scale in scales.items()}
@@ -131,14 +131,14 @@ def _rule(
     # A circle is found once from each of its columns.
     if circle and (names[0] != min(names) or not any(strict for _, _, strict in chain)):
         return None
-    settled = all(attributes[name].private is None for name in names)
-    if settled and not circle and not _says_more(chain, direct, scales):
+    determined = all(attributes[name].private is None for name in names)
+    if determined and not circle and not _says_more(chain, direct, scales):
         return None
     inner = [name for name in names[1:-1] if circle or not scales[name].present.all()]
     columns = (names[0], *inner) if circle else (names[0], *inner, names[-1])
-    if math.prod(attributes[name].size for name in columns) > _MOST_CELLS:
+    if math.prod(attributes[name].size for name in columns) > _MAX_TABLE_CELLS:
         return None
-    table = undetermined(" and ".join(of), [attributes[name] for name in columns])
+    table = undetermined_mask(" and ".join(of), [attributes[name] for name in columns])
     if table is None:
         sizes = [len(scales[name].present) for name in columns]
         table = np.ones(sizes, dtype=bool)
@@ -153,10 +153,10 @@ def _rule(
 
 def _through(chain: Sequence[Pair], scales: Mapping[str, _Scale]) -> FloatArray:
     """The least values at the upper end, (codes of the lower end,)."""
-    found = scales[chain[0][0]].low
+    least = scales[chain[0][0]].low
     for _, high, strict in chain:
-        found = scales[high].after(found, strict)
-    return found
+        least = scales[high].after(least, strict)
+    return least
 
 
 def _says_more(chain: Sequence[Pair], direct: Sequence[Pair], scales: Mapping[str, _Scale]) -> bool:
@@ -187,13 +187,13 @@ def _says_more(chain: Sequence[Pair], direct: Sequence[Pair], scales: Mapping[st
 def _scale(attribute: Attribute) -> _Scale | None:
     """The values of an attribute's codes; None where labels have none, which are compared by their places: of single
     places chains say nothing more."""
-    found = on_axis(attribute)
-    if found is None:
+    intervals = axis_intervals(attribute)
+    if intervals is None:
         return None
-    ends = [(math.nan, math.nan, True) if one is None else one for one in found]
+    ends = [(math.nan, math.nan, True) if one is None else one for one in intervals]
     high = np.array([top if closed else math.nextafter(top, -math.inf) for _, top, closed in ends])
     return _Scale(
-        present=np.array([one is not None for one in found], dtype=bool),
+        present=np.array([one is not None for one in intervals], dtype=bool),
         low=np.array([low for low, _, _ in ends]),
         high=high,
         whole=attribute.values.kind in WHOLE,

@@ -1,4 +1,4 @@
-"""Constraints by labels: combinations that are impossible, or the only possible ones; a column that another tells.
+"""Constraints by labels: impossible combinations, the only possible ones, and a column that another determines.
 
 A block of labels, such as `other` of labels found privately, is impossible only where all that falls into it is.
 """
@@ -16,14 +16,14 @@ from dpgm_core.attribute import Attribute
 from dpgm_core.columns.declared import PrivateBins
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["ANY", "Constraint", "Listed", "Mapped", "Mask", "undetermined"]
+__all__ = ["ANY", "Constraint", "Listed", "Mapped", "Mask", "undetermined_mask"]
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 #: In a list or a map: any label.
 ANY = "*"
 #: Cells of the table of one constraint.
-_MOST_CELLS = 2**26
+_MAX_TABLE_CELLS = 2**26
 
 
 class Constraint(Protocol):
@@ -60,16 +60,16 @@ class Constraint(Protocol):
         ...
 
 
-def undetermined(name: str, attributes: Sequence[Attribute]) -> Mask | None:
+def undetermined_mask(name: str, attributes: Sequence[Attribute]) -> Mask | None:
     """Nothing is impossible while labels or bins are placeholders; None where all are known.
 
     Raises DomainError for a table too large to write down.
     """
     shape = tuple(one.size for one in attributes)
-    if math.prod(shape) > _MOST_CELLS:
+    if math.prod(shape) > _MAX_TABLE_CELLS:
         raise DomainError(
-            f"constraint {name!r} is about {math.prod(shape):,} combinations of labels, above the {_MOST_CELLS:,} that "
-            "are written down; state it of fewer columns, or of coarser ones"
+            f"constraint {name!r} is about {math.prod(shape):,} combinations of labels, above the "
+            f"{_MAX_TABLE_CELLS:,} that are written down; state it of fewer columns, or of coarser ones"
         )
     return np.zeros(shape, dtype=bool) if any(one.private is not None for one in attributes) else None
 
@@ -101,7 +101,7 @@ class Listed:
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """What is listed, or what is not."""
-        waiting = undetermined(self.name, attributes)
+        waiting = undetermined_mask(self.name, attributes)
         if waiting is not None:
             return waiting
         listed = np.zeros(tuple(one.size for one in attributes), dtype=bool)
@@ -179,7 +179,7 @@ class Mapped:
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """All but the pairs."""
-        waiting = undetermined(self.name, attributes)
+        waiting = undetermined_mask(self.name, attributes)
         if waiting is not None:
             return waiting
         fine, coarse = attributes

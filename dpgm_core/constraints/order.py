@@ -11,10 +11,10 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.attribute import Attribute, parse_number
-from dpgm_core.constraints.forms import Mask, undetermined
+from dpgm_core.constraints.forms import Mask, undetermined_mask
 from dpgm_core.errors import DomainError
 
-__all__ = ["WHOLE", "Ordered", "on_axis"]
+__all__ = ["WHOLE", "Ordered", "axis_intervals"]
 
 #: From, to, and whether the end belongs to it; None of what has no place.
 _Interval: TypeAlias = tuple[float, float, bool] | None
@@ -53,7 +53,7 @@ class Ordered:
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """The pairs in which no value of the first is below any of the second."""
-        waiting = undetermined(self.name, attributes)
+        waiting = undetermined_mask(self.name, attributes)
         if waiting is not None:
             return waiting
         first, second = _places(self.name, attributes)
@@ -81,7 +81,7 @@ def _places(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interval]
             f"constraint {name!r} compares {kinds[0]}, {attributes[0].name}, with {kinds[1]}, "
             f"{attributes[1].name}; give both columns one type"
         )
-    first, second = (on_axis(one) for one in attributes)
+    first, second = (axis_intervals(one) for one in attributes)
     if first is None and second is None:
         return _in_order(name, attributes)
     if first is None or second is None:
@@ -93,14 +93,14 @@ def _places(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interval]
     return first, second
 
 
-def on_axis(attribute: Attribute) -> list[_Interval] | None:
+def axis_intervals(attribute: Attribute) -> list[_Interval] | None:
     """Which values fall on each code; None where no label is a value on an axis."""
     whole = attribute.values.kind in WHOLE
     if attribute.edges is not None:
         bins = len(attribute.edges) - 1
         ends = list(itertools.pairwise(attribute.edges))
-        found = [_bin(low, high, closed=number == bins - 1, whole=whole) for number, (low, high) in enumerate(ends)]
-        return [*found, *[None] * (attribute.size - bins)]
+        intervals = [_bin(low, high, closed=number == bins - 1, whole=whole) for number, (low, high) in enumerate(ends)]
+        return [*intervals, *[None] * (attribute.size - bins)]
     places = [_number(attribute, label) for label in attribute.labels]
     if all(place is None for place in places):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import Attribute, repeated
+from dpgm_core.attribute import Attribute, first_repeated
 from dpgm_core.constraints.forms import Constraint, Listed, Mapped
 from dpgm_core.constraints.order import Ordered
 from dpgm_core.errors import DomainError, did_you_mean
@@ -17,7 +17,7 @@ from dpgm_core.files import bounded_bytes
 __all__ = ["read_constraint", "read_constraints"]
 
 _FORMS = ("impossible", "possible", "map", "order")
-_MOST_BYTES = 2**26  # of a CSV file with a map
+_MAX_FILE_BYTES = 2**26  # of a CSV file with a map
 
 
 def read_constraints(
@@ -31,15 +31,15 @@ def read_constraints(
     """
     if not isinstance(plain, Mapping):
         raise DomainError(f"constraints stand under [constraints.NAME], a table each; got {plain!r:.80}")
-    found = tuple(read_constraint(name, entry, folder) for name, entry in plain.items())
-    for one in found:
+    constraints = tuple(read_constraint(name, entry, folder) for name, entry in plain.items())
+    for one in constraints:
         for column in one.columns:
             if column not in attributes:
                 raise DomainError(
                     f"constraint {one.name!r} is about {column!r}, which is no column{did_you_mean(column, attributes)}"
                 )
         one.check([attributes[column] for column in one.columns])
-    return found
+    return constraints
 
 
 def read_constraint(name: str, plain: object, folder: Path | None = None) -> Constraint:
@@ -75,7 +75,7 @@ def read_constraint(name: str, plain: object, folder: Path | None = None) -> Con
 def _columns(where: str, plain: object) -> tuple[str, ...]:
     if not isinstance(plain, (list, tuple)) or not plain or not all(isinstance(one, str) for one in plain):
         raise DomainError(f"{where} needs columns, a list of the columns it is about, got {plain!r:.80}")
-    twice = repeated(plain)
+    twice = first_repeated(plain)
     if twice is not None:
         raise DomainError(f"{where} names the column {twice!r} twice; name each once")
     return tuple(plain)
@@ -123,7 +123,7 @@ def _file(where: str, name: str, columns: tuple[str, str], folder: Path | None) 
     """Pairs from a CSV file whose first line names the columns; it may have more. Raises DomainError."""
     path = Path(name) if folder is None else folder / name
     try:
-        text = bounded_bytes(path, _MOST_BYTES).decode("utf-8-sig")
+        text = bounded_bytes(path, _MAX_FILE_BYTES).decode("utf-8-sig")
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
@@ -133,10 +133,10 @@ def _file(where: str, name: str, columns: tuple[str, str], folder: Path | None) 
             f"{where}: the first line of the map {name!r} must name the columns {columns[0]} and {columns[1]}"
         )
     one, other = (lines[0].index(column) for column in columns)
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(lines[0]):
             raise DomainError(f"{where}: row {number} of the map {name!r} has {len(line)} fields, not {len(lines[0])}")
-        if found.setdefault(line[one], line[other]) != line[other]:
+        if values.setdefault(line[one], line[other]) != line[other]:
             raise DomainError(f"{where}: the map {name!r} has {line[one]!r} twice, with different {columns[1]}")
-    return list(found.items())
+    return list(values.items())

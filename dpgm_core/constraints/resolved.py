@@ -1,4 +1,4 @@
-"""All constraints of a domain over its attributes: which cells of any table no record can be in."""
+"""All constraints of a domain, resolved over its attributes: the impossible cells of any table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.attribute import Attribute
-from dpgm_core.constraints.chains import Rule, followed
+from dpgm_core.constraints.chains import Rule, chain_rules
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.errors import DomainError
 
@@ -44,7 +44,7 @@ class Resolved:
     """
 
     def __init__(self, attributes: Mapping[str, Attribute], constraints: Iterable[Constraint]) -> None:
-        given = tuple(constraints)
+        stated = tuple(constraints)
         self._sizes = {name: one.size for name, one in attributes.items()}
         own = (
             Rule(
@@ -52,36 +52,36 @@ class Resolved:
                 columns=one.columns,
                 mask=one.impossible([attributes[column] for column in one.columns]),
             )
-            for one in given
+            for one in stated
         )
-        self.rules = (*own, *followed(given, attributes))
+        self.rules = (*own, *chain_rules(stated, attributes))
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
         """The columns of each rule, once."""
-        kept: dict[frozenset[str], tuple[str, ...]] = {}
+        scopes: dict[frozenset[str], tuple[str, ...]] = {}
         for one in self.rules:
-            kept.setdefault(frozenset(one.columns), one.columns)
-        return tuple(kept.values())
+            scopes.setdefault(frozenset(one.columns), one.columns)
+        return tuple(scopes.values())
 
     @cached_property
     def possible(self) -> Mapping[str, Mask]:
         """Of each constrained attribute, which codes have support in every constraint. Raises DomainError."""
-        found = {column: np.ones(self._sizes[column], dtype=bool) for one in self.rules for column in one.columns}
+        supported = {column: np.ones(self._sizes[column], dtype=bool) for one in self.rules for column in one.columns}
         waiting = list(self.rules)
         while waiting:
             one = waiting.pop(0)
             allowed = ~one.mask
             for axis, column in enumerate(one.columns):
-                allowed = allowed & _along(found[column], axis, allowed.ndim)
+                allowed = allowed & _along(supported[column], axis, allowed.ndim)
             for axis, column in enumerate(one.columns):
                 left: Mask = np.asarray(allowed.any(axis=tuple(at for at in range(allowed.ndim) if at != axis)))
                 if not left.any():
                     raise DomainError(self._contradiction(column))
-                if (left != found[column]).any():
-                    found[column] = left
+                if (left != supported[column]).any():
+                    supported[column] = left
                     waiting += [other for other in self.rules if column in other.columns and other not in waiting]
-        return found
+        return supported
 
     def impossible(self, names: Sequence[str]) -> Mask | None:
         """The cells of the table of `names` that no record can be in, as each constraint alone tells; None for none."""
@@ -99,28 +99,30 @@ class Resolved:
         ruled = [(inside, allowed) for inside, allowed in ruled if not allowed.all()]
         if not ruled:
             return None
-        found = np.zeros(tuple(self._sizes[name] for name in names), dtype=bool)
+        mask = np.zeros(tuple(self._sizes[name] for name in names), dtype=bool)
         for inside, allowed in ruled:
             order = np.argsort([names.index(name) for name in inside])
             shape = [self._sizes[name] if name in inside else 1 for name in names]
-            found |= ~allowed.transpose(order).reshape(shape)
-        return found
+            mask |= ~allowed.transpose(order).reshape(shape)
+        return mask
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
         """The columns, none of them `taken`, that one constraint tells from another column, and no other mentions.
 
         Each comes after the one it is told by.
         """
-        found: list[Derived] = []
+        result: list[Derived] = []
         left = [one for one in self.rules if not any(self._sizes[column] == 1 for column in one.columns)]
         while True:
-            told = next((found_one for one in left if (found_one := self._told(one, left, taken)) is not None), None)
-            if told is None:
-                return tuple(reversed(found))
-            found.append(told)
-            left = [one for one in left if told.column not in one.columns]
+            latest = next(
+                (derivation for one in left if (derivation := self._derivation(one, left, taken)) is not None), None
+            )
+            if latest is None:
+                return tuple(reversed(result))
+            result.append(latest)
+            left = [one for one in left if latest.column not in one.columns]
 
-    def _told(self, one: Rule, left: Sequence[Rule], taken: Container[str]) -> Derived | None:
+    def _derivation(self, one: Rule, left: Sequence[Rule], taken: Container[str]) -> Derived | None:
         if len(one.columns) != 2:
             return None
         for axis in (1, 0):
@@ -137,10 +139,10 @@ class Resolved:
         What only a chain of orders rules out is told of its orders together: "one and two". What bins hide is not
         counted: two values in bins that overlap may be in the wrong order.
         """
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for one in self.rules:
-            found[one.name] += int(np.count_nonzero(one.mask[tuple(codes[column] for column in one.columns)]))
-        return dict(found)
+            counts[one.name] += int(np.count_nonzero(one.mask[tuple(codes[column] for column in one.columns)]))
+        return dict(counts)
 
     def _contradiction(self, column: str) -> str:
         """Names the constraint that rules out everything alone, or those that reach the column."""

@@ -27,7 +27,7 @@ from dpgm_core.noise.labels import LabelsPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent, unfailing
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
 from dpgm_core.releases.room import Room, save_elsewhere
 from dpgm_core.sources.arrow import ArrowSource
@@ -51,7 +51,7 @@ class Found:
 
     def over(self, workload: Workload) -> Workload:
         """The workload over the domain with its labels, with the candidates that it was planned to have."""
-        return workload if self.discovery is None else workload.found(self.domain)
+        return workload if self.discovery is None else workload.with_domain(self.domain)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -94,7 +94,7 @@ def check_open(source: AnySource, asked: Sequence[LabelsPlan], randomness: Rando
             f"finding the labels of {names} reads the records before they are counted, and a RecordBatchReader can be "
             "read only once; give a table, a frame or a file"
         )
-    given_or_system(randomness)
+    randomness_or_system(randomness)
 
 
 def found_first(
@@ -173,7 +173,7 @@ def _discovered(
     ledger: Ledger | None,
 ) -> Discovery:
     assert isinstance(source, RawValues)
-    raw, random = source, given_or_system(randomness)
+    raw, random = source, randomness_or_system(randomness)
     funds = Funds(Budget.sum(one.budget for one in asked), ledger)
     conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
     attributes = [domain[one.column] for one in asked]
@@ -217,7 +217,7 @@ def _taken_up(
             f"the labels in {path} were not charged to ledger {ledger.name!r}, which would not know all that was "
             f"spent{alike}; use the ledger that they were charged to, or find them again"
         )
-    if discovery.private is not bool(given_or_system(randomness).private):
+    if discovery.private is not bool(randomness_or_system(randomness).private):
         raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
     if evolve(discovery.terms, total="estimated") != evolve(terms, total="estimated"):
         raise BudgetError(

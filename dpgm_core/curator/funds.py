@@ -13,7 +13,7 @@ from attrs import evolve
 
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Overspent
-from dpgm_core.files import RELEASE_FILE, check_writable, numbered
+from dpgm_core.files import RELEASE_FILE, check_writable, numbered_path
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.releases.release import NoisyTables
@@ -40,7 +40,7 @@ class Receipt(Single):
     @property
     def path(self) -> Path | None:
         """Where its release is to be saved."""
-        return None if self.first is None else numbered(self.first, self.number)
+        return None if self.first is None else numbered_path(self.first, self.number)
 
     @property
     def provenance(self) -> dict[str, object]:
@@ -68,7 +68,7 @@ class Receipt(Single):
         if self.first is None:
             return release
         for number in count(self.number):
-            path = numbered(self.first, number)
+            path = numbered_path(self.first, number)
             if not lexists(path):
                 try:
                     release.write(path, part=self._part)
@@ -229,4 +229,4 @@ class Funds(Single):
 
     def _is_taken(self, number: int) -> bool:
         """Whether another has the name of a later release. The first one's was chosen, so there it is refused."""
-        return number > 1 and self._save_to is not None and lexists(numbered(self._save_to, number))
+        return number > 1 and self._save_to is not None and lexists(numbered_path(self._save_to, number))

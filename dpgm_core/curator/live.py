@@ -43,8 +43,8 @@ from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.progress import Progress, checked_progress, silent, unfailing
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.progress import Progress, check_progress, silent, unfailing
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
 from dpgm_core.releases.estimated import estimate_total, stated_total
@@ -110,7 +110,7 @@ class LiveCurator(Single, SetsAside):
             by_person(source, self._terms.person, self._terms.rows_per_person)
         self._structure = structure
         self._mechanism = mechanism
-        self._randomness = given_or_system(randomness)
+        self._randomness = randomness_or_system(randomness)
         own = mechanism.own_randomness
         if own is not None and not self._randomness.private:
             # Its noise would refuse the seed too, but only after the charge.
@@ -122,7 +122,7 @@ class LiveCurator(Single, SetsAside):
             pairs = chosen_pairs(structure, self._randomness.generator())
             self._check = measure(mechanism, pairs, self._terms, own_share)
             self._funds.set_aside(self._check.cost)
-        self._progress = checked_progress(progress)
+        self._progress = check_progress(progress)
         self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
@@ -357,7 +357,7 @@ class LiveCurator(Single, SetsAside):
             paid = receipt
             bins, domain = without_frames(found)
             self.check_process()  # noise that forks while it is drawn must not come back twice
-            return self._session(records, workload.found(domain), bins, receipt, spendable, votes, cost)
+            return self._session(records, workload.with_domain(domain), bins, receipt, spendable, votes, cost)
         except BaseException:
             if paid is not None:
                 paid.leave_room()

@@ -1,4 +1,4 @@
-"""Read Bayesian networks in the BIF format of the bnlearn repository."""
+"""Reading of Bayesian networks in the BIF format of the bnlearn repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
-from dpgm_core.structure.directed import directed_cycle, spelled
+from dpgm_core.structure.directed import cycle_text, directed_cycle
 from dpgm_core.tables import Tables
 
 __all__ = ["BARE", "ROUNDING", "parse_bif", "read_bif", "read_network"]
@@ -127,8 +127,8 @@ def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, Floa
 
 def _round(where: str, cycle: Sequence[str]) -> DataError:
     return DataError(
-        f"{where}: variables are their own ancestors: {spelled(cycle)}; a Bayesian network has no directed cycle, take "
-        "a parent out"
+        f"{where}: variables are their own ancestors: {cycle_text(cycle)}; a Bayesian network has no directed cycle, "
+        "take a parent out"
     )
 
 
@@ -156,11 +156,11 @@ class _Words:
 
     def until(self, end: str) -> list[str]:
         """The words before `end`, commas left out."""
-        found = []
+        words = []
         while (word := self.take(repr(end))) != end:
             if word != ",":
-                found.append(word)
-        return found
+                words.append(word)
+        return words
 
     def skip_block(self) -> None:
         self.until("{")

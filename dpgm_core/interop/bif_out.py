@@ -1,4 +1,4 @@
-"""Write Bayesian networks in the BIF format of the bnlearn repository, so that `read_network` gives them back."""
+"""Writing of Bayesian networks in the BIF format of the bnlearn repository."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _checked(dag: Dag, cpds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
             raise StructureError(
                 f"there is a table for {name!r}, which is no variable{did_you_mean(name, dag.parents)}"
             )
-    found = {}
+    tables = {}
     for child, *above in dag.families:
         shape = dag.domain.shape([child, *above])
         table = np.asarray(cpds[child]) if child in cpds else None
@@ -113,7 +113,7 @@ def _checked(dag: Dag, cpds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
                 f"the table of {child!r} must hold numbers of shape {shape}, axes {' x '.join([child, *above])}; got "
                 f"{got}"
             )
-        found[child] = table = table.astype(np.float64)
+        tables[child] = table = table.astype(np.float64)
         if not ((table >= 0) & (table < np.inf)).all():
             raise StructureError(f"the table of {child!r} holds negative, NaN or infinite values")
         for row in np.moveaxis(table, 0, -1).reshape(-1, shape[0]).tolist():
@@ -122,7 +122,7 @@ def _checked(dag: Dag, cpds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
                     f"a row of the table of {child!r} sums to {math.fsum(row):g}, not to 1; its first axis is the "
                     "child's"
                 )
-    return found
+    return tables
 
 
 def _rows(dag: Dag, child: str, table: FloatArray) -> Iterator[str]:

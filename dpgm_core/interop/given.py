@@ -1,4 +1,4 @@
-"""What a run takes from a BIF file: a domain, or a graph over one. Its probabilities are left out.
+"""Domains and graphs from BIF files, without their probabilities.
 
 A network has no place for a value that is none of its labels, and a file of records may hold any: a slip of the pen, an
 empty field, another spelling of every label. Readers of networks send such values to the first label, which counts them
@@ -22,7 +22,7 @@ __all__ = ["UNKNOWN", "bif_domain", "bif_structure"]
 
 #: The label of values that are none of the file's, where nobody names another.
 UNKNOWN = "unknown"
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 
 
 def bif_domain(path: Path, unknown: str | Mapping[str, str] = UNKNOWN) -> tuple[Domain, list[str]]:
@@ -91,5 +91,5 @@ def _ignored(path: Path) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    more = f", and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

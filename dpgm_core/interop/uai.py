@@ -61,7 +61,7 @@ def infer_uai(
     """
     if task not in ("PR", "MAR", "MPE"):
         raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")
-    engine, potentials = _asked(model, evidence, inference)
+    engine, potentials = _compile_task(model, evidence, inference)
     if task == "MPE":
         if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
             raise InferenceError("MPE needs an engine that maximises, such as junction-tree; this one does not")
@@ -88,13 +88,13 @@ def bounds_uai(model: str | Path, evidence: str | Path | None, inference: Infere
     >>> found.low <= math.log(100) <= found.high
     True
     """
-    engine, potentials = _asked(model, evidence, inference)
+    engine, potentials = _compile_task(model, evidence, inference)
     if "bounds" not in engine.capabilities or not isinstance(engine, Bounder):
         raise InferenceError("bounds need an engine that has them, such as loopy-bp; this one has none")
     return engine.bounds(potentials)
 
 
-def _asked(model: str | Path, evidence: str | Path | None, inference: Inference) -> tuple[Engine, Tables]:
+def _compile_task(model: str | Path, evidence: str | Path | None, inference: Inference) -> tuple[Engine, Tables]:
     potentials = read_uai(model, names=False).potentials
     if evidence is not None:
         potentials = apply_evidence(potentials, read_evidence(evidence))

@@ -1,4 +1,4 @@
-"""The UAI competition's model files, read.
+"""Reading of the UAI competition's model files.
 
 A `.uai` file holds `MARKOV` or `BAYES`, the sizes of the variables, the scopes of the factors and their tables, last
 variable fastest. It knows no names, so a sidecar `X.uai.names` (JSON) may carry them: `{"domain": {...}}` in the

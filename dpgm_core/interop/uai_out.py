@@ -1,4 +1,4 @@
-"""The UAI competition's model files, written; the format is described where they are read."""
+"""Writing of the UAI competition's model files."""
 
 from __future__ import annotations
 
@@ -76,38 +76,38 @@ def write_uai(
     sizes = " ".join(str(size) for size in structure.domain.sizes.values())
     head = [kind, str(len(structure.domain)), sizes, str(len(scopes))]
     content = "\n".join([*head, *scopes, "", *tables, ""]).encode()
-    told = {
+    facts = {
         "domain": structure.domain.to_dict(),
         "groups": [[list(clique) for clique in group] for group in structure.groups],
         "log_potentials": [value if value > -math.inf else None for value in values.tolist()],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     if stamp is not None:
-        told["stamp"] = plain(stamp)
+        facts["stamp"] = plain(stamp)
     # The names and the stamp come first: whatever ends this halfway, no model is without its own, nor with another's.
     check_writable(path, UAI_FILE)
-    atomic_write(names_path(path), json.dumps(told, allow_nan=False).encode(), NAMES_FILE)
+    atomic_write(names_path(path), json.dumps(facts, allow_nan=False).encode(), NAMES_FILE)
     atomic_write(path, content, UAI_FILE)
 
 
 def _factors(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
     """Each clique with its table, one that is too wide several times over with a root of it."""
-    found = []
+    factors = []
     for group, table in zip(potentials.structure.groups, potentials.arrays(), strict=True):
         widest = float(np.abs(table[table > -np.inf]).max(initial=0.0))
         if widest > 1000 * WIDEST:
             raise DataError(f"a potential of {widest:g} nats cannot be written as numbers; at most 700,000")
         times = max(1, math.ceil(widest / WIDEST))
         root = np.exp(table / times)
-        found += [(clique, root) for clique in group for _ in range(times)]
+        factors += [(clique, root) for clique in group for _ in range(times)]
     domain = potentials.structure.domain
-    found += [(one.columns, np.where(one.mask, 0.0, 1.0)) for one in domain.rules]
-    return found
+    factors += [(one.columns, np.where(one.mask, 0.0, 1.0)) for one in domain.rules]
+    return factors
 
 
 def _network(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
     """Each attribute's parents and itself, with its conditional table, whose last axis is its own."""
-    found = []
+    factors = []
     for child, *above in Dag.of(potentials.structure).families:
         logs = potentials[child, *above]
         with np.errstate(over="ignore"):
@@ -123,6 +123,6 @@ def _network(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
                 f"a probability of {child!r}, exp({lost.max():g}), is smaller than any double, and 0 would rule it "
                 "out; kind 'MARKOV' holds it"
             )
-        found.append(((*above, child), np.moveaxis(table, 0, -1)))
-    Dag.of(potentials.structure).check_constraints({names[-1]: np.moveaxis(table, -1, 0) for names, table in found})
-    return found
+        factors.append(((*above, child), np.moveaxis(table, 0, -1)))
+    Dag.of(potentials.structure).check_constraints({names[-1]: np.moveaxis(table, -1, 0) for names, table in factors})
+    return factors

@@ -16,7 +16,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import ContrastLearner, Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
@@ -46,7 +46,7 @@ def run(
     paid for. An interrupt stays one; the LearningFailed is its cause.
     """
     check_contrast_learner(learner, curator.contrasts)
-    source = given_or_system(randomness)
+    source = randomness_or_system(randomness)
     try:
         # Tails of densities are 0 where they are too small for a float: who has numpy raise would lose a paid fit.
         with np.errstate(under="ignore"):

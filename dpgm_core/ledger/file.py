@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dpgm_core.errors import BudgetError, ModelFileError
-from dpgm_core.files import made_folder, synced
+from dpgm_core.files import make_folder, sync_folder
 from dpgm_core.ledger.access import SIDECARS, connected, part_name
 from dpgm_core.ledger.entries import NOT_RECORDED, LedgerEntry, LedgerTerms, check_conditions
 from dpgm_core.privacy.budget import Budget
@@ -180,7 +180,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
     if len(os.fsencode(part.name)) > _MAX_NAME_BYTES:
         raise ModelFileError(f"cannot create ledger {str(path)!r:.100}...: the name is too long")
     try:
-        with made_folder(path.parent), connected(part, "rwc") as connection:
+        with make_folder(path.parent), connected(part, "rwc") as connection:
             connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -192,7 +192,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
             connection.execute("COMMIT")
         # Unlike a rename, a link never replaces a file that is already there.
         os.link(part, path)
-        synced(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             raise BudgetError(

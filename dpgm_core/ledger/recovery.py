@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpgm_core.errors import DpgmError
-from dpgm_core.files import synced
+from dpgm_core.files import sync_folder
 from dpgm_core.ledger import access
 from dpgm_core.ledger.access import SIDECARS, busy, connected, opened, part_name, unwritable
 from dpgm_core.ledger.file import TALLIED, read
@@ -70,7 +70,7 @@ def _removed(path: Path) -> bool:
             connection.execute("UPDATE tally SET charges = charges")
             connection.execute("COMMIT")
             _journal(path).unlink(missing_ok=True)
-            synced(path.parent)
+            sync_folder(path.parent)
     except DpgmError:
         return False
     except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.metadata.described import Metadata
 
@@ -45,8 +45,8 @@ def arrow_file(path: Path, *, schema_is_public: bool = False) -> Metadata:
     what = "Parquet" if first_file.suffix.lower() in _PARQUET else "Arrow IPC"
     if what == "Parquet":
         schema = _quietly(f"{path} cannot be read as {what}", lambda: pq.read_schema(first_file))
-        found = _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
-        return Metadata(tables={**found.tables, **{key: {"type": "text"} for key in keys}})
+        metadata = _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
+        return Metadata(tables={**metadata.tables, **{key: {"type": "text"} for key in keys}})
 
     def opened() -> tuple[Any, dict[str, list[str]]]:
         with pa.memory_map(str(path)) as stream:
@@ -104,7 +104,7 @@ def _in_folder(folder: Path) -> tuple[Path, list[str]]:
 
 
 def _described(schema: Any, categories: dict[str, list[str]], hidden: str) -> Metadata:
-    twice = repeated(schema.names)
+    twice = first_repeated(schema.names)
     if twice is not None:
         raise DataError(f"the schema has two columns {twice!r}; rename one")
     return Metadata(tables={one.name: _table(one.type, categories.get(one.name), hidden) for one in schema})
@@ -145,13 +145,13 @@ def _categories(rows: Any) -> dict[str, list[str]]:
     """Column -> the categories of its dictionaries, in order."""
     import pyarrow as pa
 
-    found: dict[str, list[str]] = {}
+    categories: dict[str, list[str]] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
             every = [str(one) for chunk in chunks for one in chunk.dictionary.to_pylist() if one is not None]
-            found[name] = list(dict.fromkeys(every))
-    return {name: labels for name, labels in found.items() if labels}
+            categories[name] = list(dict.fromkeys(every))
+    return {name: labels for name, labels in categories.items() if labels}
 
 
 def _quietly(message: str, call: Callable[[], T]) -> T:

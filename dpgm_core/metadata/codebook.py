@@ -1,4 +1,4 @@
-"""Codebooks: a CSV file with a line for each code of each column, or for each column, as people keep them."""
+"""Codebooks: CSV files with a line for each code of each column, or for each column."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_codebook(path: Path) -> Metadata:
     if "column" not in roles or not {"code", "type", "min", "max", "description"} & set(roles):
         shown = ", ".join(map(repr, rows[0][:20]))
         raise DomainError(f"codebook {path} needs the columns 'column' and 'code' (and 'label'), it has {shown:.200}")
-    told: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     column = ""
     for number, row in enumerate(rows[1:], start=2):
         cells = {role: row[place].strip() if place < len(row) else "" for role, place in roles.items()}
@@ -81,13 +81,13 @@ def read_codebook(path: Path) -> Metadata:
         column = cells["column"] or column
         if not column:
             raise DomainError(f"codebook {path}, line {number}: no column is named; fill it in")
-        _add(f"codebook {path}, line {number}", told.setdefault(column, _empty()), column, cells)
-    if not told:
+        _add(f"codebook {path}, line {number}", columns.setdefault(column, _empty()), column, cells)
+    if not columns:
         raise DomainError(f"codebook {path} describes no column; it holds nothing but its first line")
     return Metadata(
-        tables={name: column_of_codes(**one["facts"]) for name, one in told.items()},
-        comments={name: one["comment"] for name, one in told.items() if one["comment"]},
-        meanings={name: one["facts"]["codes"] for name, one in told.items() if one["facts"]["codes"]},
+        tables={name: column_of_codes(**one["facts"]) for name, one in columns.items()},
+        comments={name: one["comment"] for name, one in columns.items() if one["comment"]},
+        meanings={name: one["facts"]["codes"] for name, one in columns.items() if one["facts"]["codes"]},
     )
 
 
@@ -120,9 +120,12 @@ def column_of_codes(
         elif words:
             return {**table, "todo": f"{_some(words)} are no numbers: list them in null_values, or say labels = [...]"}
         numbers = sorted(one for code in codes if code not in null and (one := number_of(code)) is not None)
-        beside = _widened(table, numbers)
-        if beside:
-            return {**table, "todo": f"codes {_some(beside)} lie outside of min and max: widen, or list in null_values"}
+        outside = _widened(table, numbers)
+        if outside:
+            return {
+                **table,
+                "todo": f"codes {_some(outside)} lie outside of min and max: widen, or list in null_values",
+            }
     if null:
         table |= {"missing": null[0] if len(null) == 1 else "missing", "null_values": null}
     return table
@@ -198,13 +201,13 @@ def _add(where: str, one: dict[str, Any], column: str, cells: Mapping[str, str])
 
 def _roles(names: Sequence[str]) -> dict[str, int]:
     """Role -> place of the column that has it; no column has two."""
-    found: dict[str, int] = {}
+    roles: dict[str, int] = {}
     bare = [re.sub("[^a-z]", "", name.lower()) for name in names]
     for role, words in _ROLES.items():
         place = next((bare.index(word) for word in words if word in bare), None)
-        if place is not None and place not in found.values():
-            found[role] = place
-    return found
+        if place is not None and place not in roles.values():
+            roles[role] = place
+    return roles
 
 
 def _rows(path: Path) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What is said about the columns of a table, in plain values, and how several such descriptions become one."""
+"""Metadata: descriptions of the columns of a table as plain values, and their combination."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, get_args
 
 from attrs import evolve, field, frozen
 
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.columns.tables import KEYS, MATCHING
 from dpgm_core.columns.values import Kind, Values
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.metadata.toml_out import domain_toml
 
-__all__ = ["BINS", "Metadata", "SINGLE", "checked_defaults", "combined", "completed", "settled"]
+__all__ = ["BINS", "Metadata", "SINGLE", "check_defaults", "combine_metadata", "apply_defaults", "complete_metadata"]
 
 #: Bins of a numeric column whose description says none, and how many whole numbers have one each.
 BINS, SINGLE = 32, 100
@@ -53,10 +53,10 @@ class Metadata:
 
     def __attrs_post_init__(self) -> None:
         parts = {"tables": self.tables, "comments": self.comments, "meanings": self.meanings}
-        for what, told in {**parts, "constraints": self.constraints}.items():
-            if not isinstance(told, Mapping):
-                raise DomainError(f"the {what} of metadata must be a mapping by column, got {type(told).__name__}")
-        checked_defaults(self.defaults)
+        for what, value in {**parts, "constraints": self.constraints}.items():
+            if not isinstance(value, Mapping):
+                raise DomainError(f"the {what} of metadata must be a mapping by column, got {type(value).__name__}")
+        check_defaults(self.defaults)
         if not self.tables and not self.defaults and not self.constraints:
             raise DomainError("the metadata name no column")
         for column, table in self.tables.items():
@@ -96,7 +96,7 @@ class Metadata:
         return domain_toml(self.tables, self.comments, self.meanings, self.defaults, self.constraints)
 
 
-def combined(told: Sequence[Metadata]) -> Metadata:
+def combine_metadata(descriptions: Sequence[Metadata]) -> Metadata:
     """Several descriptions of one table as one: a later one overrides an earlier one, key by key.
 
     Labels and a range exclude each other, so whichever comes later drops the other. A null value named by any of them
@@ -107,17 +107,17 @@ def combined(told: Sequence[Metadata]) -> Metadata:
     meanings: dict[str, Mapping[str, str]] = {}
     defaults: dict[str, Any] = {}
     constraints: dict[str, Mapping[str, Any]] = {}
-    for one in told:
-        for column, table in one.tables.items():
-            tables[column] = _together(tables.get(column, {}), table)
-        comments |= one.comments
-        meanings |= one.meanings
-        defaults |= one.defaults
-        constraints |= one.constraints
+    for metadata in descriptions:
+        for column, table in metadata.tables.items():
+            tables[column] = _override(tables.get(column, {}), table)
+        comments |= metadata.comments
+        meanings |= metadata.meanings
+        defaults |= metadata.defaults
+        constraints |= metadata.constraints
     return Metadata(tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints)
 
 
-def checked_defaults(plain: object) -> dict[str, Any]:
+def check_defaults(plain: object) -> dict[str, Any]:
     """Return what a domain says once for all columns. Raises DomainError for other settings."""
     if not isinstance(plain, Mapping):
         raise DomainError(f"the defaults of a domain must be a table, [defaults]; got {plain!r:.80}")
@@ -130,7 +130,7 @@ def checked_defaults(plain: object) -> dict[str, Any]:
     return dict(plain)
 
 
-def completed(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def apply_defaults(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The tables with the defaults where they say nothing themselves; codes, those of a size, have no other texts."""
     own = {"missing": ("missing", "null"), "null_values": ("null_values",)}
 
@@ -143,12 +143,14 @@ def completed(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
     return {name: with_defaults(table) for name, table in tables.items()}
 
 
-def settled(metadata: Metadata) -> Metadata:
+def complete_metadata(metadata: Metadata) -> Metadata:
     """With bins where there is a range, and a `todo` where something is missing; a DomainError names the column."""
-    return evolve(metadata, tables={column: _settled(column, table) for column, table in metadata.tables.items()})
+    return evolve(
+        metadata, tables={column: _complete_table(column, table) for column, table in metadata.tables.items()}
+    )
 
 
-def _together(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     if any(key in above for key in _LISTED):
         below = _without(below, (*_CUT, "todo"))
     elif any(key in above for key in _CUT):
@@ -166,7 +168,7 @@ def _without(table: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in keys}
 
 
-def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_table(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     where, full = f"column {column!r}", dict(table)
     for key in full:
         if key not in KEYS:
@@ -193,9 +195,9 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return full
     if kind is None and len(lacking) > 1:
         return {**full, "todo": "say labels = [...], or type, min, max and bins"}
-    asked = f"say {' and '.join(f'{end} = ...' for end in lacking)}"
+    todo = f"say {' and '.join(f'{end} = ...' for end in lacking)}"
     usual = {"time": _HOURS, "date": "month", "datetime": "month"}.get(str(kind), BINS)
-    return {**full, "bins": full.get("bins", usual), "todo": asked}
+    return {**full, "bins": full.get("bins", usual), "todo": todo}
 
 
 def _check_labels(where: str, labels: object) -> None:
@@ -205,7 +207,7 @@ def _check_labels(where: str, labels: object) -> None:
         raise DomainError(f"{where}: labels must be a list of texts, got {labels!r:.80}")
     if not labels:
         raise DomainError(f"{where} has no label besides its null values; give at least one")
-    twice = repeated(labels)
+    twice = first_repeated(labels)
     if twice is not None:
         raise DomainError(f"{where} has code {twice!r:.80} twice; remove one")
 

@@ -1,4 +1,4 @@
-"""Domain files as plain tables: short forms, NIST schemas, and `from`, another description with changes on top."""
+"""Domain files as plain tables: short forms, NIST schemas, and `from`, another file with changes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from dpgm_core.columns.tables import FORM, KEYS
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
-from dpgm_core.metadata.described import checked_defaults, completed
-from dpgm_core.metadata.reading import CSV, beside, read_metadata
+from dpgm_core.metadata.described import apply_defaults, check_defaults
+from dpgm_core.metadata.reading import CSV, read_metadata, resolve_map_path
 from dpgm_core.toml import parse_toml
 
-__all__ = ["domain_tables", "overridden", "plain_file"]
+__all__ = ["domain_tables", "override_tables", "plain_file"]
 
 MAX_BYTES = 2**26  # of a domain file
-_DEEPEST = 16  # files that name one another
+_MAX_NESTED_FILES = 16  # files that name one another
 _TOP = ("attributes", "constraints", "defaults", "from")
 
 
@@ -63,23 +63,23 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     if not isinstance(tables, Mapping):
         raise DomainError(f"the attributes of a domain must be tables, [attributes.NAME]; got {tables!r:.80}")
     rules = plain.get("constraints", {})
-    defaults = checked_defaults(plain.get("defaults", {}))
+    defaults = check_defaults(plain.get("defaults", {}))
     if not based:
-        return {"attributes": completed(tables, defaults), "constraints": rules}
+        return {"attributes": apply_defaults(tables, defaults), "constraints": rules}
     if not isinstance(rules, Mapping):
         raise DomainError(f"the constraints of a domain must be tables, [constraints.NAME]; got {rules!r:.80}")
     if folder is None:
         raise DomainError("'from' names a file, and no folder is given for it; use Domain.load, or say folder = ...")
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
-    found = overridden(base["attributes"], changes, origin=plain["from"])
+    attributes = override_tables(base["attributes"], changes, origin=plain["from"])
     return {
-        "attributes": completed(found, defaults),
+        "attributes": apply_defaults(attributes, defaults),
         "constraints": {**base.get("constraints", {}), **rules},
     }
 
 
-def overridden(
+def override_tables(
     base: Mapping[str, Mapping[str, Any]], changes: Mapping[str, Mapping[str, Any]], *, origin: str
 ) -> dict[str, Any]:
     """The tables of `base` with some keys changed, column by column.
@@ -89,21 +89,21 @@ def overridden(
     Raises DomainError for a column that `base` does not have.
 
     >>> nist = {"AGEP": {"type": "integer", "min": 0, "max": 94, "unknown": "?"}}
-    >>> overridden(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
+    >>> override_tables(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
     {'AGEP': {'type': 'integer', 'unknown': '?', 'bins': [0, 18, 65, 94]}}
     """
-    found: dict[str, Any] = {name: dict(table) for name, table in base.items()}
+    attributes: dict[str, Any] = {name: dict(table) for name, table in base.items()}
     for name, change in changes.items():
-        if name not in found:
+        if name not in attributes:
             raise DomainError(
-                f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, found)}"
+                f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, attributes)}"
             )
-        gone = _replaced(found[name], change)
-        found[name] = {key: value for key, value in found[name].items() if key not in gone} | dict(change)
-    return found
+        gone = _replaced_keys(attributes[name], change)
+        attributes[name] = {key: value for key, value in attributes[name].items() if key not in gone} | dict(change)
+    return attributes
 
 
-def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
+def _replaced_keys(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
     new = {key for key in FORM if key in change}
     if not new or new == {"cap"}:
         return set()
@@ -114,15 +114,17 @@ def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
         return gone - {"cap"}
     if new & {"bins", "min", "max"}:
         # Bounds stay unless they are given; a number of bins stays with new bounds, edges do not.
-        kept = {"min", "max", "cap"} if isinstance(base.get("bins"), (list, tuple)) else {"min", "max", "cap", "bins"}
-        return gone - kept
+        remaining = (
+            {"min", "max", "cap"} if isinstance(base.get("bins"), (list, tuple)) else {"min", "max", "cap", "bins"}
+        )
+        return gone - remaining
     return gone
 
 
 def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[str, Any]]:
     path = folder / name
     where = path.absolute()
-    if where in inside or len(inside) >= _DEEPEST:
+    if where in inside or len(inside) >= _MAX_NESTED_FILES:
         shown = " from ".join(repr(one.name) for one in (*inside[-3:], where))
         raise DomainError(f"domain files name one another in a circle, or too deeply: {shown}")
     if path.suffix.lower() == ".bif":
@@ -132,12 +134,12 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
     plain = plain_file(path)
     if path.suffix == ".json" and not _is_domain(plain):
         return {"attributes": dict(_metadata(path))}
-    found = domain_tables(plain, path.parent, (*inside, where))
-    rules = found.get("constraints", {})
+    loaded = domain_tables(plain, path.parent, (*inside, where))
+    rules = loaded.get("constraints", {})
     if isinstance(rules, Mapping):
         # What a constraint names is beside the file that says so.
-        found["constraints"] = {key: beside(path.parent, rule) for key, rule in rules.items()}
-    return found
+        loaded["constraints"] = {key: resolve_map_path(path.parent, rule) for key, rule in rules.items()}
+    return loaded
 
 
 def _metadata(path: Path) -> Mapping[str, Mapping[str, Any]]:

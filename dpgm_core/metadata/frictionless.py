@@ -109,27 +109,27 @@ def _labels(where: str, field: Mapping[str, Any], kind: str | None, meanings: di
 
 
 def _range(where: str, field: Mapping[str, Any], kind: str | None) -> dict[str, Any]:
-    told = _constraints(where, field)
-    ends = {ours: told[key] for key, ours in (("minimum", "min"), ("maximum", "max")) if key in told}
+    constraints = _constraints(where, field)
+    ends = {ours: constraints[key] for key, ours in (("minimum", "min"), ("maximum", "max")) if key in constraints}
     if kind in ("integer", "number"):  # numbers may stand as the field has them, as texts
         ends = {key: number_of(end) if isinstance(end, str) else end for key, end in ends.items()}
     return ends if kind is not None else {}
 
 
 def _constraints(where: str, field: Mapping[str, Any]) -> Mapping[str, Any]:
-    told = field.get("constraints", {})
-    if not isinstance(told, Mapping):
-        raise DomainError(f"{where}: its constraints must be a table, got {told!r:.80}")
-    return told
+    constraints = field.get("constraints", {})
+    if not isinstance(constraints, Mapping):
+        raise DomainError(f"{where}: its constraints must be a table, got {constraints!r:.80}")
+    return constraints
 
 
 def _missing(where: str, values: object) -> dict[str, str]:
     """Missing values -> what each means; they are texts, or tables of a value and a label."""
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise DomainError(f"{where}: missingValues must be a list, got {values!r:.80}")
-    found = {}
+    labels = {}
     for one in values:
         value = one.get("value") if isinstance(one, Mapping) else one
         label = one.get("label") if isinstance(one, Mapping) else None
-        found[text_of(where, value)] = label if isinstance(label, str) else ""
-    return found
+        labels[text_of(where, value)] = label if isinstance(label, str) else ""
+    return labels

@@ -16,7 +16,7 @@ from typing import IO, cast
 
 from attrs import frozen
 
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.errors import DataError
 from dpgm_core.files import open_regular
 
@@ -72,7 +72,7 @@ def read_header(path: Path, *, is_names: bool = False) -> Header:
     except csv.Error:  # a field too long
         names = ()
     values = () if is_names else filter(_VALUE.fullmatch, names)
-    if not names or repeated(names) is not None or not all(names) or any(values):
+    if not names or first_repeated(names) is not None or not all(names) or any(values):
         # One sentence for all of these: which of them it is would tell of a record, if the line is one.
         raise DataError(
             f"{path}: the first line does not name columns: a field is empty, a number or a date, or stands twice, so "

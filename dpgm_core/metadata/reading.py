@@ -1,4 +1,4 @@
-"""From whatever describes a table to its `Metadata`: the one function behind `dpgm init` and `[domain] from`."""
+"""Reading of metadata in any format, for `dpgm init` and `[domain] from`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpgm_core.errors import DomainError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.metadata.arrow import arrow_file, arrow_object
 from dpgm_core.metadata.codebook import MAX_BYTES, read_codebook
-from dpgm_core.metadata.described import Metadata, combined, settled
+from dpgm_core.metadata.described import Metadata, combine_metadata, complete_metadata
 from dpgm_core.metadata.frictionless import package_schema, table_schema
 from dpgm_core.metadata.header import read_header
 from dpgm_core.metadata.nist import nist_dictionary, nist_schema
 from dpgm_core.toml import parse_toml
 
-__all__ = ["CSV", "beside", "check_columns", "is_data", "read_metadata"]
+__all__ = ["CSV", "resolve_map_path", "check_columns", "is_data", "read_metadata"]
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
@@ -57,14 +57,14 @@ def read_metadata(
             raise DomainError(f"{key} must be True or False, got {said!r:.80}")
     if isinstance(codebooks, (str, PathLike, Mapping, Metadata)):
         raise DomainError("codebooks must be a list of descriptions, such as ['codes.csv']")
-    told = [] if source is None else [_described(source, schema_is_public, is_names=first_line_is_names)]
+    described = [] if source is None else [_described(source, schema_is_public, is_names=first_line_is_names)]
     more = [_described(one, schema_is_public, codebook=True) for one in codebooks]
-    if not told and not more:
+    if not described and not more:
         raise DomainError("there is nothing to read: give a file that describes the columns")
-    if told and is_data(source):
+    if described and is_data(source):
         for one in more:
-            check_columns(one, told[0].tables, source)
-    return settled(combined([*told, *more]))
+            check_columns(one, described[0].tables, source)
+    return complete_metadata(combine_metadata([*described, *more]))
 
 
 def is_data(source: Any) -> bool:
@@ -78,10 +78,10 @@ def is_data(source: Any) -> bool:
     return not isinstance(source, (Mapping, Metadata))
 
 
-def check_columns(told: Metadata, columns: Iterable[str], data: Any) -> None:
+def check_columns(metadata: Metadata, columns: Iterable[str], data: Any) -> None:
     """Refuse metadata that name other columns than the data; the data's own names are not quoted."""
     known = set(columns)
-    others = [column for column in told.tables if column not in known]
+    others = [column for column in metadata.tables if column not in known]
     if others:
         what = Path(data).name if isinstance(data, (str, PathLike)) else f"the {type(data).__name__}"
         shown = ", ".join(map(repr, others[:5])) + (f", ... ({len(others)} in all)" if len(others) > 5 else "")
@@ -128,14 +128,14 @@ def _loaded(path: Path) -> Any:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys differ: of two equal ones readers keep the last, and nobody sees it."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r:.80} stands twice; remove one")
-    return found
+    return table
 
 
-def beside(folder: Path, rule: Any) -> Any:
+def resolve_map_path(folder: Path, rule: Any) -> Any:
     """A constraint as a file in this folder states it, with the path of the map that it may name."""
     if isinstance(rule, Mapping) and isinstance(rule.get("map"), str):
         return {**rule, "map": str(folder.absolute() / rule["map"])}
@@ -154,7 +154,7 @@ def _of_domain(where: str, plain: Mapping[str, Any], folder: Path | None) -> Met
             raise DomainError(f"{where} has no setting {key!r:.80}; attributes stand under [attributes.NAME]")
     rules = plain.get("constraints", {})
     if folder is not None and isinstance(rules, Mapping):
-        rules = {name: beside(folder, rule) for name, rule in rules.items()}
+        rules = {name: resolve_map_path(folder, rule) for name, rule in rules.items()}
     return Metadata(tables=plain.get("attributes", {}), defaults=plain.get("defaults", {}), constraints=rules)
 
 

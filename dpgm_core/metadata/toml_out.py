@@ -1,4 +1,4 @@
-"""Attribute tables as the text of a TOML file: in an order that people read, with comments that say what to decide."""
+"""Attribute tables as TOML text, with comments on open decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpgm_core.printable import printable
 __all__ = ["comment", "domain_toml", "toml_key", "toml_value"]
 
 _WIDTH = 118
-_LONGEST = 300  # of a comment taken from a file
+_MAX_COMMENT_LETTERS = 300  # of a comment taken from a file
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ORDER = (
     "todo",
@@ -181,4 +181,4 @@ def _labels(labels: Sequence[Any], meanings: Mapping[str, str]) -> Iterator[str]
 
 def _short(text: str) -> str:
     shown = " ".join(printable(text).split())
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
+    return shown if len(shown) <= _MAX_COMMENT_LETTERS else f"{shown[:_MAX_COMMENT_LETTERS]} ..."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.errors import DataError
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.models.completion import AT_ONCE, Completion, completion, owned
@@ -25,7 +25,7 @@ from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import refuse
 from dpgm_core.models.wide import tables_of_wide
 from dpgm_core.models.within import Within
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.structure import Clique
 
@@ -203,7 +203,7 @@ class Answers(Facts):
         refuse(fixed.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
         write = writer(self._law, self.domain, self._answered(), form, stamp)
-        return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
+        return batches(self._law, write, count, method, fixed, randomness_or_system(randomness).generator())
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
         """The rows of a table with their missing cells filled from the model, each given the rest of its row.
@@ -218,10 +218,10 @@ class Answers(Facts):
         import pyarrow as pa
 
         rows, filling = pa.table(table), self._completion()
-        repeated_name = repeated(rows.column_names)
+        repeated_name = first_repeated(rows.column_names)
         if repeated_name is not None:
             raise DataError(f"the table has two columns {repeated_name!r}; rename one")
-        generator = given_or_system(randomness).generator()
+        generator = randomness_or_system(randomness).generator()
         done = [
             filling.table(rows.slice(start, AT_ONCE), generator, start=start)
             for start in range(0, max(rows.num_rows, 1), AT_ONCE)

@@ -32,7 +32,7 @@ from dpgm_core.models.questions import coded, named
 from dpgm_core.models.shown import model_card
 from dpgm_core.models.standing import Unmeasured
 from dpgm_core.printable import brief
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.release import NoisyTables, member_names
 from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.structure import Clique, Structure
@@ -300,7 +300,7 @@ class Model(Answers):
                 f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
                 "bootstrap(model, B) makes B replicates"
             )
-        source = given_or_system(randomness)
+        source = randomness_or_system(randomness)
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
     # --- how wrong ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dpgm_core.arrays import Array
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import Archive, reading
+from dpgm_core.files import Archive, read_archive
 from dpgm_core.models.facts import SCHEMA
 from dpgm_core.models.intervals import MOST_REPLICATES
 from dpgm_core.models.model import Model
@@ -67,7 +67,7 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
 
-    return reading(path, "model file", read)
+    return read_archive(path, "model file", read)
 
 
 def _covers(stated: object, model: Model) -> bool:

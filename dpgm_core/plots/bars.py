@@ -8,8 +8,8 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import BAR, Note, cut, framed, label, number, painted, percent
-from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
+from dpgm_core.plots.canvas import BAR, Note, cut, draw_frame, label, number, paint, percent
+from dpgm_core.plots.figure import disable_math, finish_figure, matplotlib, new_axes, save_figure
 from dpgm_core.plots.vega import specification
 from dpgm_core.printable import printable
 
@@ -57,7 +57,7 @@ class Bars:
         rows = [self._row(at) for at in range(len(self.labels))]
         height = _ROW * len(rows) + 6
         words = self.described()
-        return framed(
+        return draw_frame(
             rows, width=_WIDTH, height=height, title=self.title, description=words, notes=self.notes, bare=bare
         )
 
@@ -72,7 +72,7 @@ class Bars:
             width=number(max(scale * self.shares[at], 0.5)),
             height=number(_ROW - 6),
             rx=2,
-            **painted(BAR),
+            **paint(BAR),
         )
         parts = [label(self.labels[at], _LABELS, middle + 4, _LABELS - 10, text_anchor="end"), bar]
         if self.low:
@@ -109,16 +109,16 @@ class Bars:
         for at in rows if self.low else ():
             axes.plot([self.low[at], self.high[at]], [at, at], color="black", marker="|", markersize=6, linewidth=1.2)
         axes.set_yticks(rows, [cut(one, 9, 180) for one in self.labels], fontsize=9)
-        worded(axes.get_yticklabels())
+        disable_math(axes.get_yticklabels())
         axes.invert_yaxis()
         axes.set_xlim(0, None)
         axes.xaxis.set_major_formatter(matplotlib("ticker").PercentFormatter(1.0))
         axes.spines[["top", "right"]].set_visible(False)
-        return finished(axes, self.title, self.notes)
+        return finish_figure(axes, self.title, self.notes)
 
     def save(self, path: str | Path) -> None:
         """Write a file; see `Picture`."""
-        saved(self, path)
+        save_figure(self, path)
 
     def _repr_html_(self) -> str:
         return self.svg()

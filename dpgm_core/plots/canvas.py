@@ -19,13 +19,13 @@ __all__ = [
     "WARNING",
     "Note",
     "cut",
-    "framed",
+    "draw_frame",
     "label",
     "number",
-    "painted",
+    "paint",
     "percent",
     "width_of",
-    "wrapped",
+    "wrap_text",
 ]
 
 #: CSS variable and default of what is drawn; the defaults stand out on white as on black.
@@ -40,10 +40,10 @@ _TITLE, _SMALL, _MARGIN, _PAGE = 14.0, 11.0, 8.0, 720.0
 _NARROW, _WIDE = frozenset("iIjlftr.,:;|!'()[]{}/\\ "), frozenset("mwMW@%—")
 
 
-def painted(colour: tuple[str, str], what: str = "fill") -> dict[str, str]:
+def paint(colour: tuple[str, str], what: str = "fill") -> dict[str, str]:
     """Attributes for a colour: the variable for pages, the default also for programs that know no variables.
 
-    >>> painted(("bar", "#123456"))
+    >>> paint(("bar", "#123456"))
     {'fill': '#123456', 'style': 'fill:var(--dpgm-bar,#123456)'}
     """
     name, default = colour
@@ -87,10 +87,10 @@ def cut(text: object, size: float, room: float) -> str:
     return shown[:taken].rstrip() + "…"
 
 
-def wrapped(text: object, size: float, room: float) -> list[str]:
+def wrap_text(text: object, size: float, room: float) -> list[str]:
     """A text as lines that fit; words that do not are cut.
 
-    >>> wrapped("as long as it takes", 10, 60)
+    >>> wrap_text("as long as it takes", 10, 60)
     ['as long as', 'it takes']
     """
     lines: list[str] = []
@@ -131,7 +131,7 @@ def percent(share: float) -> str:
     return f"{hundredths:.2g} %" if hundredths >= 1e-4 else "< 0.0001 %"
 
 
-def framed(
+def draw_frame(
     content: Sequence[Html],
     *,
     width: float,
@@ -150,14 +150,14 @@ def framed(
     large, small = (size * max(1.0, width / _PAGE) for size in (_TITLE, _SMALL))
     y = _MARGIN + large
     parts = []
-    for line in () if bare else wrapped(title, large, room):
+    for line in () if bare else wrap_text(title, large, room):
         parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(large), font_weight="bold"))
         y += 1.3 * large
     parts.append(tag("g", *content, transform=f"translate(0 {number(y - 0.8 * large)})"))
     y += height + 0.4 * small
     for text, warns in () if bare else notes:
-        lines = wrapped(text, small, 0.95 * room if warns else room)
-        look = {**painted(WARNING), "font_weight": "bold"} if warns else {"fill_opacity": 0.85}
+        lines = wrap_text(text, small, 0.95 * room if warns else room)
+        look = {**paint(WARNING), "font_weight": "bold"} if warns else {"fill_opacity": 0.85}
         for line in lines:
             parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(small), **look))
             y += 1.35 * small

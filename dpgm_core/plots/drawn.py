@@ -1,4 +1,4 @@
-"""The pictures: a marginal, a pair, all dependence, the graph."""
+"""The public plots: a marginal, a pair, the dependence of all pairs, the graph."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpgm_core.models.questions import named
 from dpgm_core.models.standing import MEASURED
 from dpgm_core.plots.bars import Bars
 from dpgm_core.plots.canvas import percent, width_of
-from dpgm_core.plots.groups import checked_most, grouped, shares_of
+from dpgm_core.plots.groups import check_most, group_labels, shares_of
 from dpgm_core.plots.heat import SHARE, Cell, Heat
-from dpgm_core.plots.layout import placed
+from dpgm_core.plots.layout import place_nodes
 from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
-from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
+from dpgm_core.plots.words import intervals_of, notes_of, sum_standings, title_of
 
 __all__ = ["dependence", "graph", "marginal", "matrix_of", "pair"]
 
@@ -50,23 +50,23 @@ def marginal(
     >>> marginal(Model(structure, Tables(structure, np.log([0.25, 0.75]))), "a")
     Bars('a', 2 bars, by definition)
     """
-    level, most = checked_level(level), checked_most(most)
+    level, most = checked_level(level), check_most(most)
     names = named(model.domain, attribute, given or {})
     if len(names) != 1:
         raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
     (name,) = names
-    groups = {name: grouped(model.domain[name], model.marginal(name, given), most)}
-    shares, found = shares_of(model, groups, given, level)
+    groups = {name: group_labels(model.domain[name], model.marginal(name, given), most)}
+    shares, interval = shares_of(model, groups, given, level)
     standing = model.standing(name, given)
     return Bars(
-        title=titled((name,), given),
+        title=title_of((name,), given),
         standing=standing,
         labels=groups[name].labels,
         shares=tuple(shares.tolist()),
-        low=() if found is None else tuple(found.low.tolist()),
-        high=() if found is None else tuple(found.high.tolist()),
-        level=None if found is None else level,
-        notes=notes_of(model, standing, *_sure(model, found, level)),
+        low=() if interval is None else tuple(interval.low.tolist()),
+        high=() if interval is None else tuple(interval.high.tolist()),
+        level=None if interval is None else level,
+        notes=notes_of(model, standing, *_sure(model, interval, level)),
     )
 
 
@@ -85,22 +85,22 @@ def pair(
     level = checked_level(level)
     names = named(model.domain, (first, second), given or {})
     alone = model.marginals_of([(name,) for name in names], given)
-    groups = {name: grouped(model.domain[name], alone[name,], _SIDE) for name in names}
-    table, found = shares_of(model, groups, given, level)
+    groups = {name: group_labels(model.domain[name], alone[name,], _SIDE) for name in names}
+    table, interval = shares_of(model, groups, given, level)
     rows, columns = (groups[name].labels for name in names)
     cells = []
     for at in itertools.product(range(len(rows)), range(len(columns))):
         share, said = float(table[at]), f"{first} {rows[at[0]]}, {second} {columns[at[1]]}: "
         shown: tuple[str, ...] = (percent(share),)
         said += shown[0]
-        if found is not None:
-            low, high = float(found.low[at]), float(found.high[at])
+        if interval is not None:
+            low, high = float(interval.low[at]), float(interval.high[at])
             said += f" ({100 * level:g} % interval {percent(low)} to {percent(high)})"
             shown += (f"{100 * low:.1f} - {100 * high:.1f}",)
         cells.append(Cell(row=at[0], column=at[1], value=share, said=said, shown=shown))
     standing = model.standing(names, given)
     return Heat(
-        title=titled(names, given),
+        title=title_of(names, given),
         standing=standing,
         rows=rows,
         columns=columns,
@@ -109,15 +109,15 @@ def pair(
         unit=SHARE,
         row_title=first,
         column_title=second,
-        notes=notes_of(model, standing, *_sure(model, found, level)),
+        notes=notes_of(model, standing, *_sure(model, interval, level)),
     )
 
 
-def _sure(model: Model, found: Interval | None, level: float) -> tuple[str, str]:
+def _sure(model: Model, interval: Interval | None, level: float) -> tuple[str, str]:
     """What the intervals are, and in how many replicates the answer is undefined."""
-    if found is None:
+    if interval is None:
         return intervals_of(model, None), ""
-    note = found.note or ""
+    note = interval.note or ""
     return intervals_of(model, level), f"{note[:1].upper()}{note[1:]}." if note else ""
 
 
@@ -140,45 +140,43 @@ def dependence(
     """
     if measure not in _MEASURES:
         raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
-    return matrix_of(
-        model, measure_dependence(model, attributes, level=level), measure=measure, most=checked_most(most)
-    )
+    return matrix_of(model, measure_dependence(model, attributes, level=level), measure=measure, most=check_most(most))
 
 
 def matrix_of(
     model: Model,
-    found: Dependence,
+    dependence: Dependence,
     *,
     measure: Literal["cramers-v", "mutual-information"] = "cramers-v",
     most: int = 60,
 ) -> Picture:
     """The matrix of what was computed before; arguments as of `dependence`."""
-    values = found.cramers_v if measure == "cramers-v" else found.mutual_information
-    names, title = found.names, "dependence of all pairs"
+    values = dependence.cramers_v if measure == "cramers-v" else dependence.mutual_information
+    names, title = dependence.names, "dependence of all pairs"
     if len(names) > most:
-        strongest = np.nan_to_num(np.nanmax(np.nan_to_num(found.matrix(values)), axis=1))
-        kept = sorted(np.argsort(-strongest, kind="stable")[:most].tolist())
+        strongest = np.nan_to_num(np.nanmax(np.nan_to_num(dependence.matrix(values)), axis=1))
+        selected = sorted(np.argsort(-strongest, kind="stable")[:most].tolist())
         names, title = (
-            tuple(names[at] for at in kept),
+            tuple(names[at] for at in selected),
             f"dependence: the {most} most dependent of {len(names)} attributes",
         )
     place = {name: at for at, name in enumerate(names)}
-    shown = [at for at, (one, two) in enumerate(found.pairs) if one in place and two in place]
+    shown = [at for at, (one, two) in enumerate(dependence.pairs) if one in place and two in place]
     cells = []
     for at in shown:
-        row, column = sorted((place[name] for name in found.pairs[at]), reverse=True)
+        row, column = sorted((place[name] for name in dependence.pairs[at]), reverse=True)
         cells.append(
             Cell(
                 row=row,
                 column=column,
                 value=float(values[at]),
-                said=_said(found, at),
+                said=_said(dependence, at),
                 shown=() if math.isnan(values[at]) else (f"{values[at]:.{_DIGITS[measure]}f}",),
-                outlined=found.standing[at] == MEASURED,
+                outlined=dependence.standing[at] == MEASURED,
             )
         )
     known = [float(values[at]) for at in shown if not math.isnan(values[at])]
-    standing = summed([found.standing[at] for at in shown])
+    standing = sum_standings([dependence.standing[at] for at in shown])
     outlined = "Outlined: measured together." if any(one.outlined for one in cells) else ""
     return Heat(
         title=title,
@@ -189,25 +187,29 @@ def matrix_of(
         top=max([*known, _FLOORS[measure]]),
         unit=_MEASURES[measure],
         paired=True,
-        notes=notes_of(model, standing, _none_found(found), outlined, intervals_of(model, found.level)),
+        notes=notes_of(
+            model, standing, _independence_note(dependence), outlined, intervals_of(model, dependence.level)
+        ),
     )
 
 
-def _none_found(found: Dependence) -> str:
+def _independence_note(dependence: Dependence) -> str:
     """That no pair depends on each other, where that is so and all are known."""
-    none = bool(found.pairs) and bool((found.cramers_v < _NO_DEPENDENCE).all())
+    none = bool(dependence.pairs) and bool((dependence.cramers_v < _NO_DEPENDENCE).all())
     return f"No dependence found: Cramer's V is below {_NO_DEPENDENCE} for all pairs." if none else ""
 
 
-def _said(found: Dependence, at: int) -> str:
+def _said(dependence: Dependence, at: int) -> str:
     """A pair in words."""
-    one, two = found.pairs[at]
-    if math.isnan(found.cramers_v[at]):
-        return f"{one} and {two}: not computed, the model is too wide for it; {found.standing[at]}"
-    words = f"{one} and {two}: V {_v(found, at)}, mutual information {_nats(found.mutual_information[at])} nats"
-    if found.low is not None and found.high is not None and not math.isnan(found.low[at]):
-        words += f" ({_nats(found.low[at])} to {_nats(found.high[at])})"
-    return f"{words}; {found.standing[at]}"
+    one, two = dependence.pairs[at]
+    if math.isnan(dependence.cramers_v[at]):
+        return f"{one} and {two}: not computed, the model is too wide for it; {dependence.standing[at]}"
+    words = (
+        f"{one} and {two}: V {_v(dependence, at)}, mutual information {_nats(dependence.mutual_information[at])} nats"
+    )
+    if dependence.low is not None and dependence.high is not None and not math.isnan(dependence.low[at]):
+        words += f" ({_nats(dependence.low[at])} to {_nats(dependence.high[at])})"
+    return f"{words}; {dependence.standing[at]}"
 
 
 def _nats(value: float) -> str:
@@ -215,10 +217,10 @@ def _nats(value: float) -> str:
     return f"{0.0 if value < _ROUNDING else value:.3g}"
 
 
-def _v(found: Dependence, at: int) -> str:
-    if found.v_low is None or found.v_high is None or math.isnan(found.v_low[at]):
-        return f"{found.cramers_v[at]:.2f}"
-    return f"{found.cramers_v[at]:.2f} ({found.v_low[at]:.2f} to {found.v_high[at]:.2f})"
+def _v(dependence: Dependence, at: int) -> str:
+    if dependence.v_low is None or dependence.v_high is None or math.isnan(dependence.v_low[at]):
+        return f"{dependence.cramers_v[at]:.2f}"
+    return f"{dependence.cramers_v[at]:.2f} ({dependence.v_low[at]:.2f} to {dependence.v_high[at]:.2f})"
 
 
 def graph(model: Model, *, junction_tree: bool = False) -> Picture:
@@ -239,16 +241,16 @@ def graph(model: Model, *, junction_tree: bool = False) -> Picture:
 def _attributes(model: Model) -> Network:
     names = model.domain.names
     place = {name: at for at, name in enumerate(names)}
-    held = {
+    unordered = {
         tuple(sorted(two, key=place.__getitem__))
         for one in model.structure.constrained.cliques
         for two in itertools.combinations(one, 2)
     }
-    pairs = sorted(held, key=lambda two: (place[two[0]], place[two[1]]))
-    found = _known(model, pairs)
+    pairs = sorted(unordered, key=lambda two: (place[two[0]], place[two[1]]))
+    dependences = _known(model, pairs)
     lines = []
     for one, two in pairs:
-        at = found.get((one, two))
+        at = dependences.get((one, two))
         weight = 0.0 if at is None else float(np.nan_to_num(at[0].cramers_v[at[1]]))
         said = f"{one} and {two}: {model.standing((one, two))}" if at is None else _said(*at)
         dashed = model.standing((one, two)) not in (MEASURED, "by definition")
@@ -258,8 +260,8 @@ def _attributes(model: Model) -> Network:
     labels = [
         f"{name}: {model.domain[name].size} labels" + (", not measured" if name in unmeasured else "") for name in names
     ]
-    standing = summed([model.standing(two) for two in pairs])
-    level = next((at[0].level for at in found.values()), None)
+    standing = sum_standings([model.standing(two) for two in pairs])
+    level = next((at[0].level for at in dependences.values()), None)
     notes = notes_of(model, standing, "Lines: as wide as Cramer's V.", _merged(model), intervals_of(model, level))
     nodes, width, height = _nodes(
         texts, labels, [(one.first, one.second) for one in lines], [n in unmeasured for n in names]
@@ -289,10 +291,10 @@ def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
     """What the model says of pairs; nothing of those it does not answer."""
     left_out = set(model.left_out)
     try:
-        found = measure_dependence(model, pairs=[two for two in pairs if left_out.isdisjoint(two)])
+        dependence = measure_dependence(model, pairs=[two for two in pairs if left_out.isdisjoint(two)])
     except TooLarge:
         return {}
-    return {two: (found, at) for at, two in enumerate(found.pairs)}
+    return {two: (dependence, at) for at, two in enumerate(dependence.pairs)}
 
 
 def _clusters(model: Model) -> Network:
@@ -314,7 +316,7 @@ def _clusters(model: Model) -> Network:
     )
     dashed = [standing not in (MEASURED, "by definition") for standing in standings]
     nodes, width, height = _nodes(texts, said, edges, dashed)
-    standing = summed(standings)
+    standing = sum_standings(standings)
     return Network(
         title="the junction tree",
         standing=standing,
@@ -337,7 +339,7 @@ def _nodes(
             for lines in texts
         ]
     )
-    centres, width, height = placed(boxes, edges)
+    centres, width, height = place_nodes(boxes, edges)
     nodes = tuple(
         Node(
             lines=tuple(lines),

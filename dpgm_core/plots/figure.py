@@ -1,4 +1,4 @@
-"""matplotlib, where it is installed: axes to draw on, notes under them, and files by their names."""
+"""Drawing with matplotlib, where it is installed, and saving of pictures."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from dpgm_core.errors import OptionError
 from dpgm_core.files import PICTURE_FILE, atomic_write
-from dpgm_core.plots.canvas import WARNING, Note, cut, wrapped
+from dpgm_core.plots.canvas import WARNING, Note, cut, wrap_text
 from dpgm_core.plots.picture import Picture
 from dpgm_core.plots.vega import as_json
 
-__all__ = ["finished", "matplotlib", "new_axes", "saved", "worded"]
+__all__ = ["finish_figure", "matplotlib", "new_axes", "save_figure", "disable_math"]
 
 
 def matplotlib(part: str = "figure") -> ModuleType:
@@ -38,24 +38,24 @@ def new_axes(axes: Any, width: float, height: float) -> Any:
     return matplotlib("pyplot").subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def worded(texts: Sequence[Any]) -> None:
+def disable_math(texts: Sequence[Any]) -> None:
     """Take matplotlib texts as they are: dollars in a label start no formula."""
     for text in texts:
         text.set_parse_math(False)
 
 
-def finished(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
+def finish_figure(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
     """Axes with the title above, and below them a name and the notes, red where one warns."""
     lines = [cut(below, 8, 300)] if below else []
     for text, _ in notes:
-        lines += wrapped(text, 8, 460)
+        lines += wrap_text(text, 8, 460)
     colour = WARNING[1] if any(warns for _, warns in notes) else "black"
     words = axes.set_xlabel("\n".join(lines), fontsize=8, color=colour)
-    worded([words, axes.set_title(cut(title, 11, 460), loc="left", fontsize=11)])
+    disable_math([words, axes.set_title(cut(title, 11, 460), loc="left", fontsize=11)])
     return axes
 
 
-def saved(picture: Picture, path: str | Path) -> None:
+def save_figure(picture: Picture, path: str | Path) -> None:
     """Write a picture as its name says; one that stands there is replaced, any other file is refused.
 
     Raises OptionError for a kind of file that nobody writes, ModelFileError.
@@ -67,11 +67,11 @@ def saved(picture: Picture, path: str | Path) -> None:
     elif kind == ".json":
         content = as_json(picture.vega()).encode()
     else:
-        content = _drawn(picture, place, kind)
+        content = _render(picture, place, kind)
     atomic_write(place, content, PICTURE_FILE)
 
 
-def _drawn(picture: Picture, place: Path, kind: str) -> bytes:
+def _render(picture: Picture, place: Path, kind: str) -> bytes:
     """What matplotlib makes of it, without pyplot: nothing is shown and nothing stays open."""
     figure = matplotlib().Figure(layout="constrained", figsize=(7, 5))
     known = figure.canvas.get_supported_filetypes()
@@ -81,6 +81,6 @@ def _drawn(picture: Picture, place: Path, kind: str) -> bytes:
             + ", ".join(f".{one}" for one in sorted(known))
         )
     picture.draw(figure.subplots())
-    held = io.BytesIO()
-    figure.savefig(held, format=kind[1:], dpi=200, bbox_inches="tight")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind[1:], dpi=200, bbox_inches="tight")
+    return buffer.getvalue()

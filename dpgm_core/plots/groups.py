@@ -1,4 +1,4 @@
-"""Labels that share a bar or a row: attributes may have more of them than a picture has room for."""
+"""Groups of labels that share a bar or a row, for attributes with more labels than fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
 
-__all__ = ["Groups", "checked_most", "grouped", "shares_of"]
+__all__ = ["Groups", "check_most", "group_labels", "shares_of"]
 
 
 @frozen(kw_only=True, eq=False)
@@ -29,25 +29,25 @@ class Groups:
         if self.whole:
             return table
         rows = np.moveaxis(table, axis, 0)
-        found = np.zeros((len(self.labels), *rows.shape[1:]))
-        np.add.at(found, self.of, rows)
-        return np.moveaxis(found, 0, axis)
+        sums = np.zeros((len(self.labels), *rows.shape[1:]))
+        np.add.at(sums, self.of, rows)
+        return np.moveaxis(sums, 0, axis)
 
 
-def checked_most(most: object) -> int:
+def check_most(most: object) -> int:
     """How many labels to show. Raises OptionError."""
     if not isinstance(most, int) or isinstance(most, bool) or most < 2:
         raise OptionError(f"most, how many to show, must be a whole number of at least 2, got {most!r}")
     return most
 
 
-def grouped(attribute: Attribute, shares: FloatArray, most: int) -> Groups:
+def group_labels(attribute: Attribute, shares: FloatArray, most: int) -> Groups:
     """At most `most` groups of an attribute's codes, in their order.
 
     shares: (codes,), their probabilities. Bins are joined with their neighbours; of other labels the most probable
     stand alone, and all others together at the end.
 
-    >>> grouped(Attribute.of_size("a", 4), np.array([0.1, 0.4, 0.2, 0.3]), 3).labels
+    >>> group_labels(Attribute.of_size("a", 4), np.array([0.1, 0.4, 0.2, 0.3]), 3).labels
     ('1', '3', '2 others')
     """
     labels, count = attribute.labels, attribute.size
@@ -78,21 +78,23 @@ def _neighbours(attribute: Attribute, most: int) -> Groups:
 
 
 def shares_of(
-    model: Model, groups: Mapping[str, Groups], given: Mapping[str, object] | None, level: float
+    model: Model, groups: Mapping[str, Groups], evidence: Mapping[str, object] | None, level: float
 ) -> tuple[FloatArray, Interval | None]:
     """p(attributes | given), by groups, and its intervals; None of a model without replicates."""
     names = tuple(groups)
 
-    def asked(one: Model) -> FloatArray:
-        table = one.marginal(names, given)
+    def marginal_of(one: Model) -> FloatArray:
+        table = one.marginal(names, evidence)
         for axis, name in enumerate(names):
             table = groups[name].summed(table, axis)
         return table
 
     if not model.replicates:
-        return asked(model), None
+        return marginal_of(model), None
     if all(one.whole for one in groups.values()):
-        found = model.intervals(names, given, level=level)
+        interval = model.intervals(names, evidence, level=level)
     else:
-        found = evolve(model.interval_of(asked, level=level, within=(0.0, 1.0)), standing=model.standing(names, given))
-    return found.estimate, found
+        interval = evolve(
+            model.interval_of(marginal_of, level=level, within=(0.0, 1.0)), standing=model.standing(names, evidence)
+        )
+    return interval.estimate, interval

@@ -9,8 +9,8 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import LINE, Note, cut, framed, label, number, painted, percent, width_of
-from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
+from dpgm_core.plots.canvas import LINE, Note, cut, draw_frame, label, number, paint, percent, width_of
+from dpgm_core.plots.figure import disable_math, finish_figure, matplotlib, new_axes, save_figure
 from dpgm_core.plots.palette import ink, sequential
 from dpgm_core.plots.vega import finite, specification
 from dpgm_core.printable import printable
@@ -23,7 +23,7 @@ SHARE = "share"
 _LEFT, _TOP, _CELLS, _RIGHT = 118.0, 84.0, 290.0, 118.0
 _LEGEND = 16.0
 #: The smallest letters.
-_LEAST = 7.0
+_MIN_FONT_SIZE = 7.0
 
 
 @frozen(kw_only=True)
@@ -83,7 +83,7 @@ class Heat:
         cells = [self._cell(one, left, top, size) for one in self.cells]
         height = top + size * len(self.rows) + 10
         legend = self._legend(8.0, height, width)
-        return framed(
+        return draw_frame(
             [*words, *cells, *legend],
             width=width,
             height=height + _LEGEND,
@@ -108,7 +108,7 @@ class Heat:
             inset = 1.25
             look |= {"stroke": "currentColor", "stroke_width": 1.5}
         elif math.isnan(one.value):
-            look |= {"stroke_dasharray": 2, **painted(LINE, "stroke"), "fill": "none"}
+            look |= {"stroke_dasharray": 2, **paint(LINE, "stroke"), "fill": "none"}
         side = number(size - 2 * inset)
         parts = [
             tag("title", one.said),
@@ -120,38 +120,38 @@ class Heat:
     def _texts(self, one: Cell, x: float, y: float, size: float, colour: str) -> list[Html]:
         """What stands in a cell: as many of its texts as can be read there, the first larger than the others."""
         large = min(12.0, size / 4.2)
-        texts = one.shown if 0.8 * large >= _LEAST else one.shown[:1] if large >= _LEAST else ()
-        found = []
+        texts = one.shown if 0.8 * large >= _MIN_FONT_SIZE else one.shown[:1] if large >= _MIN_FONT_SIZE else ()
+        parts = []
         for at, text in enumerate(texts):
             font = large if at == 0 else 0.8 * large
             place = y + large * (0.36 + 1.15 * (at - (len(texts) - 1) / 2))
             fill = "currentColor" if colour == "none" else ink(colour)
-            found.append(label(text, x, place, size - 2, size=font, text_anchor="middle", fill=fill))
-        return found
+            parts.append(label(text, x, place, size - 2, size=font, text_anchor="middle", fill=fill))
+        return parts
 
     def _labels(self, left: float, top: float, size: float) -> list[Html]:
         font = self._font(size)
-        found = [
+        labels = [
             label(self.column_title, left, 14, size * len(self.columns), size=12, font_style="italic"),
             label(self.row_title, left - 8, top - 6, left - 12, size=12, font_style="italic", text_anchor="end"),
         ]
         for at, name in enumerate(self.rows):
-            found.append(label(name, left - 6, top + size * (at + 0.5) + 4, left - 12, size=font, text_anchor="end"))
+            labels.append(label(name, left - 6, top + size * (at + 0.5) + 4, left - 12, size=font, text_anchor="end"))
         for at, name in enumerate(self.columns):
             x = number(left + size * (at + 0.5) + 0.35 * font)
             turned = f"translate({x} {number(top - 6)}) rotate(-90)"
-            found.append(tag("g", label(name, 0, 0, _TOP - 8, size=font), transform=turned))
-        return found
+            labels.append(tag("g", label(name, 0, 0, _TOP - 8, size=font), transform=turned))
+        return labels
 
     def _paired_labels(self, left: float, top: float, size: float) -> list[Html]:
         """On the diagonal: a name stands at the end of its row and on top of its column."""
         font = self._font(size)
         width = left + size * len(self.columns) + _RIGHT - 6
-        found = []
+        labels = []
         for at, name in enumerate(self.rows):
             x = left + size * at + 4
-            found.append(label(name, x, top + size * at + size - max(3.0, (size - font) / 2), width - x, size=font))
-        return found
+            labels.append(label(name, x, top + size * at + size - max(3.0, (size - font) / 2), width - x, size=font))
+        return labels
 
     def _legend(self, x: float, y: float, width: float) -> list[Html]:
         """The scale: ten steps of colour, and the numbers at its ends."""
@@ -204,12 +204,12 @@ class Heat:
         axes.set_xticks(range(len(self.columns)), [cut(one, 8, 100) for one in self.columns], rotation=90, fontsize=8)
         axes.set_yticks(range(len(self.rows)), [cut(one, 8, 100) for one in self.rows], fontsize=8)
         axes.set_ylabel(cut(self.row_title, 10, 220))
-        worded([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
-        return finished(axes, self.title, self.notes, below=self.column_title)
+        disable_math([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
+        return finish_figure(axes, self.title, self.notes, below=self.column_title)
 
     def save(self, path: str | Path) -> None:
         """Write a file; see `Picture`."""
-        saved(self, path)
+        save_figure(self, path)
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array, FloatArray
 
-__all__ = ["placed"]
+__all__ = ["place_nodes"]
 
 #: Pixels between boxes, at least and, along an edge, as it should be.
 _GAP, _EDGE = 14.0, 40.0
@@ -24,12 +24,12 @@ _ROUNDS, _PUSHES = 150, 200
 _ASPECT = 1.4
 
 
-def placed(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatArray, float, float]:
+def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatArray, float, float]:
     """The centres of boxes, (n, 2), and the width and height of it all, pixels.
 
     boxes: (n, 2), width and height of each. edges: pairs of boxes that belong together.
 
-    >>> centres, width, height = placed(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
+    >>> centres, width, height = place_nodes(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
     >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
     (True, True)
     """
@@ -108,9 +108,9 @@ def _apart(places: FloatArray, boxes: FloatArray) -> FloatArray:
 
 def _overlaps(places: FloatArray, needed: FloatArray) -> Array:
     """(n, n): which boxes are too near each other."""
-    found = np.asarray((np.abs(places[:, None] - places[None]) < needed - 1e-6).all(axis=2))
-    np.fill_diagonal(found, False)
-    return found
+    overlaps = np.asarray((np.abs(places[:, None] - places[None]) < needed - 1e-6).all(axis=2))
+    np.fill_diagonal(overlaps, False)
+    return overlaps
 
 
 def _packed(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:

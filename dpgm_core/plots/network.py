@@ -8,8 +8,8 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import BOX, BOX_INK, LINE, Note, cut, framed, label, number, painted
-from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
+from dpgm_core.plots.canvas import BOX, BOX_INK, LINE, Note, cut, draw_frame, label, number, paint
+from dpgm_core.plots.figure import disable_math, finish_figure, matplotlib, new_axes, save_figure
 from dpgm_core.plots.vega import specification
 from dpgm_core.printable import printable
 
@@ -65,9 +65,9 @@ class Network:
     def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         width = max(self.width, 300.0)
-        lines = tag("g", *map(self._line, self.lines), **painted(LINE, "stroke"))
-        nodes = tag("g", *map(self._node, self.nodes), text_anchor="middle", **painted(BOX_INK))
-        return framed(
+        lines = tag("g", *map(self._line, self.lines), **paint(LINE, "stroke"))
+        nodes = tag("g", *map(self._node, self.nodes), text_anchor="middle", **paint(BOX_INK))
+        return draw_frame(
             [lines, nodes],
             width=width,
             height=self.height,
@@ -99,7 +99,7 @@ class Network:
             width=number(one.width),
             height=number(one.height),
             rx=5,
-            **painted(BOX),
+            **paint(BOX),
             **look,
         )
         top = one.y - 0.6 * FONT * (len(one.lines) - 1) + 0.35 * FONT
@@ -172,18 +172,18 @@ class Network:
             )
             words = "\n".join(cut(text, FONT, one.width - 6) for text in one.lines)
             text = axes.text(one.x, one.y, words, ha="center", va="center", color=BOX_INK[1], fontsize=7, zorder=3)
-            worded([text])
+            disable_math([text])
         axes.set_xlim(0, self.width)
         axes.set_ylim(self.height, 0)
         axes.set_aspect("equal")
         axes.set_xticks([])
         axes.set_yticks([])
         axes.spines[:].set_visible(False)
-        return finished(axes, self.title, self.notes)
+        return finish_figure(axes, self.title, self.notes)
 
     def save(self, path: str | Path) -> None:
         """Write a file; see `Picture`."""
-        saved(self, path)
+        save_figure(self, path)
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -1,4 +1,4 @@
-"""What a picture is: values to look at, which can be drawn in several ways."""
+"""The protocol of pictures, which can be drawn in several ways."""
 
 from __future__ import annotations
 

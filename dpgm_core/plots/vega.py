@@ -1,4 +1,4 @@
-"""Vega-Lite: what all specifications have, and how they are written."""
+"""Vega-Lite specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands under a picture: what it rests on, what its intervals are, and why its release may be less private."""
+"""Notes below a picture: provenance, intervals, and warnings about the privacy of its release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpgm_core.models.standing import BY_DEFINITION, BY_STRUCTURE, MEASURED, NOT
 from dpgm_core.plots.canvas import Note
 from dpgm_core.releases.stamps import caveats_of
 
-__all__ = ["intervals_of", "notes_of", "summed", "titled"]
+__all__ = ["intervals_of", "notes_of", "sum_standings", "title_of"]
 
 _SAID = {
     MEASURED: "Measured: a released table holds it.",
@@ -34,10 +34,10 @@ def intervals_of(model: Model, level: float | None) -> str:
     return f"Intervals: {100 * level:g} %, from {len(model.replicates)} refits."
 
 
-def summed(standings: Sequence[str]) -> str:
+def sum_standings(standings: Sequence[str]) -> str:
     """What many answers rest on: the one standing, or how many of each.
 
-    >>> summed(["measured"] * 2), summed(["measured", "by structure", "measured"])
+    >>> sum_standings(["measured"] * 2), sum_standings(["measured", "by structure", "measured"])
     ('measured', 'measured: 2, by structure: 1')
     """
     counts = Counter(standings)
@@ -46,11 +46,11 @@ def summed(standings: Sequence[str]) -> str:
     )
 
 
-def titled(names: Sequence[str], given: Mapping[str, object] | None) -> str:
+def title_of(names: Sequence[str], evidence: Mapping[str, object] | None) -> str:
     """What is shown, a line.
 
-    >>> titled(["age"], {"sex": "F"})
+    >>> title_of(["age"], {"sex": "F"})
     'age given sex = F'
     """
-    fixed = ", ".join(f"{name} = {value}" for name, value in (given or {}).items())
+    fixed = ", ".join(f"{name} = {value}" for name, value in (evidence or {}).items())
     return " and ".join(names) + (f" given {fixed}" if fixed else "")

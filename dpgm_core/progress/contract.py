@@ -1,4 +1,4 @@
-"""How long work says how far it is."""
+"""The protocol of progress functions."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from typing import Protocol
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["Progress", "checked_progress", "silent", "unfailing"]
+__all__ = ["Progress", "check_progress", "silent", "unfailing"]
 
 
 class Progress(Protocol):
-    """Where long work says how far it is; must never be given anything computed from records left of the noise."""
+    """Function that long work calls to report how far it is; nothing computed from records before noise is passed."""
 
     def __call__(self, task: str, done: int, total: int | None) -> None:
-        """task: what is being done; behind ": " what it is at, such as a table that was chosen. done of total steps.
+        """Report progress.
 
-        total: None if unknown.
+        Parameters
+        ----------
+        task : str
+            What is being done, and after ": " its current item, such as a chosen table.
+        done : int
+            Steps done.
+        total : int or None
+            Steps in all; None if unknown.
         """
         ...
 
 
 def silent(task: str, done: int, total: int | None) -> None:
-    """A Progress that says nothing."""
+    """Ignore progress."""
 
 
-def checked_progress(progress: Progress) -> Progress:
-    """A Progress as it was given; OptionError for what cannot be called.
+def check_progress(progress: Progress) -> Progress:
+    """Return `progress`. Raises OptionError if it cannot be called.
 
-    >>> checked_progress(silent) is silent
+    >>> check_progress(silent) is silent
     True
     """
     if not callable(progress):
@@ -37,8 +44,9 @@ def checked_progress(progress: Progress) -> Progress:
 
 
 def unfailing(progress: Progress) -> Progress:
-    """The same where nothing may be lost: between a charge and its release. What it raises there is dropped, but for
-    an interrupt, which can come at any time.
+    """Return a progress function that drops exceptions of `progress`, for use between a charge and its release.
+
+    An interrupt is still raised.
 
     >>> unfailing(lambda task, done, total: 1 // 0)("adding noise", 0, None)
     """

@@ -1,4 +1,4 @@
-"""Where people see how far work is: bars in a terminal, text that changes in a notebook, lines in a log."""
+"""Displays of progress: bars in a terminal, changing text in a notebook, lines in a log."""
 
 from __future__ import annotations
 
@@ -19,20 +19,37 @@ __all__ = ["How", "shown"]
 How: TypeAlias = Literal["auto", "bar", "plain", "none"]
 
 #: Seconds between two lines of a log, and how long a step must last to be told where nobody asked for lines.
-_LINES = 5.0
+_LINE_SECONDS = 5.0
 
 
 @contextmanager
 def shown(how: How = "auto") -> Iterator[Progress]:
-    """A Progress that people see, on standard error or in the notebook that runs this, until the block ends.
+    """Show progress on standard error, or in the notebook that runs this, until the block ends.
 
-    how: "bar" is one line for each step with its rate and remaining time, "plain" says the same in lines every few
-    seconds, for logs, "none" says nothing. "auto" takes bars in a terminal and a notebook; elsewhere lines, of steps
-    that last over five seconds. Bars where there is no terminal are lines. Of counting records no times are told.
-    Steps that read records in between, such as selecting and learning in rounds, are told with times, and those grow
-    with the number of records: keep such a log where the records are, or say "none". Raises OptionError for other
-    words.
+    Parameters
+    ----------
+    how : {"auto", "bar", "plain", "none"}
+        "bar" is one line for each step with its rate and remaining time; "plain" is a line every few seconds, for logs;
+        "none" is silent. "auto" is bars in a terminal and a notebook, elsewhere lines for steps of over five seconds.
+        "bar" without a terminal is "plain".
 
+    Yields
+    ------
+    Progress
+        To be passed on, as in `fit(..., progress=progress)`.
+
+    Raises
+    ------
+    OptionError
+        For another word.
+
+    Notes
+    -----
+    The times of counting records are never shown. Steps that read records in between, such as selection in rounds, are
+    shown with times, which grow with the number of records: keep such a log where the records are, or use "none".
+
+    Examples
+    --------
     >>> with shown() as progress:  # here fit(..., progress=progress)
     ...     progress("learning", 1, 10)
     """
@@ -58,7 +75,7 @@ def _screen(how: How, stream: TextIO) -> Screen | None:
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     if how != "plain" and terminal:
         return _Bars()
-    return _Lines(stream, _LINES if how == "auto" else 0.0)
+    return _Lines(stream, _LINE_SECONDS if how == "auto" else 0.0)
 
 
 def _in_notebook() -> bool:
@@ -71,7 +88,7 @@ def _in_notebook() -> bool:
 class _Lines:
     """Lines in a log."""
 
-    every = _LINES
+    every = _LINE_SECONDS
 
     def __init__(self, stream: TextIO, after: float) -> None:
         self.after = after

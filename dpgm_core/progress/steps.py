@@ -1,4 +1,4 @@
-"""What is said of a step under way: how far it is, how fast, how long it will still take; and how often."""
+"""Steps of work under way: progress, rate, remaining time, and how often they are shown."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["Screen", "Step", "Steps", "duration"]
 #: Steps that read records: how fast they are says how many there are, so of their times nothing is said.
 _TIMELESS = ("counting",)
 #: The last line of a log is for steps that have said nothing for so long, seconds.
-_QUIET = 1.0
+_QUIET_SECONDS = 1.0
 
 
 @define(eq=False)
 class Step:
     """One kind of work, such as "learning". task: what it is at now. first: how far it was when it was `begun`, seconds
-    of the clock. told: when it was last shown; announced: whether it ever was."""
+    of the clock. shown_at: when it was last shown; announced: whether it ever was."""
 
     task: str
     begun: float
     first: int
     done: int
     total: int | None
-    told: float
+    shown_at: float
     announced: bool = False
 
     @property
@@ -120,20 +120,20 @@ class Steps:
         changed = task != step.task
         step.task, step.done, step.total = task, done, total
         if self._due(screen, step, changed, now):
-            step.told, step.announced = now, True
+            step.shown_at, step.announced = now, True
             try:
                 screen.show(work, step, now)
             except (OSError, ValueError):  # nobody reads it any more
                 self._screen = None
-        self._step, self._due_at = step, max(step.told + screen.every, step.begun + screen.after)
+        self._step, self._due_at = step, max(step.shown_at + screen.every, step.begun + screen.after)
 
     def _due(self, screen: Screen, step: Step, changed: bool, now: float) -> bool:
         if step.timeless:
-            # By no clock: when it is told would be a time too.
+            # By no clock: when it is shown would be a time too.
             return screen.after == 0 and (changed or not step.announced)
         if step.finished and step.announced:
-            return screen.every < _QUIET or now - step.told >= _QUIET
-        return now - step.told >= screen.every and now - step.begun >= screen.after
+            return screen.every < _QUIET_SECONDS or now - step.shown_at >= _QUIET_SECONDS
+        return now - step.shown_at >= screen.every and now - step.begun >= screen.after
 
     def close(self) -> None:
         """Take the bars away."""

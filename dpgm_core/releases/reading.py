@@ -16,7 +16,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import Archive, reading
+from dpgm_core.files import Archive, read_archive
 from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import whole
@@ -52,7 +52,7 @@ def load_release(path: str | Path, *, registry: Registry | None = None) -> Noisy
             raise ModelFileError(f"{path} carries several releases; take one of load_model(path).releases")
         return read_release(archive, registry)
 
-    return reading(path, "release file", read)
+    return read_archive(path, "release file", read)
 
 
 def read_release(archive: Archive, registry: Registry | None = None, number: int = 1) -> NoisyTables:

@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import evolve
 
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import part_beside
+from dpgm_core.files import part_path
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.workload import Workload
 
@@ -58,7 +58,7 @@ class Room:
 
     def __init__(self, path: Path, size: int) -> None:
         folder = next((one for one in path.absolute().parents if one.is_dir()), path.parent)
-        self.part = part_beside(folder / path.name)
+        self.part = part_path(folder / path.name)
         # A forked process must not remove it as it ends.
         self._remove = weakref.finalize(self, _remove, self.part, os.getpid())
         try:

@@ -53,7 +53,7 @@ def read_session(
     planned = _planned(domain, bins, converter.structure(stated.get("planned", {}), dict[str, int]))
     workload = Workload.from_dict(planned, stated["workload"])
     session = SessionTerms(
-        workload=workload.found(domain) if planned is not domain else workload,
+        workload=workload.with_domain(domain) if planned is not domain else workload,
         budget=budget,
         merges=merges,
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,

@@ -25,7 +25,7 @@ from dpgm_core.noise.check import candidate_pairs, pairs_to_check
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.room import kept_text
 from dpgm_core.releases.steps import session_budget
@@ -159,7 +159,7 @@ def select_structure(
     named = isinstance(selector, NamedCliques)
     if not named:  # which was asked for its own structure
         check_learner(learner, inference, workload, plan, curator.terms, left)
-    source = given_or_system(randomness)
+    source = randomness_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
     with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:

@@ -28,7 +28,7 @@ from dpgm_core.spec.settings import apply_setting
 from dpgm_core.spec.validated import check_validated
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
 from dpgm_core.structure import Structure
-from dpgm_core.structure.reading import checked_singletons
+from dpgm_core.structure.reading import read_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
 
@@ -335,7 +335,7 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
     """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
     found = Workload.from_dict(domain, plain.get("workload", {}))
-    return found.with_singletons() if checked_singletons(plain["structure"]) else found
+    return found.with_singletons() if read_singletons(plain["structure"]) else found
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:

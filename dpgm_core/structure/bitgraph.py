@@ -20,7 +20,7 @@ __all__ = ["BitGraph", "Played", "Rule", "places"]
 #: each weighing the product of its ends' sizes.
 Rule = Literal["cells", "neighbours", "fill", "weighted fill"]
 
-_MANY = 500  # attributes
+_MAX_ATTRIBUTES_FOR_FILL = 500  # attributes
 
 
 def places(mask: int) -> list[int]:
@@ -29,12 +29,12 @@ def places(mask: int) -> list[int]:
     >>> places(0b1011)
     [0, 1, 3]
     """
-    found = []
+    positions = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        positions.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return found
+    return positions
 
 
 @frozen
@@ -91,7 +91,7 @@ class BitGraph:
         if len(set(self.sizes)) == 1:  # the fewest neighbours are the smallest cluster, and all edges weigh the same
             return "cells", "fill"
         # Sums over what is lacking take time that grows with the square of the largest cluster.
-        if len(self.sizes) > _MANY:
+        if len(self.sizes) > _MAX_ATTRIBUTES_FOR_FILL:
             return "cells", "neighbours", "fill"
         return "cells", "neighbours", "fill", "weighted fill"
 
@@ -123,15 +123,15 @@ class BitGraph:
 
     def fill(self, weights: Sequence[int]) -> tuple[int, ...]:
         """For each attribute the edges that its neighbours lack among themselves, each the product of its weights."""
-        found = []
+        counts = []
         for near in self.around:
             missing = 0
             for other in places(near):
                 lacking = near & ~self.around[other] & ~(1 << other)
                 if lacking:
                     missing += weights[other] * _weight(lacking, weights)
-            found.append(missing // 2)
-        return tuple(found)
+            counts.append(missing // 2)
+        return tuple(counts)
 
     @cached_property
     def plain_fill(self) -> tuple[int, ...]:

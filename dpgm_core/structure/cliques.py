@@ -1,4 +1,4 @@
-"""Cliques over a domain, group by group: sizes, where each table stands, and which clique holds which names."""
+"""Cliques over a domain in groups: sizes, offsets of tables, and lookup of cliques."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import listed
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Cliques", "Groups", "group_text", "grouped"]
+__all__ = ["Cliques", "Groups", "group_text", "group_cliques"]
 
 #: Cliques that share one parameter table; most groups are of one.
 Groups = tuple[tuple[Clique, ...], ...]
@@ -133,7 +133,7 @@ class Cliques:
     def nested(self) -> tuple[Clique, ...]:
         """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
         # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
-        longest = {name: sorted(held, key=len, reverse=True) for name, held in self._members.items()}
+        longest = {name: sorted(cliques, key=len, reverse=True) for name, cliques in self._members.items()}
         anything = [max(self.cliques, key=len)]  # contains the empty clique
 
         def longer(clique: Clique) -> Iterator[Clique]:
@@ -153,12 +153,12 @@ class Cliques:
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
 
 
-def grouped(
+def group_cliques(
     domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
 ) -> tuple[Groups, tuple[Clique, ...]]:
     """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
 
-    >>> grouped(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
+    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
     (((('a', 'b'),),), (('b', 'a'),))
     """
     plain: dict[frozenset[str], Clique] = {}

@@ -21,19 +21,31 @@ from dpgm_core.structure.shape import Structure
 
 __all__ = ["MOST_CELLS", "Dag", "check_dag"]
 
-#: Of one family's table.
+#: Largest table of a family, cells.
 MOST_CELLS = 10**7
-#: Of the probability of what a constraint rules out.
+#: Largest probability of what a constraint rules out that counts as rounding.
 _ROUNDING = 1e-9
 
 
 class Dag:
     """A directed acyclic graph whose nodes are the attributes of a domain.
 
-    parents: attribute -> its parents; one without an entry is a root. Raises StructureError for names that are no
-    attributes, for parents named twice and for cycles, which it spells out; TooLarge, with its size, for a family of
-    more than 10,000,000 cells. Nothing of a table's size is made.
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    parents : mapping of str to sequences of str
+        Attribute -> its parents. An attribute without an entry is a root.
 
+    Raises
+    ------
+    StructureError
+        For unknown attributes, repeated parents and cycles.
+    TooLarge
+        For a family of more than 10,000,000 cells; no table is allocated.
+
+    Examples
+    --------
     >>> dag = Dag(Domain.from_sizes({"rain": 2, "sprinkler": 2, "wet": 2}), {"wet": ["rain", "sprinkler"]})
     >>> dag.families, dag.maximal
     ((('rain',), ('sprinkler',), ('wet', 'rain', 'sprinkler')), (('wet', 'rain', 'sprinkler'),))
@@ -57,10 +69,10 @@ class Dag:
 
     @classmethod
     def of(cls, structure: Structure) -> Dag:
-        """The graph of a structure whose cliques are families: the first name is the child, the others its parents.
+        """Return the graph of a structure whose cliques are families: the first name is the child, the rest parents.
 
-        Every attribute heads one clique; `Structure.from_dict(domain, {"parents": ...})`, `read_bif` and
-        `Dag.structure` make such. Raises StructureError, naming the attribute, for any other.
+        Every attribute must be first in one clique, as `Structure.from_dict(domain, {"parents": ...})`, `read_bif` and
+        `Dag.structure` make it. Raises StructureError.
 
         >>> Dag.of(Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b", "a")])).parents
         {'a': (), 'b': ('a',)}
@@ -93,11 +105,11 @@ class Dag:
     @cached_property
     def children(self) -> dict[str, Clique]:
         """Attribute -> its children, in the domain's order."""
-        found: dict[str, list[str]] = {name: [] for name in self.domain.names}
+        children: dict[str, list[str]] = {name: [] for name in self.domain.names}
         for child, *above in self.families:
             for parent in above:
-                found[parent].append(child)
-        return {name: tuple(below) for name, below in found.items()}
+                children[parent].append(child)
+        return {name: tuple(below) for name, below in children.items()}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -111,15 +123,15 @@ class Dag:
         waiting = {name: len(above) for name, above in self.parents.items()}
         free = [place[name] for name, count in waiting.items() if not count]
         heapq.heapify(free)
-        found = []
+        order = []
         while free:
             name = names[heapq.heappop(free)]
-            found.append(name)
+            order.append(name)
             for child in self.children[name]:
                 waiting[child] -= 1
                 if not waiting[child]:
                     heapq.heappush(free, place[child])
-        return tuple(found)
+        return tuple(order)
 
     @cached_property
     def maximal(self) -> tuple[Clique, ...]:
@@ -134,10 +146,10 @@ class Dag:
         >>> Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"b": ["a"], "c": ["a", "b"]}).heights
         {'a': 2, 'b': 1, 'c': 0}
         """
-        found: dict[str, int] = {}
+        heights: dict[str, int] = {}
         for name in reversed(self.order):
-            found[name] = max((1 + found[child] for child in self.children[name]), default=0)
-        return {name: found[name] for name in self.domain.names}
+            heights[name] = max((1 + heights[child] for child in self.children[name]), default=0)
+        return {name: heights[name] for name in self.domain.names}
 
     @property
     def out_degrees(self) -> dict[str, int]:
@@ -156,7 +168,7 @@ class Dag:
         )
 
     def markov_blanket(self, name: str) -> frozenset[str]:
-        """Parents, children and the children's other parents. Raises StructureError for an unknown name.
+        """Return parents, children and the children's other parents. Raises StructureError for an unknown name.
 
         >>> sorted(Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"c": ["a", "b"]}).markov_blanket("a"))
         ['b', 'c']
@@ -169,16 +181,16 @@ class Dag:
         return frozenset(around - {name})
 
     def possible(self, child: str) -> Mask | None:
-        """Which cells of its family's table constraints of the domain leave possible; None where all are."""
-        found = self.domain.impossible((child, *self.parents[child]))
-        return None if found is None else ~found
+        """Return the cells of the family's table that constraints of the domain leave possible; None where all are."""
+        impossible = self.domain.impossible((child, *self.parents[child]))
+        return None if impossible is None else ~impossible
 
     def check_constraints(self, cpds: Mapping[str, FloatArray] | None = None) -> None:
-        """Refuse a graph in whose networks constraints would not be conditional probabilities of 0.
+        """Refuse a graph whose conditional tables cannot express the domain's constraints as zeros.
 
         Each constraint must lie in the family of one of its attributes, and each state of parents that the other
-        families leave possible needs a possible code of the child: then, drawn parents first, a record never comes to
-        where nothing is possible, and tables with zeros there have log Z = 0. That is sufficient, and told without
+        families leave possible needs a possible code of the child. Then ancestral sampling never reaches a state
+        without a possible code, and tables with zeros there have log Z = 0. The condition is sufficient and needs no
         inference. cpds: P(child | parents) by child, which must have these zeros. Raises StructureError.
 
         >>> from dpgm_core.constraints import Ordered
@@ -206,10 +218,10 @@ class Dag:
                 continue
             reached = np.ones(self.domain.shape(above), dtype=bool)
             for other in above:
-                held = [name for name in above if name == other or name in self.parents[other]]
-                ruled = self.domain.impossible(held)
+                scope = [name for name in above if name == other or name in self.parents[other]]
+                ruled = self.domain.impossible(scope)
                 if ruled is not None:
-                    reached &= ~ruled.reshape([self.domain[name].size if name in held else 1 for name in above])
+                    reached &= ~ruled.reshape([self.domain[name].size if name in scope else 1 for name in above])
             if (reached & ~there.any(axis=0)).any():
                 raise StructureError(
                     f"constraints leave {child!r} no label for some of its parents' labels, which the graph leaves "
@@ -223,7 +235,7 @@ class Dag:
                 )
 
     def structure(self) -> Structure:
-        """Its families as cliques, children first, in the domain's order; `Dag.of` reads it back."""
+        """Return the families as cliques, children first, in the domain's order; `Dag.of` reads them."""
         return Structure(self.domain, self.families)
 
     def __eq__(self, other: object) -> bool:
@@ -245,7 +257,7 @@ class Dag:
 
 
 def check_dag(dag: object) -> Dag:
-    """The graph, or StructureError for what is none, such as a Structure.
+    """Return `dag`. Raises StructureError for another type, such as a Structure.
 
     >>> check_dag(Dag(Domain.from_sizes({"a": 2}), {}))
     Dag(1 attributes, 0 arcs)

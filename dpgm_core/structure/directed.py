@@ -1,4 +1,4 @@
-"""Directed graphs as plain tables, child -> parents: their families, and the circle where they have one."""
+"""Directed graphs as plain tables, child -> parents: families and cycles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["directed_cycle", "families", "spelled"]
+__all__ = ["directed_cycle", "families", "cycle_text"]
 
 # A cycle of more names is spelled out at its ends only: an error is one line.
-_MOST_SPELLED = 30
+_MAX_NAMES_SHOWN = 30
 
 
 def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tuple[Clique, ...]:
@@ -42,7 +42,7 @@ def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tupl
     complete_parents = {name: tuple(parents.get(name, ())) for name in names}
     cycle = directed_cycle(complete_parents)
     if cycle:
-        raise StructureError(f"attributes are their own ancestors: {spelled(cycle)}; take one of these parents out")
+        raise StructureError(f"attributes are their own ancestors: {cycle_text(cycle)}; take one of these parents out")
     return tuple((name, *above) for name, above in complete_parents.items())
 
 
@@ -75,18 +75,18 @@ def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
     while name not in walked:
         walked[name] = len(walked)
         name = next(parent for parent in parents[name] if parent in waiting)
-    found = list(walked)[walked[name] :][::-1]
-    first = min(range(len(found)), key=found.__getitem__)
-    return found[first:] + found[:first]
+    cycle = list(walked)[walked[name] :][::-1]
+    first = min(range(len(cycle)), key=cycle.__getitem__)
+    return cycle[first:] + cycle[:first]
 
 
-def spelled(cycle: Sequence[str]) -> str:
+def cycle_text(cycle: Sequence[str]) -> str:
     """A cycle in words, from parent to child and back to the first; of a long one the ends.
 
-    >>> spelled(["a", "b"])
+    >>> cycle_text(["a", "b"])
     'a -> b -> a'
     """
     names = [printable(name[:40]) for name in (*cycle, cycle[0])]
-    if len(cycle) > _MOST_SPELLED:
+    if len(cycle) > _MAX_NAMES_SHOWN:
         names[5:-5] = [f"... {len(names) - 10:,} more ..."]
     return " -> ".join(names)

@@ -50,7 +50,7 @@ def components(adjacency: Mapping[str, set[str]]) -> list[set[str]]:
     2
     """
     left = dict.fromkeys(adjacency)
-    found = []
+    parts = []
     while left:
         stack = [next(iter(left))]
         reached: set[str] = set()
@@ -60,16 +60,26 @@ def components(adjacency: Mapping[str, set[str]]) -> list[set[str]]:
                 reached.add(name)
                 left.pop(name, None)
                 stack.extend(adjacency[name] - reached)
-        found.append(reached)
-    return found
+        parts.append(reached)
+    return parts
 
 
 @frozen
 class Elimination:
-    """What one elimination order costs: order, the cluster of each step, and sizes in cells.
+    """An elimination order and its cost.
 
-    clusters[i]: the attribute order[i] first, then its neighbours when it is eliminated. total: summed cells of
-    all clusters. peak: cells of the largest one. treewidth: attributes in the largest cluster, less one.
+    Attributes
+    ----------
+    order : tuple of str
+        The attributes, first eliminated first.
+    clusters : tuple of tuple of str
+        Of each step, the eliminated attribute and then its neighbours at that step.
+    total : int
+        Cells of all clusters.
+    peak : int
+        Cells of the largest cluster.
+    treewidth : int
+        Attributes in the largest cluster, less one.
     """
 
     order: tuple[str, ...]
@@ -112,8 +122,8 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
     """
     graph = BitGraph.of(adjacency, sizes)
     names = list(adjacency)
-    found = [_named(played, names) for _, played in greedy_orders(graph)]
-    return sorted(found, key=lambda elimination: (elimination.total, elimination.peak))
+    eliminations = [_named(played, names) for _, played in greedy_orders(graph)]
+    return sorted(eliminations, key=lambda elimination: (elimination.total, elimination.peak))
 
 
 def greedy_orders(graph: BitGraph, most: float = math.inf) -> list[tuple[str, Played]]:
@@ -126,15 +136,15 @@ def greedy_orders(graph: BitGraph, most: float = math.inf) -> list[tuple[str, Pl
     """
     ranks = range(len(graph.sizes))
     thinnest, least = graph.thinnest_first()
-    if least > min(most, _HOPELESS):
+    if least > min(most, _MAX_LOG_CELLS):
         return [("thinnest first", graph.play(thinnest))]
-    found: list[tuple[str, Played]] = [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" not in rule]
-    if min(played.peak for _, played in found) <= math.exp(_HOPELESS):
-        found += [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" in rule]
-    return found
+    orders: list[tuple[str, Played]] = [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" not in rule]
+    if min(played.peak for _, played in orders) <= math.exp(_MAX_LOG_CELLS):
+        orders += [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" in rule]
+    return orders
 
 
-_HOPELESS = 64 * math.log(2)
+_MAX_LOG_CELLS = 64 * math.log(2)
 
 
 def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[int, int]]]:
@@ -160,9 +170,9 @@ def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[in
             and len(elimination.clusters[parent]) == len(elimination.clusters[i]) - 1
         ):
             keeper[parent] = keeper[i]
-    kept = [i for i in range(len(parents)) if keeper[i] == i]
-    number = {step: i for i, step in enumerate(kept)}
-    cliques = [tuple(sorted(elimination.clusters[step], key=step_of.__getitem__)) for step in kept]
+    maximal = [i for i in range(len(parents)) if keeper[i] == i]
+    number = {step: i for i, step in enumerate(maximal)}
+    cliques = [tuple(sorted(elimination.clusters[step], key=step_of.__getitem__)) for step in maximal]
     edges = set()
     for i, parent in enumerate(parents):
         if parent is not None:

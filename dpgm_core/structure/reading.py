@@ -10,7 +10,7 @@ from dpgm_core.structure import ready_made
 from dpgm_core.structure.directed import families
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["checked_singletons", "cliques_of_table", "or_single"]
+__all__ = ["read_singletons", "cliques_of_table", "or_single"]
 
 _KEYS = ("cliques", "tied", "graph", "parents", "singletons")
 _GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
@@ -47,16 +47,16 @@ def cliques_of_table(names: Sequence[str], plain: Mapping[str, Any]) -> tuple[li
     return cliques, tied
 
 
-def checked_singletons(plain: Mapping[str, Any]) -> bool:
+def read_singletons(plain: Mapping[str, Any]) -> bool:
     """What a [structure] table says of singletons. Raises StructureError.
 
-    >>> checked_singletons({"singletons": True}), checked_singletons({})
+    >>> read_singletons({"singletons": True}), read_singletons({})
     (True, False)
     """
-    asked = plain.get("singletons", False)
-    if not isinstance(asked, bool):
-        raise StructureError(f"singletons must be true or false, got {asked!r:.80}")
-    return asked
+    value = plain.get("singletons", False)
+    if not isinstance(value, bool):
+        raise StructureError(f"singletons must be true or false, got {value!r:.80}")
+    return value
 
 
 def _graph(names: Sequence[str], name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:

@@ -12,7 +12,7 @@ from dpgm_core.structure.graphs import Clique, components, neighbours_of
 
 __all__ = ["chain", "complete", "erdos_renyi", "grid", "tree"]
 
-_MOST_CLIQUES = 2**20
+_MAX_CLIQUES = 2**20
 
 
 def chain(names: Sequence[str], order: int = 1) -> tuple[Clique, ...]:
@@ -48,9 +48,9 @@ def complete(names: Sequence[str], order: int = 2) -> tuple[Clique, ...]:
         return ()
     if order > len(names):
         raise StructureError(f"complete: cliques of {order} attributes need as many, got {len(names)}")
-    if math.comb(len(names), order) > _MOST_CLIQUES:
+    if math.comb(len(names), order) > _MAX_CLIQUES:
         raise StructureError(
-            f"complete: {len(names)} attributes have over {_MOST_CLIQUES} cliques of {order}; name those that matter"
+            f"complete: {len(names)} attributes have over {_MAX_CLIQUES} cliques of {order}; name those that matter"
         )
     return tuple(itertools.combinations(names, order))
 

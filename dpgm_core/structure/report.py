@@ -1,4 +1,4 @@
-"""What a structure says of its size, for people."""
+"""Sizes of a structure, for people."""
 
 from __future__ import annotations
 
@@ -15,11 +15,22 @@ __all__ = ["StructureReport", "human_bytes"]
 
 @frozen(kw_only=True)
 class StructureReport:
-    """What `Structure.describe` says. Sizes are exact integers; memory is bytes of float64.
+    """Sizes of a structure, as `Structure.describe` returns them; exact integers.
 
-    cells: parameters, that is cells of all tables. triangulated_cells: summed cells of the clusters an exact
-    engine works through. peak_cells: the largest such cluster. duplicates: cliques that were merged. nested:
-    cliques contained in another one.
+    Attributes
+    ----------
+    attributes, cliques, groups, components : int
+        Numbers of attributes, cliques, tables and connected components.
+    cells : int
+        Cells of all tables, which are the parameters.
+    treewidth : int
+        Attributes in the largest cluster of the triangulated graph, less one.
+    triangulated_cells, peak_cells : int
+        Cells of all clusters that exact inference works through, and of the largest.
+    duplicates : tuple of cliques
+        Cliques that were merged with an equal one.
+    nested : tuple of cliques
+        Cliques contained in another one.
     """
 
     attributes: int
@@ -35,7 +46,7 @@ class StructureReport:
 
     @property
     def memory(self) -> int:
-        """Bytes of the largest cluster in float64, a bound on any single array of exact inference."""
+        """Bytes of the largest cluster in float64, which bounds any single array of exact inference."""
         return 8 * self.peak_cells
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The shape of a model: a domain, its cliques, and groups of cliques that share one parameter table ("tied")."""
+"""Structures: a domain, cliques over it, and tied groups of cliques that share one parameter table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpgm_core.errors import StructureError
 from dpgm_core.markup import Html, card, first
 from dpgm_core.printable import brief, listed, thousands
 from dpgm_core.structure import graphs, ready_made
-from dpgm_core.structure.cliques import Cliques, group_text, grouped
+from dpgm_core.structure.cliques import Cliques, group_cliques, group_text
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.reading import checked_singletons, cliques_of_table, or_single
+from dpgm_core.structure.reading import cliques_of_table, or_single, read_singletons
 from dpgm_core.structure.report import StructureReport
 
 __all__ = ["Structure"]
@@ -26,14 +26,23 @@ __all__ = ["Structure"]
 class Structure(Cliques):
     """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
 
-    domain: the attributes. cliques: tuples of attribute names; the order of the names is the order of the
-    table's axes. Cliques equal up to order are merged (the first one stays). tied: groups of cliques that share
-    one parameter table; all cliques of a group must have the same shape, axis by axis, and be distinct; a group
-    of one is a plain clique. The table of a group is the sum over its cliques, and its total is
-    (number of cliques) * N.
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    cliques : iterable of sequences of str
+        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
+    tied : iterable of groups of cliques
+        Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
+        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
 
-    Raises StructureError for unknown or repeated names and for groups that do not fit.
+    Raises
+    ------
+    StructureError
+        For unknown or repeated names, and for groups that do not fit.
 
+    Examples
+    --------
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
     >>> structure.shapes, structure.cells
     (((2, 3), (3, 2)), 12)
@@ -51,10 +60,10 @@ class Structure(Cliques):
         if not isinstance(domain, Domain):
             raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
         self.domain = domain
-        self.groups, self.duplicates = grouped(domain, cliques, tied)
+        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     def over(self, domain: Domain) -> Structure:
-        """The same cliques over another domain that has their attributes, such as one whose bins were found.
+        """Return the same cliques over another domain that has their attributes, such as one with released bins.
 
         >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).over(Domain.from_sizes({"a": 5})).cells
         5
@@ -64,7 +73,7 @@ class Structure(Cliques):
 
     @classmethod
     def chain(cls, domain: Domain, order: int = 1) -> Structure:
-        """Edges between attributes at most `order` places apart in the domain.
+        """Return edges between attributes at most `order` places apart in the domain.
 
         >>> Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).cliques
         (('a', 'b'), ('b', 'c'))
@@ -73,27 +82,27 @@ class Structure(Cliques):
 
     @classmethod
     def tree(cls, domain: Domain, branching: int = 2) -> Structure:
-        """A balanced tree over the domain's attributes in order."""
+        """Return a balanced tree over the domain's attributes in order."""
         return cls(domain, or_single(ready_made.tree(domain.names, branching), domain.names))
 
     @classmethod
     def complete(cls, domain: Domain, order: int = 2) -> Structure:
-        """All cliques of `order` attributes."""
+        """Return all cliques of `order` attributes."""
         return cls(domain, or_single(ready_made.complete(domain.names, order), domain.names))
 
     @classmethod
     def grid(cls, domain: Domain, rows: int, columns: int) -> Structure:
-        """A rows x columns grid over the domain's attributes, row by row."""
+        """Return a rows x columns grid over the domain's attributes, row by row."""
         return cls(domain, or_single(ready_made.grid(domain.names, rows, columns), domain.names))
 
     @classmethod
     def erdos_renyi(cls, domain: Domain, p: float, seed: int, *, connected: bool = True) -> Structure:
-        """Each pair of attributes is an edge with probability `p`."""
+        """Return a random graph in which each pair of attributes is an edge with probability `p`."""
         return cls(domain, or_single(ready_made.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
 
     @cached_property
     def untold(self) -> tuple[str, ...]:
-        """What is `uncovered` and is not told by a map from a column in a clique either: a model knows nothing of it.
+        """The `uncovered` attributes that no map derives from a column in a clique: models know nothing about them.
 
         >>> rules = {"x": {"columns": ["a", "b"], "map": {"0": "0", "1": "1"}}}
         >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
@@ -109,8 +118,9 @@ class Structure(Cliques):
 
     @cached_property
     def derived(self) -> tuple[Derived, ...]:
-        """The columns that a map tells from another and that no clique holds with others: they need no table, only the
-        map. Each comes after the one it is told by.
+        """The columns that a map derives from another and that no clique joins with others, each after its source.
+
+        They need no table, only the map.
         """
         joined = (group for group in self.groups if len(group) > 1 or len(group[0]) > 1)
         return self.domain.derived({name for group in joined for clique in group for name in clique})
@@ -120,7 +130,7 @@ class Structure(Cliques):
         """The structure with a clique for each constraint that no clique of its own holds; itself where none is needed.
 
         What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
-        then those of constraints, tied groups last. Columns in no clique that a map tells are left alone.
+        then those of constraints, tied groups last. Columns in no clique that a map derives get none.
 
         >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
         >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
@@ -135,8 +145,8 @@ class Structure(Cliques):
 
     @cached_property
     def narrowed(self) -> Structure:
-        """`constrained`, without tables for columns that are `derived`: what a clique of one such column says is said
-        of the column that tells it.
+        """`constrained`, without tables for columns that are `derived`: a clique of one such column becomes one of its
+        source.
 
         >>> from dpgm_core.constraints import Mapped
         >>> plain, to = Domain.from_sizes({"a": 3, "b": 2}), (("0", "0"), ("1", "1"), ("2", "1"))
@@ -147,33 +157,33 @@ class Structure(Cliques):
         """
         if not self.domain.scopes:
             return self
-        told = {one.column: one.of for one in self.derived}
+        sources = {one.column: one.of for one in self.derived}
         plain = [group[0] for group in self.groups if len(group) == 1]
-        kept = [clique for clique in plain if told.keys().isdisjoint(clique)]
-        held = {name for clique in kept for name in clique}
-        for (name,) in (clique for clique in plain if not told.keys().isdisjoint(clique)):
-            while name in told:
-                name = told[name]
-            if name not in held:
-                held.add(name)
-                kept.append((name,))
-        return self._with_scopes(kept, self.derived)
+        cliques = [clique for clique in plain if sources.keys().isdisjoint(clique)]
+        covered = {name for clique in cliques for name in clique}
+        for (name,) in (clique for clique in plain if not sources.keys().isdisjoint(clique)):
+            while name in sources:
+                name = sources[name]
+            if name not in covered:
+                covered.add(name)
+                cliques.append((name,))
+        return self._with_scopes(cliques, self.derived)
 
     def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
         """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
-        told = {one.column for one in derived}
-        held = [frozenset(clique) for clique in plain]
-        scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
-        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
+        derived_names = {one.column for one in derived}
+        sets = [frozenset(clique) for clique in plain]
+        scopes = [scope for scope in self.domain.scopes if derived_names.isdisjoint(scope)]
+        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in sets)]
         if not more and list(plain) == [group[0] for group in self.groups if len(group) == 1]:
             return self
         return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
 
     @cached_property
     def impossible(self) -> Mask | None:
-        """(cells,): where no record can be, as each constraint alone tells; None where no cell is ruled out.
+        """The cells that some constraint alone rules out, (cells,); None where there are none.
 
-        A cell of a tied group is where it is for all of its cliques.
+        A cell of a tied group is ruled out if it is for all of its cliques.
         """
         if not self.domain.scopes:
             return None
@@ -184,9 +194,9 @@ class Structure(Cliques):
                 mask = self.domain.impossible(clique)
                 part &= np.zeros(shape, dtype=bool) if mask is None else mask
             parts.append(part.reshape(-1))
-        found = np.concatenate(parts)
-        found.flags.writeable = False
-        return found if found.any() else None
+        whole = np.concatenate(parts)
+        whole.flags.writeable = False
+        return whole if whole.any() else None
 
     @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:
@@ -204,7 +214,7 @@ class Structure(Cliques):
         return graphs.junction_tree(self.elimination)
 
     def with_singletons(self) -> Structure:
-        """The structure with a clique of its own for each attribute in no clique, so that every attribute is measured.
+        """Return the structure with a clique for each attribute in no clique, so that every attribute is measured.
 
         >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")]).with_singletons().cliques
         (('a', 'b'), ('c',))
@@ -214,18 +224,18 @@ class Structure(Cliques):
         return Structure(self.domain, [*plain, *((name,) for name in self.uncovered)], tied=tied)
 
     def untied(self) -> Structure:
-        """The structure with each clique on its own table, duplicates merged."""
+        """Return the structure with a table for each clique, duplicates merged."""
         return Structure(self.domain, self.cliques)
 
     def only(self, number: int) -> Structure:
-        """The structure with only one of the groups."""
+        """Return the structure with only one of the groups."""
         group = self.groups[number]
         return Structure(self.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
 
     def measuring(self, cliques: Iterable[Clique]) -> Structure:
-        """The structure of the tables that a release of these cliques measures.
+        """Return the structure of the tables that a release of these cliques measures.
 
-        Each must be contained in one of this structure's cliques; of a tied group one names the whole. Raises
+        Each must be contained in one of this structure's cliques; one of a tied group stands for the group. Raises
         StructureError.
 
         >>> Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]).measuring([("a",)]).cliques
@@ -251,7 +261,7 @@ class Structure(Cliques):
         return Structure(self.domain, plain, tied=tied.values())
 
     def describe(self) -> StructureReport:
-        """Sizes, triangulation and oddities, without touching any data.
+        """Return sizes, triangulation and redundant cliques; reads no data.
 
         >>> print(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).describe())
         3 attributes, 2 cliques in 2 tables, 8 cells
@@ -272,7 +282,7 @@ class Structure(Cliques):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Cliques and tied groups as plain values, without the domain; `from_dict` reads it back."""
+        """Return cliques and tied groups as plain values, without the domain; `from_dict` reads them."""
         plain: dict[str, Any] = {"cliques": [list(group[0]) for group in self.groups if len(group) == 1]}
         tied = [[list(clique) for clique in group] for group in self.groups if len(group) > 1]
         return plain | ({"tied": tied} if tied else {})
@@ -294,7 +304,7 @@ class Structure(Cliques):
                 f"got {plain!r:.80}"
             )
         cliques, tied = cliques_of_table(domain.names, plain)
-        if not checked_singletons(plain):
+        if not read_singletons(plain):
             return cls(domain, cliques, tied=tied)
         if not cliques and not tied:
             return cls(domain, [(name,) for name in domain.names])

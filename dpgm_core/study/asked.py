@@ -1,4 +1,4 @@
-"""What a study asks: a truth, what is compared on it, and how often."""
+"""The definition of a study: a truth, what is compared on it, and how often."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from dpgm_core.workload import Workload
 
 __all__ = ["Study"]
 
-_MOST_RECORDS, _MOST_RUNS = 10**8, 10**6
+_MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
 
 
-def _several(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: Any) -> tuple[Any, ...]:
     """What was given as one thing or as several."""
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else (value,)
 
 
 def _budgets(value: Any) -> tuple[Budget, ...]:
-    return tuple(map(Budget.parse, _several(value)))
+    return tuple(map(Budget.parse, _as_tuple(value)))
 
 
 def _whole(least: int, most: int, *, several: bool = False) -> Any:
@@ -88,18 +88,18 @@ class Study:
 
     truth: Model = field(converter=_model)
     budgets: tuple[Budget, ...] = field(converter=_budgets)
-    learners: tuple[Any, ...] = field(default=LEARNER, converter=_several)
-    inference: tuple[Any, ...] = field(default=INFERENCE, converter=_several)
-    mechanisms: tuple[Any, ...] = field(default=None, converter=_several)
-    selectors: tuple[Any, ...] = field(default=NAMED, converter=_several)
-    records: tuple[int, ...] = field(converter=_several, validator=_whole(1, _MOST_RECORDS, several=True))
-    law: Tables = field(init=False, repr=False)
+    learners: tuple[Any, ...] = field(default=LEARNER, converter=_as_tuple)
+    inference: tuple[Any, ...] = field(default=INFERENCE, converter=_as_tuple)
+    mechanisms: tuple[Any, ...] = field(default=None, converter=_as_tuple)
+    selectors: tuple[Any, ...] = field(default=NAMED, converter=_as_tuple)
+    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MAX_RECORDS, several=True))
+    distribution: Tables = field(init=False, repr=False)
     structure: Structure = field(repr=False)
     workload: Workload = field(repr=False)
     neighbours: str | None = field(default=None, repr=False)
     terms: Terms = field(validator=_drawable, repr=False)
     split: str | Mapping[str, Any] = field(default="even", validator=lambda _, __, split: read_split(split))
-    repeat: int = field(default=20, validator=_whole(1, _MOST_RUNS))
+    repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
     seed: int = field(default=0, validator=_whole(0, 2**64))
     name: str = "study"
     output: Path | None = field(default=None, repr=False)
@@ -112,17 +112,17 @@ class Study:
         known = [round(one.total) for one in self.truth.releases]
         return (max(1, known[0]) if known else 10_000,)
 
-    @law.default
+    @distribution.default
     def _over_all_codes(self) -> Tables:
         return self.truth.expanded()
 
     @structure.default
     def _of_the_truth(self) -> Structure:
-        return self.law.structure
+        return self.distribution.structure
 
     @workload.default
     def _of_the_domain(self) -> Workload:
-        return Workload.default(self.law.structure.domain)
+        return Workload.default(self.distribution.structure.domain)
 
     @terms.default
     def _stated(self) -> Terms:
@@ -138,20 +138,20 @@ class Study:
 
     def __attrs_post_init__(self) -> None:
         for what in (self.structure, self.workload):
-            if what.domain != self.law.structure.domain:
+            if what.domain != self.distribution.structure.domain:
                 raise StructureError(
                     f"the {type(what).__name__.lower()} and the truth have different attributes or labels; make it "
                     "over the truth's domain"
                 )
         runs = len(self.cases) * self.repeat
-        if not 1 <= runs <= _MOST_RUNS:
-            raise OptionError(f"a study has from 1 to {_MOST_RUNS:,} runs, this one {runs:,}")
+        if not 1 <= runs <= _MAX_RUNS:
+            raise OptionError(f"a study has from 1 to {_MAX_RUNS:,} runs, this one {runs:,}")
 
     def facts(self) -> dict[str, Any]:
         """What all its runs share and no case names, plain values; what is finished goes with the same facts only."""
         chooses = any(method.selector is not None for method in self.methods)
         return {
-            "truth": _digest(self.law.structure.to_dict(), self.law.values.tolist()),
+            "truth": _digest(self.distribution.structure.to_dict(), self.distribution.values.tolist()),
             "structure": _digest(self.structure.to_dict()),
             "workload": _digest(self.workload.to_dict()) if chooses else None,
             "terms": plain(self.terms.to_dict()),

@@ -1,4 +1,4 @@
-"""The folder of a study: what it asks, and a line for each finished run. Whatever ends it, the next start goes on."""
+"""The folder of a study: its definition, and a line for each finished run. An interrupted study can be continued."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dpgm_core.errors import ModelFileError, OptionError
 from dpgm_core.files import atomic_write, bounded_bytes, check_writable, plain
 from dpgm_core.study.methods import KINDS
 from dpgm_core.study.single import MEASURES
-from dpgm_core.study.store import Line, parsed, rewrite
+from dpgm_core.study.store import Line, parse_lines, rewrite
 
 __all__ = ["RUNS", "Folder"]
 
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
-_MOST_BYTES = 2**30
+_MAX_FILE_BYTES = 2**30
 #: Beyond it a measure is infinite or was not computed by a run.
-_LARGEST = 1e100
+_MAX_FINITE = 1e100
 _WHAT = {
     "truth": "truth",
     "structure": "cliques to measure",
@@ -42,7 +42,7 @@ class Folder:
     def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self.dropped = 0
-        known = self._asked()
+        known = self._read_facts()
         if known is None:
             if self.path.is_dir() and any(self.path.iterdir()):
                 raise OptionError(f"{self.path} has files in it and no {ASKED} of a study; name a new folder with -o")
@@ -62,10 +62,10 @@ class Folder:
         if not self._runs.exists():
             return []
         try:
-            content = bounded_bytes(self._runs, _MOST_BYTES)
+            content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parsed(content, _checked)
+        whole, broken = parse_lines(content, _checked)
         self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
@@ -80,7 +80,7 @@ class Folder:
         except OSError as error:
             raise ModelFileError(f"cannot write {self._runs}: {error.strerror or error}") from None
 
-    def _asked(self) -> Any:
+    def _read_facts(self) -> Any:
         path = self.path / ASKED
         try:
             if not path.exists():
@@ -111,5 +111,5 @@ def _checked(line: Line) -> None:
         raise TypeError
     for measure in MEASURES:
         value = float(line[measure]) if line.get(measure) is not None else 0.0
-        if not (0 <= value < _LARGEST or math.isinf(value)):
+        if not (0 <= value < _MAX_FINITE or math.isinf(value)):
             raise ValueError

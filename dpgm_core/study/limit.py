@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["OutOfTime", "check_limit", "limited"]
+__all__ = ["OutOfTime", "check_limit", "time_limit"]
 
 
 #: Seconds that timers can keep: a microsecond to three years.
-_LEAST, _MOST = 1e-6, 10**8
+_MIN_SECONDS, _MAX_SECONDS = 1e-6, 10**8
 
 
 class OutOfTime(BaseException):
@@ -25,8 +25,12 @@ def check_limit(seconds: float | None) -> None:
     """Refuse, with OptionError, a limit that cannot be kept."""
     if seconds is None:
         return
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not _LEAST <= seconds <= _MOST:
-        raise OptionError(f"a limit must be a positive number of seconds, at most {_MOST:,}, got {seconds!r}")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not _MIN_SECONDS <= seconds <= _MAX_SECONDS
+    ):
+        raise OptionError(f"a limit must be a positive number of seconds, at most {_MAX_SECONDS:,}, got {seconds!r}")
     if sys.platform == "win32":
         raise OptionError("this system has no timer that could end a run; leave the limit out")
     if threading.current_thread() is not threading.main_thread():
@@ -34,7 +38,7 @@ def check_limit(seconds: float | None) -> None:
 
 
 @contextmanager
-def limited(seconds: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise OutOfTime inside after so many seconds on the wall, between two steps of Python; None: never."""
     if seconds is None:
         yield

@@ -1,4 +1,4 @@
-"""The components that a study compares: every combination of them, told apart in words and in files."""
+"""The methods that a study compares: every combination of components, with their names."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Method:
 
     def mechanism_for(self, budget: Budget) -> Mechanism:
         """The method's own, or the one that suits the budget."""
-        found: Mechanism = make("mechanism", _SUITS[budget.kind]) if self.mechanism is None else self.mechanism
-        return found
+        mechanism: Mechanism = make("mechanism", _SUITS[budget.kind]) if self.mechanism is None else self.mechanism
+        return mechanism
 
 
 @frozen(kw_only=True, eq=False)
@@ -70,63 +70,65 @@ def methods_of(
     learners: Sequence[Any], inference: Sequence[Any], mechanisms: Sequence[Any], selectors: Sequence[Any]
 ) -> tuple[Method, ...]:
     """Every combination, the learners' changing slowest. Raises PluginError and OptionError."""
-    given = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
-    named = {kind: _named(kind, parts) for kind, parts in given.items()}
-    found = []
+    components = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
+    named = {kind: _named(kind, parts) for kind, parts in components.items()}
+    methods = []
     for names in itertools.product(*named.values()):
         parts = {kind: named[kind][name] for kind, name in zip(KINDS, names, strict=True)}
         if parts["selector"] is not None and names[2] != next(iter(named["mechanism"])):
             continue  # a selection draws the noise that goes with its budget, whatever the mechanism
         if parts["selector"] is not None:
             parts["mechanism"], names = None, (*names[:2], "", names[3])
-        several = [name for kind, name in zip(KINDS, names, strict=True) if len(given[kind]) > 1 and name]
-        found.append(Method(**parts, names=dict(zip(KINDS, names, strict=True)), label=" / ".join(several) or names[0]))
-    return tuple(found)
+        several = [name for kind, name in zip(KINDS, names, strict=True) if len(components[kind]) > 1 and name]
+        methods.append(
+            Method(**parts, names=dict(zip(KINDS, names, strict=True)), label=" / ".join(several) or names[0])
+        )
+    return tuple(methods)
 
 
 def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) -> tuple[Case, ...]:
     """Every method at every point. Raises OptionError where the same is there twice."""
-    found = {}
+    cases = {}
     for records, budget in points:
         for method in methods:
             key = _key(method, budget, records)
-            if key in found:
+            if key in cases:
                 raise OptionError(
                     f"the study names {method.label} with {budget} on {records} records twice; once will do"
                 )
-            found[key] = Case(method=method, budget=budget, records=records, key=key)
-    return tuple(found.values())
+            cases[key] = Case(method=method, budget=budget, records=records, key=key)
+    return tuple(cases.values())
 
 
-def _named(kind: str, given: Sequence[Any]) -> dict[str, Any]:
+def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
     """Name for tables -> component; "" for a mechanism that suits the budget."""
-    if not given:
+    if not components:
         raise OptionError(f"a study needs at least one {kind}")
-    found: dict[str, Any] = {}
-    for one in given:
+    by_name: dict[str, Any] = {}
+    for one in components:
         if kind == "mechanism" and one is None:
-            found[""] = None
+            by_name[""] = None
             continue
         if kind == "selector" and one == NAMED:
-            found[NAMED] = None
+            by_name[NAMED] = None
             continue
         made = make(kind, one)
         name = _name(kind, one, made)
-        if name in found:  # objects with other options
-            if _record(kind, found[name]) == _record(kind, made):
+        if name in by_name:  # objects with other options
+            if _record(kind, by_name[name]) == _record(kind, made):
                 raise OptionError(f"the study names {kind} {name} twice; once will do")
-            name = f"{name} #{sum(other.partition(' #')[0] == name for other in found) + 1}"
-        found[name] = made
-    return found
+            name = f"{name} #{sum(other.partition(' #')[0] == name for other in by_name) + 1}"
+        by_name[name] = made
+    return by_name
 
 
-def _name(kind: str, given: Any, made: object) -> str:
+def _name(kind: str, component: Any, made: object) -> str:
     """As it was given: the name, and the options that were stated."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        options = ", ".join(f"{key}={_short(value)}" for key, value in given.items() if key != "name")
-        return f"{given['name']}({options})" if options else str(given["name"])
+    if isinstance(component, str):
+        return component
+    if isinstance(component, Mapping):
+        options = ", ".join(f"{key}={_short(value)}" for key, value in component.items() if key != "name")
+        return f"{component['name']}({options})" if options else str(component["name"])
     return default_registry().name_of(kind, made) or type(made).__name__
 
 

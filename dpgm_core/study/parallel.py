@@ -1,4 +1,4 @@
-"""Tasks over processes, results as they come."""
+"""Tasks over processes; results are yielded as they finish."""
 
 from __future__ import annotations
 

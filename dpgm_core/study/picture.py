@@ -1,4 +1,4 @@
-"""Lines of means with error bars against a budget, on logarithmic axes, as one SVG element that needs nothing else."""
+"""A picture of a study: means with error bars against a budget, on logarithmic axes, as one SVG element."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import framed, label, number, painted
+from dpgm_core.plots.canvas import draw_frame, label, number, paint
 
-__all__ = ["Point", "drawn"]
+__all__ = ["Point", "draw_result"]
 
 #: Okabe and Ito's colours, which people tell apart however they see them; a page's style may set others.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
@@ -31,7 +31,7 @@ class Point:
     error: float
 
 
-def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, evenly: bool = False) -> Html:
+def draw_result(title: str, points: Sequence[Point], *, axis: str, across: int = 2, evenly: bool = False) -> Html:
     """A panel for each name of one, so many beside each other, over what the lines are.
 
     axis: what budgets are of. evenly: whether they are set apart evenly, as they have no common scale. Means that are
@@ -58,7 +58,7 @@ def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, ev
         "Bars are one standard error up and down.",
         *([f"Not shown: {left} that are infinite or failed."] * bool(left)),
     ]
-    return framed(
+    return draw_frame(
         content,
         width=width,
         height=below + 20 * len(lines) + 12,
@@ -90,23 +90,23 @@ def _panel(panel: str, shown: Sequence[Point], lines: Sequence[str], marks: Mapp
         parts.append(label(name, x, floor + 18, room, text_anchor="middle"))
     parts.append(tag("path", d=f"M{_LEFT} {_TOP}V{floor}H{right}", stroke="currentColor", fill="none"))
     for at, name in enumerate(lines):
-        beside = 3.0 * (at - (len(lines) - 1) / 2)
-        parts += _line([point for point in shown if point.line == name], at, beside, marks, up)
+        offset = 3.0 * (at - (len(lines) - 1) / 2)
+        parts += _line([point for point in shown if point.line == name], at, offset, marks, up)
     return parts
 
 
 def _line(
-    points: Sequence[Point], at: int, beside: float, marks: Mapping[str, float], up: Callable[[float], float]
+    points: Sequence[Point], at: int, offset: float, marks: Mapping[str, float], up: Callable[[float], float]
 ) -> list[Html]:
     """One method, a little beside the others: its means joined, with a bar of one standard error up and down."""
-    places = sorted(((marks[point.tick] + beside, point) for point in points), key=lambda place: place[0])
+    places = sorted(((marks[point.tick] + offset, point) for point in points), key=lambda place: place[0])
     path = " ".join(f"{number(x)},{number(up(math.log(one.mean)))}" for x, one in places)
     parts = [tag("polyline", points=path, fill="none", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at))]
     for x, one in places:
         low, high = _ends(one)
         said = f"{one.line}, {one.tick}: {one.mean:.3g}" + ("" if math.isnan(one.error) else f" ± {one.error:.1g}")
         bar = f"M{number(x)} {number(up(math.log(low)))}V{number(up(math.log(high)))}"
-        dot = tag("circle", cx=number(x), cy=number(up(math.log(one.mean))), r=3, **painted(_colour(at)))
+        dot = tag("circle", cx=number(x), cy=number(up(math.log(one.mean))), r=3, **paint(_colour(at)))
         parts.append(tag("g", tag("title", said), tag("path", d=bar, stroke_width=1.5, **_stroke(at)), dot))
     return parts
 
@@ -116,7 +116,7 @@ def _key(name: str, at: int, y: float, width: float) -> Html:
     return tag(
         "g",
         tag("path", d=f"M{_LEFT} {y}h28", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at)),
-        tag("circle", cx=_LEFT + 14, cy=y, r=3, **painted(_colour(at))),
+        tag("circle", cx=_LEFT + 14, cy=y, r=3, **paint(_colour(at))),
         label(name, _LEFT + 36, y + 4, width - _LEFT - 44),
     )
 
@@ -126,7 +126,7 @@ def _colour(at: int) -> tuple[str, str]:
 
 
 def _stroke(at: int) -> dict[str, str]:
-    return painted(_colour(at), "stroke")
+    return paint(_colour(at), "stroke")
 
 
 def _dash(at: int) -> str | None:
@@ -135,13 +135,13 @@ def _dash(at: int) -> str | None:
 
 def _places(points: Sequence[Point], evenly: bool) -> dict[str, float]:
     """Tick -> where it stands: by the logarithm, or evenly, also where logarithms leave some no room."""
-    found = sorted({(point.at, point.tick) for point in points})
-    logs = [math.log(at) for at, _ in found]
+    ticks = sorted({(point.at, point.tick) for point in points})
+    logs = [math.log(at) for at, _ in ticks]
     room = all(later - earlier >= (logs[-1] - logs[0]) / 10 for earlier, later in itertools.pairwise(logs))
     if evenly or not room:
-        logs = [float(place) for place in range(len(found))]
+        logs = [float(place) for place in range(len(ticks))]
     place = _scale(logs[0], logs[-1], _LEFT + 44, _WIDTH - _RIGHT - 44)
-    return {tick: place(log) for (_, tick), log in zip(found, logs, strict=True)}
+    return {tick: place(log) for (_, tick), log in zip(ticks, logs, strict=True)}
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -161,5 +161,5 @@ def _ticks(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, ... inside, or just the powers of 10 where those are many; where there is none, both ends."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(powers) > 4 else (1, 2, 5)
-    found = [step * 10.0**power for power in powers for step in steps]
-    return [value for value in found if low <= value <= high] or [float(f"{low:.2g}"), float(f"{high:.2g}")]
+    candidates = [step * 10.0**power for power in powers for step in steps]
+    return [value for value in candidates if low <= value <= high] or [float(f"{low:.2g}"), float(f"{high:.2g}")]

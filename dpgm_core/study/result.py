@@ -1,6 +1,6 @@
-"""What came of a study: means with standard errors, differences of pairs, failures by name; as text, CSV and a picture.
+"""Results of a study: means with standard errors, paired differences and failures, as text, CSV and a picture.
 
-Everything is about a truth that was made up or is a released model, so it is free to show.
+The truth is generated or a released model, so results are public.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import KINDS
-from dpgm_core.study.picture import Point, drawn
+from dpgm_core.study.picture import Point, draw_result
 from dpgm_core.study.single import MEASURES
 from dpgm_core.study.store import Line
 
@@ -87,13 +87,13 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        found: dict[str, Any] = {"method": self.method, **self.names, "records": self.records}
-        found |= {"budget": self.budget.to_dict(), "runs": self.runs, "failures": self.failures}
+        plain: dict[str, Any] = {"method": self.method, **self.names, "records": self.records}
+        plain |= {"budget": self.budget.to_dict(), "runs": self.runs, "failures": self.failures}
         for measure in MEASURES:
-            found[measure] = _plain(self.means[measure])
-            found[f"{measure}_difference"] = _plain(self.differences[measure]) if self.differences else None
-        found["reasons"] = [{"error": kind, "message": said, "runs": count} for kind, said, count in self.reasons]
-        return found
+            plain[measure] = _plain(self.means[measure])
+            plain[f"{measure}_difference"] = _plain(self.differences[measure]) if self.differences else None
+        plain["reasons"] = [{"error": kind, "message": said, "runs": count} for kind, said, count in self.reasons]
+        return plain
 
 
 @frozen(kw_only=True)
@@ -143,8 +143,8 @@ class StudyResult:
         for row in self.rows:
             numbers = []
             for measure in MEASURES:
-                for found in (row.means[measure], row.differences.get(measure)):
-                    numbers += ["", ""] if found is None else [_digits(found.mean), _digits(found.error)]
+                for estimate in (row.means[measure], row.differences.get(measure)):
+                    numbers += ["", ""] if estimate is None else [_digits(estimate.mean), _digits(estimate.error)]
             facts = [row.records, row.budget, row.runs, row.failures]
             writer.writerow([row.method, *row.names.values(), *facts, *numbers])
         return out.getvalue()
@@ -166,7 +166,9 @@ class StudyResult:
             for row in self.rows
         ]
         title, sizes = f"{self.name}: error against budget", len({row.records for row in self.rows})
-        return drawn(title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None)
+        return draw_result(
+            title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of name and rows."""
@@ -183,8 +185,8 @@ class StudyResult:
         """What all rows have in common, and what differences are from."""
         sizes, budgets = {row.records for row in self.rows}, {str(row.budget) for row in self.rows}
         same = [f"{next(iter(sizes)):,} records"] * (len(sizes) == 1) + [next(iter(budgets))] * (len(budgets) == 1)
-        told = ["; ".join([f"{self.name}: {self.repeat} runs of each, mean ± standard error", *same])]
-        return told + [f"differences are from {self.rows[0].method}, run by run on the same records"] * self._compares
+        lines = ["; ".join([f"{self.name}: {self.repeat} runs of each, mean ± standard error", *same])]
+        return lines + [f"differences are from {self.rows[0].method}, run by run on the same records"] * self._compares
 
     @property
     def _compares(self) -> bool:
@@ -204,14 +206,14 @@ class StudyResult:
 
     def _troubles(self) -> list[str]:
         """Why runs failed, each reason once; and what could not be computed."""
-        found = [
+        lines = [
             f"{row.method}, {row.records:,} records, {row.budget}: {count} of {row.runs} failed, {kind}: {said}"
             for row in self.rows
             for kind, said, count in row.reasons
         ]
         unanswered = dict.fromkeys(line["unanswered"] for line in self.lines if "unanswered" in line)
-        found += [f"not computed for some models: {said}" for said in unanswered]
-        return found
+        lines += [f"not computed for some models: {said}" for said in unanswered]
+        return lines
 
 
 def _values(part: Sequence[Line], measure: str) -> dict[int, float]:
@@ -231,10 +233,10 @@ def _reasons(part: Sequence[Line]) -> tuple[tuple[str, str, int], ...]:
     return tuple((kind, said, count) for (kind, said), count in counted.most_common())
 
 
-def _cell(measure: str, found: Estimate) -> str:
+def _cell(measure: str, estimate: Estimate) -> str:
     if measure.endswith("worst") or measure == "seconds":
-        return f"{found.mean:.2g}" if found.count else "-"
-    return str(found)
+        return f"{estimate.mean:.2g}" if estimate.count else "-"
+    return str(estimate)
 
 
 def _amount(budget: Budget) -> float:
@@ -249,11 +251,11 @@ def _axis(budgets: Sequence[Budget]) -> str | None:
     return {"pure": "epsilon", "zcdp": "rho", "approx": f"epsilon, with delta = {delta:g}"}[kind]
 
 
-def _plain(found: Estimate) -> dict[str, Any]:
+def _plain(estimate: Estimate) -> dict[str, Any]:
     return {
-        "mean": None if math.isnan(found.mean) else found.mean,
-        "standard_error": None if math.isnan(found.error) else found.error,
-        "runs": found.count,
+        "mean": None if math.isnan(estimate.mean) else estimate.mean,
+        "standard_error": None if math.isnan(estimate.error) else estimate.error,
+        "runs": estimate.count,
     }
 
 

@@ -1,11 +1,11 @@
-"""Running a study: what is not finished yet, one run after the other or on several processes."""
+"""Execution of a study's open runs, in sequence or on several processes."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
 
-from dpgm_core.progress import Progress, checked_progress, silent
+from dpgm_core.progress import Progress, check_progress, silent
 from dpgm_core.study.asked import Study
 from dpgm_core.study.folder import Folder
 from dpgm_core.study.limit import check_limit
@@ -45,31 +45,31 @@ def run(
     >>> [(row.method, row.runs, row.failures) for row in run(study).rows]
     [('naive-mle', 2, 0), ('naive-mle(l2=0.1)', 2, 0)]
     """
-    checked_progress(progress)
+    check_progress(progress)
     check_jobs(jobs)
     check_limit(limit)
-    kept = None if folder is None else Folder(folder, study.facts())
-    lines = [] if kept is None else kept.lines()
+    store = None if folder is None else Folder(folder, study.facts())
+    lines = [] if store is None else store.lines()
     known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
     waiting = _waiting(study, known, limit)
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
-    with nullcontext() if kept is None or not waiting else kept.writing() as file:
+    with nullcontext() if store is None or not waiting else store.writing() as file:
         for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
             if file is not None:
                 append(file, line)
             known[line["key"], line["run"]] = line
             done += 1
             progress("runs", done, total)
-    asked = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
-    return StudyResult.of(study, asked)
+    ordered = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
+    return StudyResult.of(study, ordered)
 
 
 def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
     """Every case's first run before any case's second, so that an early end leaves something everywhere."""
     setting = Setting(
         name=str(study.facts()),
-        law=study.law,
+        distribution=study.distribution,
         structure=study.structure,
         workload=study.workload,
         terms=study.terms,

@@ -1,6 +1,6 @@
-"""One run: records drawn from the truth, a release with seeded noise, a model, and how far it is from the truth.
+"""One run of a study: records drawn from the truth, a release with seeded noise, a model, its distance from the truth.
 
-Records live in the memory of the process that draws them, and nowhere else.
+Records exist only in the memory of the process that draws them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpgm_core.pipeline import fit
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.study.limit import OutOfTime, limited
+from dpgm_core.study.limit import OutOfTime, time_limit
 from dpgm_core.study.methods import Case
 from dpgm_core.study.store import Line
 from dpgm_core.tables import Tables
@@ -43,7 +43,7 @@ class Setting:
     """What all runs of a study share; it travels to other processes. name: of what it keeps there."""
 
     name: str
-    law: Tables
+    distribution: Tables
     structure: Structure
     workload: Workload
     terms: Terms
@@ -62,14 +62,14 @@ class Single:
 
     def __call__(self) -> Line:
         """Plain values, errors among them: whatever a component raises is a result."""
-        told = {**self.case.to_dict(), "run": self.run}
+        facts = {**self.case.to_dict(), "run": self.run}
         try:
-            with limited(self.setting.limit):
-                return {**told, **self._measured()}
+            with time_limit(self.setting.limit):
+                return {**facts, **self._measured()}
         except OutOfTime as error:
-            return {**told, "error": "OutOfTime", "message": str(error)}
+            return {**facts, "error": "OutOfTime", "message": str(error)}
         except Exception as error:
-            return {**told, **_said(error)}
+            return {**facts, **_said(error)}
 
     def _measured(self) -> dict[str, Any]:
         setting, case, method = self.setting, self.case, self.case.method
@@ -79,9 +79,9 @@ class Single:
             records = {**records, setting.terms.person: np.arange(case.records)}  # everybody has one
         noise = SeededRandomness(seed_of(setting.seed, "noise", self.run))
         start = time.perf_counter()
-        wanted: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
+        options: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
         if method.selector is None:
-            wanted = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
+            options = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
         done = fit(
             records,
             budget=case.budget,
@@ -90,7 +90,7 @@ class Single:
             terms=setting.terms,
             split=setting.split,
             randomness=noise,
-            **wanted,
+            **options,
         )
         seconds = time.perf_counter() - start
         return {**judge.errors(done.model), "seconds": round(seconds, 4), "converged": bool(done.converged)}
@@ -100,7 +100,10 @@ class Judge:
     """The truth: draws records, and knows what a model should have said."""
 
     def __init__(self, setting: Setting) -> None:
-        self._truth, self._law = Model(setting.law.structure, setting.law), Distribution(setting.law, "junction-tree")
+        self._truth, self._distribution = (
+            Model(setting.distribution.structure, setting.distribution),
+            Distribution(setting.distribution, "junction-tree"),
+        )
         names = self._truth.domain.names
         pairs: list[Clique] = list(itertools.combinations(names, 2))
         if len(pairs) > MOST_PAIRS:
@@ -115,36 +118,36 @@ class Judge:
         """Codes of so many records, one array per attribute; the last ones are kept, as methods share them."""
         if self._drawn is None or self._drawn[0] != (count, seed):
             self._drawn = None  # before the next ones are made
-            codes = self._law.sample(count, np.random.default_rng(seed))
+            codes = self._distribution.sample(count, np.random.default_rng(seed))
             self._drawn = (count, seed), dict(zip(self._truth.domain.names, codes, strict=True))
         return self._drawn[1]
 
     def errors(self, model: Model) -> dict[str, Any]:
         """All measures but seconds; None, and why, of what does not fit into memory."""
         model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
-        found: dict[str, Any] = {}
-        _add(found, ("kl",), lambda: (self._truth.kl(model),))
-        for measure, asked in self._asked.items():
-            _add(found, (measure, f"{measure}_worst"), partial(self._distances, model, asked))
-        return found
+        errors: dict[str, Any] = {}
+        _add(errors, ("kl",), lambda: (self._truth.kl(model),))
+        for measure, cliques in self._asked.items():
+            _add(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
+        return errors
 
-    def _distances(self, model: Model, asked: list[Clique]) -> tuple[float, ...]:
+    def _distances(self, model: Model, cliques: list[Clique]) -> tuple[float, ...]:
         """Mean and largest total variation."""
-        if not asked:
+        if not cliques:
             return 0.0, 0.0
-        ours = model.marginals_of(asked)
-        apart = [0.5 * float(np.abs(ours[clique] - self._right[clique]).sum()) for clique in asked]
+        ours = model.marginals_of(cliques)
+        apart = [0.5 * float(np.abs(ours[clique] - self._right[clique]).sum()) for clique in cliques]
         return math.fsum(apart) / len(apart), max(apart)
 
 
-def _add(found: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
+def _add(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
     try:
         values: tuple[Any, ...] = compute()
     except TooLarge as error:
         values = (None,) * len(names)
-        found["unanswered"] = str(error)
+        errors["unanswered"] = str(error)
     # JSON has no infinity
-    found |= {
+    errors |= {
         name: value if value is None or math.isfinite(value) else str(value)
         for name, value in zip(names, values, strict=True)
     }
@@ -159,15 +162,15 @@ def seed_of(study: int, what: str, run: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{study} {what} {run}".encode()).digest()[:8], "big")
 
 
-_kept: dict[str, Judge] = {}
+_last_judge: dict[str, Judge] = {}
 
 
 def judge_of(setting: Setting) -> Judge:
     """Of the study that this process last had a run of. Raises TooLarge of a truth that nothing can be drawn from."""
-    if setting.name not in _kept:
-        _kept.clear()
-        _kept[setting.name] = Judge(setting)
-    return _kept[setting.name]
+    if setting.name not in _last_judge:
+        _last_judge.clear()
+        _last_judge[setting.name] = Judge(setting)
+    return _last_judge[setting.name]
 
 
 def _said(error: Exception) -> Line:

@@ -1,6 +1,6 @@
-"""A study as a TOML file: written like a run's spec, with a truth in the place of data, and lists where it compares.
+"""Studies as TOML files: like the spec of a run, with a truth in place of data, and lists of what is compared.
 
-A run's own spec is one too, once a truth is named beside it; its data and its ledger are left alone.
+The spec of a run with a truth is a study too; its data and its ledger are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.spec.run import domain_of, read_plain, structure_of
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
-from dpgm_core.structure.reading import checked_singletons
+from dpgm_core.structure.reading import read_singletons
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import NAMED
 from dpgm_core.study.truths import generated_truth
@@ -58,7 +58,7 @@ def load_study(
         if key in (instead or {}):
             plain["structure"] = {**plain.get("structure", {}), "selector": plain.pop(key)}
     check_known(where, plain, ("name", "domain", *_TERMS, *_PARTS, "output", *_OWN, *_REAL))
-    remarks = _unread(where, plain, given=truth is not None)
+    remarks = _unread(where, plain, has_model=truth is not None)
     stated = {"model": str(truth)} if truth is not None else _truth(where, plain["truth"])
     folder = path.parent
     model = _model(where, stated, plain, folder, Path() if truth is not None else folder)
@@ -66,23 +66,23 @@ def load_study(
         remarks += [f"{stated['model']}: {caveat}" for caveat in caveats_of(model.releases)]
     domain = model.domain
     selectors, structure = _structure(plain.get("structure", {}))
-    found: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": selectors}
+    options: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": selectors}
     if structure:
-        found["structure"], more = structure_of(where, structure, domain, folder)
+        options["structure"], more = structure_of(where, structure, domain, folder)
         remarks += more
     workload = Workload.from_dict(domain, plain.get("workload", {}))
-    found["workload"] = workload.with_singletons() if checked_singletons(structure) else workload
+    options["workload"] = workload.with_singletons() if read_singletons(structure) else workload
     for key, name in (("learner", "learners"), ("inference", "inference"), ("mechanism", "mechanisms")):
         if key in plain:
-            found[name] = plain[key]
-    found |= {key: plain[key] for key in ("records", "repeat", "seed") if key in plain}
+            options[name] = plain[key]
+    options |= {key: plain[key] for key in ("records", "repeat", "seed") if key in plain}
     if "records" not in plain and isinstance(plain.get("total"), (int, float)):
-        found["records"] = round(plain["total"])
+        options["records"] = round(plain["total"])
     if "budget" not in plain:
         raise OptionError(f"{where} does not say 'budget'; add one, or a list: budget = [{{ epsilon = 0.1 }}, ...]")
     check = table_of(where, "check", plain.get("check", {}), ("share",))
     return Study(
-        **found,
+        **options,
         budgets=[one for each in _listed(plain["budget"]) for one in _spread(each)],
         split={"tables": plain.get("split", "even"), "check": check.get("share", 0)},
         name=file_stem(where, plain.get("name", path.stem)),
@@ -91,16 +91,16 @@ def load_study(
     )
 
 
-def _unread(where: str, plain: Mapping[str, Any], *, given: bool) -> list[str]:
+def _unread(where: str, plain: Mapping[str, Any], *, has_model: bool) -> list[str]:
     """Refuse a study of real records; of a run's spec with a truth beside it, say what is left alone."""
     real = [key for key in _REAL if key in plain]
-    if not given and "truth" not in plain:
+    if not has_model and "truth" not in plain:
         what = "names data of real rows, and a study never reads those" if "data" in plain else "names no truth"
         raise OptionError(
             f"{where} {what}: it draws its records from a model; name one that was learned, as in --truth "
             "out/health.dpgm, or describe one in [truth], as in attributes = 6, labels = 3, structure = 'chain'"
         )
-    if not given and real:
+    if not has_model and real:
         raise OptionError(
             f"{where} has a truth and also {' and '.join(real)}, which {'is' if len(real) == 1 else 'are'} about real "
             "records: a study reads none and charges nothing; leave it out"
@@ -119,7 +119,7 @@ def _truth(where: str, plain: object) -> Mapping[str, Any]:
     return table
 
 
-def _model(where: str, truth: Mapping[str, Any], plain: Mapping[str, Any], folder: Path, beside: Path) -> Model:
+def _model(where: str, truth: Mapping[str, Any], plain: Mapping[str, Any], folder: Path, model_folder: Path) -> Model:
     """The truth; of a model file, held against the spec's domain."""
     domain = domain_of(where, plain["domain"], folder)[0] if "domain" in plain else None
     if "model" not in truth:
@@ -128,7 +128,7 @@ def _model(where: str, truth: Mapping[str, Any], plain: Mapping[str, Any], folde
             truth.get("structure", "chain"),
             **{key: truth[key] for key in ("potentials", "strength", "seed") if key in truth},
         )
-    model = load_model(beside / text_of(where, "truth.model", truth["model"]))
+    model = load_model(model_folder / text_of(where, "truth.model", truth["model"]))
     known = domain is None or domain.undetermined or _labels(domain) == _labels(model.domain)
     if not known:
         raise OptionError(

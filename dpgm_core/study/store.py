@@ -1,7 +1,6 @@
-"""Lines of a file, one JSON object each, which only grow: what is finished survives whatever ends the program.
+"""Append-only files of JSON lines, which survive a killed process.
 
-A line is written whole, flushed and synced. What a kill leaves, half a line at the end, is found at the next start;
-the file is then written anew without it.
+A line is written whole, flushed and synced. A partial last line is removed at the next start.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["Line", "append", "parsed", "rewrite"]
+__all__ = ["Line", "append", "parse_lines", "rewrite"]
 
 Line = dict[str, Any]
 
@@ -24,12 +23,12 @@ def append(file: IO[str], line: Mapping[str, Any]) -> None:
     os.fsync(file.fileno())
 
 
-def parsed(content: bytes, key: Callable[[Line], object]) -> tuple[list[Line], list[int]]:
+def parse_lines(content: bytes, key: Callable[[Line], object]) -> tuple[list[Line], list[int]]:
     """The whole lines, and the numbers of the others. A last line without its end is whole if it can be read.
 
     key: what tells runs apart; a line of which it raises KeyError, TypeError or ValueError is none.
 
-    >>> parsed(b'{"run":1}\\n{"ru', lambda line: line["run"])
+    >>> parse_lines(b'{"run":1}\\n{"ru', lambda line: line["run"])
     ([{'run': 1}], [2])
     """
     whole, broken = [], []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.attribute import Attribute
-from dpgm_core.columns.given import alike, place_of
+from dpgm_core.columns.given import find_alike, place_of
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
@@ -55,7 +55,7 @@ def test_labels_are_named_as_the_column_writes_them():
     assert [attribute.label_code(one) for one in ("0.0", " JA", "ja", "?")] == [0, 1, 1, 2]
     with pytest.raises(DomainError, match="has no label 'nein'"):
         attribute.label_code("nein")
-    assert alike(["a", "A"], loose, "a") is None
+    assert find_alike(["a", "A"], loose, "a") is None
     with pytest.raises(DomainError, match="has no label 'ja'"):
         Attribute.of_labels("smoker", ["0", "Ja"], unknown="?").label_code("ja")
 

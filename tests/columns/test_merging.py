@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.columns.merging import merged_labels
+from dpgm_core.columns.merging import merge_labels
 
 
 @settings(max_examples=50)
@@ -14,7 +14,7 @@ def test_every_new_code_has_a_label_of_its_own(codes, name):
     """Single codes keep theirs, no merged one takes a label that there was."""
     new = [sorted(set(codes)).index(code) for code in codes]
     labels = [name, *(f"{name} {at}" for at in range(2, len(codes) + 1))]
-    plain, merged = merged_labels("a", labels, new)
+    plain, merged = merge_labels("a", labels, new)
     assert plain == new and len(set(merged)) == len(merged) == len(set(new))
     for code, label in enumerate(merged):
         olds = [old for old, into in enumerate(new) if into == code]

@@ -106,7 +106,7 @@ def test_booleans_of_any_spelling_are_read():
         ({"labels": ["a"], "case": 1}, "attribute 'a': case must be true or false"),
         ({"labels": ["a"], "type": "int"}, "attribute 'a': type must be one of"),
         ({"labels": ["a"], "missing": 3}, "missing must be a label"),
-        ({"labels": ["a"], "todo": "say more"}, "still to be settled: say more"),
+        ({"labels": ["a"], "todo": "say more"}, "is incomplete: say more"),
         ({"type": "date", "min": datetime(2019, 1, 1), "max": 3, "bins": ["x"]}, "both min and max"),
         ({"size": 2, "missing": 5}, "missing must be a code below 2"),
     ],
@@ -121,5 +121,5 @@ def test_nonsense_is_refused_in_one_line(table, said):
 def test_all_that_is_left_to_do_is_named_at_once():
     """One error for all columns, with where to look."""
     tables = {name: {"todo": "which labels?"} for name in "abc"} | {"d": {"labels": ["x"]}}
-    with pytest.raises(DomainError, match=r"3 attributes of the domain still to be settled: 'a', 'b', 'c'; see todo"):
+    with pytest.raises(DomainError, match=r"3 attributes of the domain are incomplete: 'a', 'b', 'c'; see todo"):
         Domain.from_dict({"attributes": tables})

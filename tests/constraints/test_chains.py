@@ -9,7 +9,7 @@ from attrs import evolve
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.values import Values
 from dpgm_core.constraints import Ordered
-from dpgm_core.constraints.chains import chains, followed
+from dpgm_core.constraints.chains import chain_rules, chains
 from dpgm_core.constraints.resolved import Resolved
 from dpgm_core.errors import DomainError
 
@@ -73,7 +73,7 @@ def test_codes_are_left_if_and_only_if_values_fit(shape, kinds):
             Ordered(name=pair, columns=(pair[0], pair[1]), strict=bool(random.integers(2))) for pair in GRAPHS[shape]
         ]
         np.testing.assert_array_equal(left(columns, orders), fitting(columns, orders))
-        more += bool(list(followed(orders, {one.name: one for one in columns})))
+        more += bool(list(chain_rules(orders, {one.name: one for one in columns})))
     assert more
 
 
@@ -82,11 +82,11 @@ def test_a_missing_value_in_between_binds_nothing():
     bins = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
     orders = [Ordered(name=pair, columns=(pair[0], pair[1])) for pair in ("ab", "bc")]
     columns = {name: Attribute.of_bins(name, edges, unknown="missing") for name, edges in bins.items()}
-    (rule,) = followed(orders, columns)
+    (rule,) = chain_rules(orders, columns)
     assert (rule.of, rule.columns) == (("ab", "bc"), ("a", "b", "c"))
     assert [at.tolist() for at in np.nonzero(rule.mask)] == [[1], [0], [0]]
     columns["b"] = Attribute.of_bins("b", bins["b"], unknown="[0, 10]")
-    (rule,) = followed(orders, columns)
+    (rule,) = chain_rules(orders, columns)
     assert rule.columns == ("a", "c") and rule.mask.sum() == 1
 
 
@@ -99,14 +99,14 @@ def test_columns_alike_need_no_rule_of_a_chain(make):
     """Whose bins ascend pair by pair ascend: no table is made of three columns; labels are single values."""
     columns = {name: make(name) for name in "abcd"}
     orders = [Ordered(name=f"{x}{y}", columns=(x, y)) for x, y in itertools.pairwise("abcd")]
-    assert not list(followed(orders, columns))
+    assert not list(chain_rules(orders, columns))
 
 
 def test_a_circle_of_strict_orders_leaves_no_values():
     """Its records lack one of the two; where none may, the domain is empty, and says so."""
     orders = [Ordered(name="x", columns=("a", "b"), strict=True), Ordered(name="y", columns=("b", "a"))]
     columns = {name: Attribute.of_bins(name, [0, 5, 10], unknown="missing") for name in "ab"}
-    (rule,) = followed(orders, columns)
+    (rule,) = chain_rules(orders, columns)
     assert rule.mask.tolist() == [[True, True, False], [True, True, False], [False, False, False]]
     columns = {name: Attribute.of_bins(name, [0, 5, 10], unknown="[0, 5)") for name in "ab"}
     with pytest.raises(DomainError, match=r"constraints 'x', 'y' leave no label of '[ab]' possible"):

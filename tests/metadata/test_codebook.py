@@ -6,7 +6,7 @@ import pytest
 
 from dpgm_core.errors import DomainError
 from dpgm_core.metadata.codebook import column_of_codes, read_codebook
-from dpgm_core.metadata.described import settled
+from dpgm_core.metadata.described import complete_metadata
 
 PLAIN = """\
 Variable,Description,Code,Label,Missing
@@ -21,7 +21,7 @@ job,,A,"Farming, fishing",
 def read(tmp_path, content: str | bytes):
     path = tmp_path / "codes.csv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return settled(read_codebook(path))
+    return complete_metadata(read_codebook(path))
 
 
 def other(delimiter: str) -> bytes:

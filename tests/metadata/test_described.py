@@ -9,12 +9,12 @@ import pytest
 
 from dpgm_core.errors import DomainError
 from dpgm_core.metadata import Metadata
-from dpgm_core.metadata.described import combined, settled
+from dpgm_core.metadata.described import combine_metadata, complete_metadata
 
 
 def one(table):
     """The table of a single column, settled."""
-    return settled(Metadata(tables={"a": table})).tables["a"]
+    return complete_metadata(Metadata(tables={"a": table})).tables["a"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_later_description_overrides_an_earlier_one_key_by_key():
         comments={"b": "gender"},
         meanings={"b": {"1": "male"}},
     )
-    found = settled(combined([below, above]))
+    found = complete_metadata(combine_metadata([below, above]))
     assert found.tables == {
         "a": {"type": "integer", "min": 0, "max": 99, "bins": 100},
         "b": {"labels": ["1"], "missing": "N", "null_values": ["", "N"]},
@@ -127,13 +127,13 @@ def test_a_later_description_overrides_an_earlier_one_key_by_key():
         "d": {"type": "number", "labels": ["low", "high"], "numbers": True},
     }
     assert found.comments == {"a": "age", "b": "gender"} and found.meanings == {"b": {"1": "male"}}
-    back = combined([Metadata(tables={"b": {"labels": ["1"]}}), Metadata(tables={"b": {"min": 0, "max": 1}})])
+    back = combine_metadata([Metadata(tables={"b": {"labels": ["1"]}}), Metadata(tables={"b": {"min": 0, "max": 1}})])
     assert back.tables["b"] == {"min": 0, "max": 1}
 
 
 def test_what_is_to_do_is_named_and_written_down():
     """`todo` names the columns, and the domain file holds them."""
-    found = settled(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
+    found = complete_metadata(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
     assert found.todo == ("a", "c")
     assert tomllib.loads(found.to_toml()) == found.to_dict()
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata.domain_files import domain_tables, overridden
+from dpgm_core.metadata.domain_files import domain_tables, override_tables
 from dpgm_core.spec import load_spec
 
 NIST = {
@@ -76,7 +76,7 @@ LABELS = {"type": "integer", "labels": ["1", "2"], "missing": "N", "numbers": Tr
 )
 def test_a_new_form_takes_the_place_of_the_old(base, change, found):
     """Keys of the old form go, others stay; a question is settled by a form and by nothing else."""
-    assert overridden({"a": base}, {"a": change}, origin="f") == {"a": found}
+    assert override_tables({"a": base}, {"a": change}, origin="f") == {"a": found}
 
 
 def test_a_column_that_is_not_there_is_refused(nist):
@@ -136,7 +136,7 @@ def test_a_codebook_and_a_table_schema_are_descriptions_too(tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps({"fields": fields}))
     for name in ("codes.csv", "schema.json"):
         (tmp_path / "d.toml").write_text(f'from = "{name}"\n')
-        with pytest.raises(DomainError, match="1 attribute of the domain still to be settled: 'age'"):
+        with pytest.raises(DomainError, match="1 attribute of the domain is incomplete: 'age'"):
             Domain.load(tmp_path / "d.toml")
         (tmp_path / "d.toml").write_text(f'from = "{name}"\n[attributes.age]\nmin = 0\nmax = 9\nbins = 10\n')
         assert Domain.load(tmp_path / "d.toml").sizes == {"sex": 3, "age": 11}

@@ -68,7 +68,7 @@ def test_what_is_settled_is_an_attribute_of_a_domain(table):
 def test_a_domain_file_names_what_is_to_do():
     """All of it at once."""
     found = read_metadata(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
-    with pytest.raises(DomainError, match="2 attributes of the domain still to be settled: 'a', 'c'"):
+    with pytest.raises(DomainError, match="2 attributes of the domain are incomplete: 'a', 'c'"):
         Domain.from_dict(found.to_dict())
 
 

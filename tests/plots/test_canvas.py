@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpgm_core.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrapped
+from dpgm_core.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrap_text
 from dpgm_core.plots.palette import contrast
 from dpgm_core.printable import printable
 from tests.plots.shown import HOSTILE
@@ -17,7 +17,7 @@ def test_texts_are_cut_to_their_room(text, room):
     shown = cut(text, 12.0, room)
     assert shown == printable(text) or shown.endswith("…")
     assert width_of(shown, 12.0) <= max(room, 12.0)
-    lines = wrapped(text, 12.0, max(room, 40.0))
+    lines = wrap_text(text, 12.0, max(room, 40.0))
     assert max(width_of(line, 12.0) for line in lines) <= max(room, 40.0)
 
 

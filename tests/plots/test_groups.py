@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Attribute
-from dpgm_core.plots.groups import grouped
+from dpgm_core.plots.groups import group_labels
 
 
 @pytest.mark.parametrize(("size", "most"), list(itertools.product([2, 3, 7, 40, 300], [2, 3, 12, 40])))
@@ -20,7 +20,7 @@ def test_groups_are_few_and_hold_every_code(size, most, bins):
         attribute = Attribute.of_bins("a", range(size + 1), unknown="missing")
     else:
         attribute = Attribute.of_size("a", size)
-    groups = grouped(attribute, shares, most)
+    groups = group_labels(attribute, shares, most)
     count = attribute.size
     assert len(groups.labels) == min(most, count) and groups.whole == (count <= most)
     assert sorted(set(groups.of.tolist())) == list(range(len(groups.labels)))

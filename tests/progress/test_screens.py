@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from dpgm_core.errors import OptionError
-from dpgm_core.progress import shown, silent
-from dpgm_core.progress.screens import _Bars, _Lines, _Notebook, _screen
+from dpgm_core.progress import silent
+from dpgm_core.progress.screens import _Bars, _Lines, _Notebook, _screen, shown
 
 
 class Stream(io.StringIO):

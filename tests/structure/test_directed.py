@@ -43,7 +43,7 @@ def test_directed_cycles_are_found_if_there_are_any(parents):
 def test_long_cycles_and_long_names_are_spelled_out_at_their_ends():
     """A cycle of 30 names whole, of 31 with the middle counted; names of 40 characters at most, and no line breaks."""
     thirty = [f"x{at}" for at in range(30)]
-    assert directed.spelled(thirty).split(" -> ") == [*thirty, "x0"]
-    shown = directed.spelled([*thirty, "x30"]).split(" -> ")
+    assert directed.cycle_text(thirty).split(" -> ") == [*thirty, "x0"]
+    shown = directed.cycle_text([*thirty, "x30"]).split(" -> ")
     assert shown == [*thirty[:5], "... 22 more ...", *thirty[27:], "x30", "x0"]
-    assert directed.spelled(["a\nb" * 20]).count("a") == 28 and "\n" not in directed.spelled(["a\nb"])
+    assert directed.cycle_text(["a\nb" * 20]).count("a") == 28 and "\n" not in directed.cycle_text(["a\nb"])

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from attrs import evolve
 
 from dpgm_core import Budget
-from dpgm_core.study.picture import Point, drawn
+from dpgm_core.study.picture import Point, draw_result
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -25,6 +25,6 @@ def test_pictures_of_little():
     one = Point(line="x", panel="p", at=1.0, tick="epsilon = 1", mean=0.5, error=float("nan"))
     other = evolve(one, tick="rho = 1", mean=float("inf"))
     for points in ([one], [other], [one, other], [evolve(one, mean=float("nan"))]):
-        root = ElementTree.fromstring(drawn("t", points, axis="budget", evenly=True))
+        root = ElementTree.fromstring(draw_result("t", points, axis="budget", evenly=True))
         assert len(list(root.iter(f"{SVG}circle"))) == 1 + sum(point is one for point in points)
     assert str(Budget.pure(1)) == "epsilon = 1"  # as ticks have it

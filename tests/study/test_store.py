@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpgm_core.study.store import append, parsed, rewrite
+from dpgm_core.study.store import append, parse_lines, rewrite
 
 
 def test_lines_come_back(tmp_path):
@@ -14,8 +14,8 @@ def test_lines_come_back(tmp_path):
     content = path.read_bytes()
     whole = [{"run": number, "é": None} for number in (1, 2, 3)]
     broken = content[:-5] + b"\n[]\n" + b'{"x":1}\n\n' + content.splitlines()[0]
-    assert parsed(content, lambda line: line["run"]) == (whole, [])
-    assert parsed(broken, lambda line: line["run"]) == ([*whole[:2], whole[0]], [3, 4, 5])
+    assert parse_lines(content, lambda line: line["run"]) == (whole, [])
+    assert parse_lines(broken, lambda line: line["run"]) == ([*whole[:2], whole[0]], [3, 4, 5])
     rewrite(path, whole[:2])
     assert path.read_bytes() == b"".join(content.splitlines(keepends=True)[:2])
     assert [one.name for one in tmp_path.iterdir()] == ["lines"]

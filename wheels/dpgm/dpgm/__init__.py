@@ -1,4 +1,4 @@
-"""`import dpgm`: the names of `dpgm_core`, the same objects, by the name that was installed (decision 0031).
+"""`import dpgm`: the names of `dpgm_core`, the same objects, and `shown`, which displays progress (decision 0031).
 
 A name loads on first use, as in `dpgm_core`. Submodules are core's, so that there is one copy of each: `dpgm.plots` is
 `dpgm_core.plots`, and imports of what is below it say `dpgm_core`.
@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import dpgm_core
 
-__all__ = dpgm_core.__all__
+__all__ = ["shown"]
+__all__ += dpgm_core.__all__
 
 if TYPE_CHECKING:
     from dpgm_core import *  # noqa: F403  the names of its __all__
     from dpgm_core import plots as plots
+    from dpgm_core.progress.screens import shown as shown
 else:  # for a type checker every name would be one of ours
 
     def __getattr__(name: str) -> Any:
+        if name == "shown":
+            from dpgm_core.progress.screens import shown
+
+            return shown
         return getattr(dpgm_core, name)
 
 
 def __dir__() -> list[str]:
-    return dir(dpgm_core)
+    return sorted([*dir(dpgm_core), "shown"])
