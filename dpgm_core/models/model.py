@@ -1,12 +1,14 @@
-"""The learned model: a structure, log-potentials and where they came from; answers, says how sure it is, saves.
+"""The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
 
 Everything here is post-processing of the release and free in privacy; what compares with records is in `evaluate`.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -15,26 +17,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
+from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.errors import InferenceError, OptionError, StructureError
-from dpgm_core.files import MODEL_FILE, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.attribute import repeated
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError
+from dpgm_core.files import MODEL_FILE, plain, write_archive
+from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.markup import Html
-from dpgm_core.models.answers import Answers
-from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
+from dpgm_core.models.checked import distance, measured_error, pairs_left, scores_of, squared_errors, structure_variance
+from dpgm_core.models.completion import AT_ONCE, Completion, completion, owned
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.drawing import Form, batches, writer
+from dpgm_core.models.given import given_of
 from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widened
 from dpgm_core.models.labelled import labelled
-from dpgm_core.models.merged import divergence, expanded, law_of
+from dpgm_core.models.levels import Levels, levels_of
+from dpgm_core.models.marginal import Marginal
+from dpgm_core.models.merged import SampleMethod, divergence, expanded, law_of
 from dpgm_core.models.misfit import Component
-from dpgm_core.models.questions import coded, named
+from dpgm_core.models.numeric import checked_share, correlation_of, law_of_numbers, mean_of, quantile_of, variance_of
+from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.shown import model_card
-from dpgm_core.models.standing import Unmeasured
-from dpgm_core.printable import brief
+from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured, refuse
+from dpgm_core.models.wide import tables_of_wide
+from dpgm_core.models.within import Within
+from dpgm_core.printable import brief, clipped
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.randomness import Randomness, given_or_system
-from dpgm_core.releases.release import NoisyTables, member_names
-from dpgm_core.releases.stamps import caveats_of
+from dpgm_core.releases.alike import check_alike
+from dpgm_core.releases.pool import check_domain, pool
+from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
+from dpgm_core.releases.stamps import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
@@ -42,10 +57,15 @@ from dpgm_core.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Model"]
+__all__ = ["SCHEMA", "Model"]
+
+#: Version of the model file format. Version 1 (at most one release) remains readable.
+SCHEMA = 2
+#: Components whose name and options are in a stamp.
+_STAMPED_COMPONENTS = ("selector", "learner", "inference")
 
 
-class Model(Answers):
+class Model:
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     potentials: theta, nats, one table per group of the structure; -inf is legal. releases: all that was paid for to
@@ -77,15 +97,31 @@ class Model(Answers):
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
         check_potentials(potentials.values, replicates)
-        super().__init__(structure, releases, provenance, conversion_delta)
+        self.structure = structure
+        self.releases = tuple(behind for one in releases for behind in one.published)
+        check_alike(self.releases)
+        check_domain(structure.domain, self.releases)
+        self._levels: Levels | None = levels_of(structure.domain, self.releases)
+        self.conversion_delta = conversion_delta
+        self.cost: Budget | None = (
+            total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
+        )
+        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        # What a structure check measured was not learned from: the answer about it is by structure all the same.
+        self._basis = Basis(
+            self.domain,
+            [one.structure for one in self.learned],
+            [one.structure for one in self.learned if one.contrasts],
+        )
+        self._release: NoisyTables | None = None
+        self._check: NoisyTables | None = None
+        self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
         self._law = law_of(Distribution(self.potentials, inference), self._levels)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
         self._component: Component | None = None
-
-    # --- what it is ---------------------------------------------------------------------------------------------
 
     @classmethod
     def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
@@ -101,11 +137,6 @@ class Model(Answers):
         """
         potentials = log_cpds(dag, cpds)
         return cls(potentials.structure, potentials, **facts)
-
-    @property
-    def inference(self) -> str | Inference:
-        """The component that answers queries, by name or as an object."""
-        return self._law.below.inference
 
     def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
         """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
@@ -149,7 +180,147 @@ class Model(Answers):
         """
         return expanded(self.potentials, self._levels)
 
-    # --- inference ----------------------------------------------------------------------------------------------
+    def with_replicates(self, potentials: Array) -> Model:
+        """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
+
+        `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
+        """
+        return self._with(self._law.below, potentials)
+
+    def noted(self, notes: Sequence[str]) -> Model:
+        """The same model with these notes in its provenance, in place of those it had."""
+        return self._with(self._law.below, self._refits, {**self.provenance, "notes": list(notes)})
+
+    # --- facts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that it answers about; where a session merged codes, as they were before."""
+        return self.structure.domain if self._levels is None else self._levels.fine
+
+    @property
+    def learned(self) -> tuple[NoisyTables, ...]:
+        """The releases that it was learned from: all but that of a structure check."""
+        return tuple(one for one in self.releases if not one.check)
+
+    @property
+    def release(self) -> NoisyTables | None:
+        """The release it was learned from: the only one, all in one where they were pooled, else the last.
+
+        Raises BudgetError where releases that do not pool are said to have been.
+        """
+        if self._release is None and self.learned:
+            self._release = pool(self.learned, self.conversion_delta) if self.pooled else self.learned[-1]
+        return self._release
+
+    @property
+    def pooled(self) -> bool:
+        """Whether its learner asked for one release, and was given several as one."""
+        return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
+
+    @property
+    def seen(self) -> tuple[NoisyTables, ...]:
+        """What its learner saw: each release that it was learned from, or all in one where they were pooled."""
+        return (self.release,) if self.pooled and self.release is not None else self.learned
+
+    @property
+    def check(self) -> NoisyTables | None:
+        """The release of its structure check, all in one where there are several; None without one.
+
+        Raises BudgetError where they do not pool.
+        """
+        steps = (step for one in self.releases for step in (one, *one.steps))
+        checks = [step for step in steps if isinstance(step, NoisyTables) and step.check]
+        if self._check is None and checks:
+            self._check = pool(checks, self.conversion_delta)
+        return self._check
+
+    @property
+    def checked(self) -> bool:
+        """Whether a structure check among the releases tells of pairs that it answers by structure."""
+        return bool(self._missed)
+
+    @property
+    def private(self) -> bool | None:
+        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
+        return all(one.private for one in self.releases) if self.releases else None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the learner said that it had converged."""
+        return bool(self.provenance.get("converged", True))
+
+    def made_by(self, kind: str) -> str:
+        """The name of the component that made it, such as its "learner"; its class where that has none.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> Model(structure, Tables.zeros(structure)).made_by("learner")
+        'no learner'
+        """
+        record = self.provenance.get(kind)
+        told = record if isinstance(record, Mapping) else {}
+        return str(told.get("name") or told.get("class") or f"no {kind}")
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The attributes that no release behind it measured; none of a model without a release, which is as it is."""
+        return self._basis.unmeasured
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The attributes it gives no answers about: all that are `unmeasured`, or none after `using(...)`."""
+        return self.unmeasured if self._unmeasured_as == "omit" else ()
+
+    def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
+        """What p(attributes | given) rests on, those given counted among the attributes.
+
+        "measured": one released table holds them all. "by structure": each was measured, but together they need the
+        independences of the structure, what ties its tables, or what splits merged codes. "not measured": some
+        attribute is in no table. "by definition": the model carries no release. Raises StructureError.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
+        'by definition'
+        """
+        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        found = self._basis.standing((*names, *fixed))
+        if found == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
+            return BY_STRUCTURE
+        return found
+
+    def guarantee(self) -> str:
+        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
+        if self.cost is None:
+            return UNKNOWN
+        return guarantee_of(self.releases, self.cost)
+
+    def stamp(self) -> dict[str, Any]:
+        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
+
+        private, unsafe and conditions say what the guarantee says in words. provenance: selector, learner and inference
+        with their settings, and nothing that was learned. unmeasured: of these attributes nothing is known;
+        unmeasured_as: whether they are left out ("omit") or "uniform".
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
+        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
+        """
+        makers = {kind: self.provenance[kind] for kind in _STAMPED_COMPONENTS if kind in self.provenance}
+        return {
+            "dpgm": __version__,
+            **stamp_of(self.releases, self.guarantee()),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "provenance": plain(makers),
+            "unmeasured": list(self.unmeasured),
+            "unmeasured_as": self._unmeasured_as,
+        }
+
+    # --- inference -------------------------------------------------------------------------------------------------
+
+    @property
+    def inference(self) -> str | Inference:
+        """The component that answers queries, by name or as an object."""
+        return self._law.below.inference
 
     @property
     def engine(self) -> Engine:
@@ -179,6 +350,76 @@ class Model(Answers):
         """The model's probabilities on each clique (a tied group's table sums to its number of cliques)."""
         return self.beliefs().marginals
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What its engine has to say of records and averages drawn from this model, as sentences; none of most."""
+        return tuple(self._law.below.caveats())
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
+        """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
+
+        given: attribute -> label (text) or code (whole number). `standing` says what the answer rests on. A notebook
+        shows the labels beside the numbers (`Marginal`); `table` has both for other programs. Raises TooLarge,
+        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
+        unless they are taken as uniform (`using`).
+        """
+        ((names, table),) = self.marginals_of([attributes], given).items()
+        labels = tuple(self.domain[name].labels for name in names)
+        return Marginal.of(table, names, labels, self.standing(names, given), caveats_of(self.releases))
+
+    def marginals_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> dict[Clique, FloatArray]:
+        """p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
+
+        The answer has a table for each, keyed by the tuple of its names, its axes in their order. Whatever the sets
+        share is computed once. Raises what `marginal` does, before any table that does not fit is made.
+
+        >>> from dpgm_core import Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+        >>> found = Model(structure, Tables.zeros(structure)).marginals_of([("c", "a"), "b"])
+        >>> {names: table.tolist() for names, table in found.items()}
+        {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
+        """
+        given = given or {}
+        asked = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
+        fixed = coded(self.domain, given)
+        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
+        return dict(zip(asked, self._law.marginals_of(asked, fixed), strict=True))
+
+    def estimates_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> Estimates | None:
+        """`marginals_of` with Monte Carlo standard errors, where the engine's answers are averages over draws.
+
+        Its tables and errors are in the order asked. None of other engines, exact or not. Raises what `marginals_of`
+        does. The errors are the engine's alone: what sampling, noise and structure do is in `intervals`.
+        """
+        given = given or {}
+        asked = [named(self.domain, clique, given) for clique in listed(cliques)]
+        fixed = coded(self.domain, given)
+        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
+        return self._law.estimates_of(asked, fixed)
+
+    def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
+        """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
+
+        Where a value of `on` has probability 0 its slice is 0.
+
+        >>> from dpgm_core import Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).conditional("a", on="b").tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+        """
+        targets = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        conditions = (on,) if isinstance(on, str) else tuple(on)
+        joint = self.marginal((*targets, *conditions))
+        mass = joint.sum(axis=tuple(range(len(targets))), keepdims=True)
+        table: FloatArray = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+        return table
+
     def table(
         self,
         attributes: Sequence[str] | str,
@@ -207,6 +448,20 @@ class Model(Answers):
             columns |= {"low": found.low, "high": found.high}
         return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
+    def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
+        """A most probable record, attribute -> label, with the given attributes held fixed.
+
+        What no release measured is left out (see `using`). Raises InferenceError when the engine cannot maximise or
+        `given` has probability 0, StructureError where nothing that is given or left over was measured.
+        """
+        refuse(given or (), self.left_out)
+        codes = self._law.most_probable(coded(self.domain, given or {}))
+        return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
+
+    def entropy(self) -> float:
+        """Entropy of one record, nats: log Z - theta . mu, over all attributes; see `kl` on those not measured."""
+        return self._law.entropy()
+
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
 
@@ -216,14 +471,126 @@ class Model(Answers):
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         return divergence(self._law, other._law)
 
-    # --- how sure -----------------------------------------------------------------------------------------------
+    # --- numbers ---------------------------------------------------------------------------------------------------
 
-    def with_replicates(self, potentials: Array) -> Model:
-        """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
+    def mean(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """The mean of an attribute's numbers, exact for the model and the law inside its bins; missing ones left out.
 
-        `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
+        Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. Of bins without
+        an end all values stand at the finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
+        what `marginal` does, DomainError for an attribute without numbers, InferenceError where all are missing.
+
+        >>> from dpgm_core import Attribute, Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")]), [("age",)])
+        >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
+        19.5
         """
-        return self._with(self._law.below, potentials)
+        return mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
+
+    def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """The variance of an attribute's numbers, between its bins and inside of them; see `mean`."""
+        return variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
+
+    def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
+        """The least number that `share` of the numbers are not above, such as the median for 0.5; see `mean`.
+
+        Inside a bin it lies where the law of the bin has it; whole numbers stay whole. Raises OptionError.
+        """
+        share = checked_share(share)
+        return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
+
+    def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
+        """Pearson's correlation of two attributes' numbers, of records that have both; see `mean`.
+
+        `standing` says whether they were measured together.
+        """
+        laws = self._numbers_of(first), self._numbers_of(second)
+        return correlation_of(laws, self.marginal((first, second), given))
+
+    # --- sampling --------------------------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "values",
+        randomness: Randomness | None = None,
+    ) -> pa.Table:
+        """`count` synthetic records as an Arrow table, a column for each attribute.
+
+        method: "independent": rows as people drawn from the model, for whatever looks at how much data vary.
+        "rounded": each row alone has the model's distribution, but all together have the expected counts, rounded, in
+        every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
+        release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
+        p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
+        drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
+        value, except rounded ones; "texts" for these as the columns write them; "labels" for the domain's. The schema
+        has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. randomness: None takes the operating
+        system's. Raises OptionError, InferenceError.
+        """
+        import pyarrow as pa
+
+        drawn = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(drawn)).combine_chunks()
+
+    def sample_batches(
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "values",
+        randomness: Randomness | None = None,
+    ) -> Iterator[pa.Table]:
+        """What `sample` gives, as tables one after the other, so that memory does not grow with their number.
+
+        At least one, which may be empty. Raises what `sample` does, before the first.
+        """
+        fixed = given_of(self.domain, given)
+        refuse(fixed.codes, self.left_out)
+        stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        write = writer(self._law, self.domain, self._answered(), form, stamp)
+        return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
+
+    def sample_datasets(
+        self, count: int, datasets: int, *, randomness: Randomness | None = None
+    ) -> tuple[pa.Table, ...]:
+        """Data sets of `count` records, each from another replicate, to be combined (`combine`). Raises OptionError."""
+        have = len(self.replicates)
+        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
+            raise OptionError(
+                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
+                "bootstrap(model, B) makes B replicates"
+            )
+        source = given_or_system(randomness)
+        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
+
+    def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
+        """The rows of a table with their missing cells filled from the model, each given the rest of its row.
+
+        table: anything with an Arrow stream (pyarrow, pandas, polars); its columns keep their types, and what stands in
+        them stays. Cells that are null, NaN or a null value of their column are missing, and so are whole columns that
+        the table lacks. Columns that the model does not know are carried through. What is filled in is drawn from
+        p(missing | given) of answers that are not missing themselves. The rows are the caller's own: the stamp says
+        that no guarantee covers them. Raises DataError for values that the model does not know and for rows to
+        which it gives probability 0, with the number of the row.
+        """
+        import pyarrow as pa
+
+        rows, filling = pa.table(table), self._completion()
+        repeated_name = repeated(rows.column_names)
+        if repeated_name is not None:
+            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
+        generator = given_or_system(randomness).generator()
+        done = [
+            filling.table(rows.slice(start, AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), AT_ONCE)
+        ]
+        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(owned(self.stamp()))})
+
+    # --- errors of answers -----------------------------------------------------------------------------------------
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -290,20 +657,7 @@ class Model(Answers):
         found += [farthest(estimate, within)] * undefined
         return interval(estimate, np.stack(found), level=level, within=within, undefined=undefined)
 
-    def sample_datasets(
-        self, count: int, datasets: int, *, randomness: Randomness | None = None
-    ) -> tuple[pa.Table, ...]:
-        """Data sets of `count` records, each from another replicate, to be combined (`combine`). Raises OptionError."""
-        have = len(self.replicates)
-        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
-            raise OptionError(
-                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
-                "bootstrap(model, B) makes B replicates"
-            )
-        source = given_or_system(randomness)
-        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
-
-    # --- how wrong ----------------------------------------------------------------------------------------------
+    # --- goodness of fit -------------------------------------------------------------------------------------------
 
     def misfit(self) -> dict[Clique, float]:
         """How many standard errors each table that it was learned from lies from the model, by clique.
@@ -329,15 +683,7 @@ class Model(Answers):
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
-    def _error(self) -> Component:
-        """The structure's error as a variance component, measured once."""
-        if self._component is None:
-            here = self.coarse  # as the check's tables are
-            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
-            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
-        return self._component
-
-    # --- files --------------------------------------------------------------------------------------------------
+    # --- files -----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write one `.dpgm` file, atomically: the model and the releases it came from.
@@ -354,21 +700,71 @@ class Model(Answers):
         write_archive(path, documents, arrays, MODEL_FILE)
 
     def to_document(self) -> dict[str, Any]:
-        """Everything but the numbers as JSON values."""
-        return super().to_document() | {"replicates": 0 if self._refits is None else len(self._refits)}
+        """Everything but the numbers as JSON values, as a model file has them."""
+        return {
+            "format": "dpgm-model",
+            "schema": SCHEMA,
+            "dpgm": __version__,
+            "private": self.private,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
+            "releases": len(self.releases),
+            "guarantee": self.guarantee(),
+            "converged": self.converged,
+            "provenance": plain(self.provenance),
+            "unmeasured": list(self.unmeasured),
+            "replicates": 0 if self._refits is None else len(self._refits),
+            "structure": self.structure.to_dict(),
+            "domain": self.structure.domain.to_dict(),
+        }
 
     def __repr__(self) -> str:
         sizes = f"{len(self.domain)} attributes", f"{len(self.structure.cliques)} cliques"
         return brief("Model", *sizes, f"private={self.private}")
 
     def _repr_html_(self) -> Html:
-        return model_card(self, len(self._refits) if self._refits is not None else 0)
+        count = 0 if self._refits is None else len(self._refits)
+        facts = [
+            ("learner", clipped(self.made_by("learner"))),
+            ("converged", "yes" if self.converged else "NO"),
+            ("cost", "" if self.cost is None else str(self.cost)),
+            ("releases", f"{len(self.releases):,}"),
+            ("attributes", f"{len(self.domain):,}"),
+            ("cliques", f"{len(self.structure.cliques):,} with {self.structure.cells:,} cells"),
+            ("replicates", f"{count:,}" if count else "none; bootstrap(model) makes error bars"),
+        ]
+        return model_card(facts, self.domain, set(self.unmeasured), caveats_of(self.releases))
 
-    # --- inside -------------------------------------------------------------------------------------------------
+    # --- private ---------------------------------------------------------------------------------------------------
 
-    def noted(self, notes: Sequence[str]) -> Model:
-        """The same model with these notes in its provenance, in place of those it had."""
-        return self._with(self._law.below, self._refits, {**self.provenance, "notes": list(notes)})
+    @property
+    def _missed(self) -> list[Clique]:
+        return [] if self.check is None else pairs_left(self.check.structure, self.structure, self.unmeasured)
+
+    def _error(self) -> Component:
+        """The structure's error as a variance component, measured once."""
+        if self._component is None:
+            here = self.coarse  # as the check's tables are
+            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
+        return self._component
+
+    def _completion(self) -> Completion:
+        """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
+        return completion(self._law, self.domain, self._answered())
+
+    def _numbers_of(self, name: str) -> Within:
+        """The law of an attribute's numbers, the same whatever is given. Raises DomainError for one without any."""
+        one = self.domain[named(self.domain, (name,), {})[0]]
+        return law_of_numbers(one, tables_of_wide(self._law, [one]).get(one.name))
+
+    def _answered(self) -> list[str]:
+        """The attributes of a whole record. Raises StructureError if there are none."""
+        left_out = set(self.left_out)
+        names = [name for name in self.domain.names if name not in left_out]
+        if not names:
+            refuse(self.domain.names, left_out)
+        return names
 
     def _with(self, law: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None) -> Model:
         """The same model with this distribution over its structure; engines that it has made come with it."""

@@ -14,9 +14,8 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
-from dpgm_core.models.facts import SCHEMA
 from dpgm_core.models.intervals import MOST_REPLICATES
-from dpgm_core.models.model import Model
+from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.reading import check_format, read_release, read_structure
 from dpgm_core.releases.release import member_names
