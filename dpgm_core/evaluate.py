@@ -87,10 +87,10 @@ def total_variation(
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        wanted = names or known
-        if not wanted:
+        targets = names or known
+        if not targets:
             return {}
-        tables = tabulated(reference, Structure(model.domain, wanted), allow_non_private=True)
+        tables = tabulated(reference, Structure(model.domain, targets), allow_non_private=True)
     if tables.structure.domain == model.structure.domain:
         model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
@@ -121,9 +121,9 @@ def true_shares(
     """
     structure = Structure(domain, cliques)
     tables = tabulated(records, structure, allow_non_private=allow_non_private).arrays()
-    found = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
-    number = next((round(float(table.sum())) for table in found.values()), 0)
-    return {clique: normalised(table) for clique, table in found.items()}, number
+    counts = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
+    number = next((round(float(table.sum())) for table in counts.values()), 0)
+    return {clique: normalised(table) for clique, table in counts.items()}, number
 
 
 def tabulated(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:

@@ -52,15 +52,15 @@ def compare(
         )
     _check_different(subjects, called)
     contents = [read_subject(one) if isinstance(one, (str, Path)) else one for one in subjects]
-    given = domain or next(filter(None, map(_domain_of, contents)), None)
-    sides = [_side(one, given, name) for one, name in zip(contents, called, strict=True)]
+    shared_domain = domain or next(filter(None, map(_domain_of, contents)), None)
+    sides = [_side(one, shared_domain, name) for one, name in zip(contents, called, strict=True)]
     pairs = [
         _pair((called[0], contents[0], sides[0]), (name, content, side))
         for name, content, side in list(zip(called, contents, sides, strict=True))[1:]
     ]
-    found = tuple(_subject(*one) for one in zip(called, contents, sides, strict=True))
-    privacy = privacy_of([one.caveats for one in found]) + _trusted(contents, called)
-    return Comparison(subjects=found, pairs=tuple(pairs), privacy=privacy)
+    described = tuple(_subject(*one) for one in zip(called, contents, sides, strict=True))
+    privacy = privacy_of([one.caveats for one in described]) + _trusted(contents, called)
+    return Comparison(subjects=described, pairs=tuple(pairs), privacy=privacy)
 
 
 def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
@@ -69,10 +69,10 @@ def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
     >>> privacy_of([(), ()])
     'post-processing of releases, as private as they are'
     """
-    found = dict.fromkeys(caveat for one in caveats for caveat in one)
-    if not found:
+    distinct = dict.fromkeys(caveat for one in caveats for caveat in one)
+    if not distinct:
         return "post-processing of releases, as private as they are"
-    return f"post-processing of releases, and no more private than they are: {'; '.join(found)}"
+    return f"post-processing of releases, and no more private than they are: {'; '.join(distinct)}"
 
 
 def _trusted(contents: Sequence[Content], called: Sequence[str]) -> str:
@@ -100,26 +100,26 @@ def _domain_of(content: Content) -> Domain | None:
     return None if isinstance(content, Synthetic) else content.structure.domain
 
 
-def _side(content: Content, given: Domain | None, name: str) -> Side | None:
+def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
     """What answers about any table; a release does not."""
     if isinstance(content, Model):
         return ModelSide(model=content)
     if isinstance(content, NoisyTables):
         return None
-    if given is None:
+    if domain is None:
         raise OptionError(
             f"{name} holds records, and nothing here says what labels their columns have; name the model they were "
             "drawn from first, or its domain: --domain FILE"
         )
-    return Drawn(content=content, whole=given)
+    return Drawn(content=content, whole=domain)
 
 
 def _subject(name: str, content: Content, side: Side | None) -> Subject:
     """Its facts; of drawn records also how many there are, and of how many attributes."""
-    found = subject_of(name, content)
+    subject = subject_of(name, content)
     if not isinstance(side, Drawn):
-        return found
-    return evolve(found, facts={**found.facts, "records": side.records, "attributes": len(side.domain)})
+        return subject
+    return evolve(subject, facts={**subject.facts, "records": side.records, "attributes": len(side.domain)})
 
 
 def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Side | None]) -> Pair:
@@ -136,19 +136,19 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
     matched = matching(domains[0], domains[1], unknown=unknown)
     if not matched.shared:
         raise DomainError(_nothing_shared(first[0], other[0], matched))
-    held, common, alone = _structures(contents)
-    found: list[Difference] = []
+    cliques, common, alone = _structures(contents)
+    differing: list[Difference] = []
     far: list[Gap] = []
     kl, no_kl = None, None
     if isinstance(contents[0], NoisyTables) and isinstance(contents[1], NoisyTables):
         far, notes = gaps(contents[0], contents[1], matched)
     elif isinstance(contents[0], Model) and isinstance(contents[1], NoisyTables):
-        found, notes = against_model(contents[0], contents[1], matched, model_first=True)
+        differing, notes = against_model(contents[0], contents[1], matched, model_first=True)
     elif isinstance(contents[0], NoisyTables) and isinstance(contents[1], Model):
-        found, notes = against_model(contents[1], contents[0], matched, model_first=False)
+        differing, notes = against_model(contents[1], contents[0], matched, model_first=False)
     else:
         assert sides[0] is not None and sides[1] is not None  # only releases have none
-        found, notes = differences(sides[0], sides[1], matched, held)
+        differing, notes = differences(sides[0], sides[1], matched, cliques)
     if isinstance(contents[0], Model) and isinstance(contents[1], Model):
         kl, no_kl = _kl(contents[0], contents[1], matched)
         if kl is not None and unknown:
@@ -162,17 +162,17 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
         only_other=None if alone is None else alone[1],
         kl=kl,
         no_kl=no_kl,
-        differences=tuple(found),
+        differences=tuple(differing),
         gaps=tuple(far),
         notes=tuple(notes),
     )
 
 
-def _nothing_shared(first: str, other: str, found: Overlap) -> str:
-    why = [f"{spelled(list(found.labels))} have other labels"] if found.labels else []
-    why += [f"of {spelled(found.unmeasured)} nothing was measured"] if found.unmeasured else []
-    why += [f"the one has {spelled(found.only_first)}"] if found.only_first else []
-    why += [f"the other {spelled(found.only_other)}"] if found.only_other else []
+def _nothing_shared(first: str, other: str, overlap: Overlap) -> str:
+    why = [f"{spelled(list(overlap.labels))} have other labels"] if overlap.labels else []
+    why += [f"of {spelled(overlap.unmeasured)} nothing was measured"] if overlap.unmeasured else []
+    why += [f"the one has {spelled(overlap.only_first)}"] if overlap.only_first else []
+    why += [f"the other {spelled(overlap.only_other)}"] if overlap.only_other else []
     return f"{first} and {other} share no attribute with the same labels, so there is nothing to compare: " + "; ".join(
         why
     )
@@ -192,15 +192,15 @@ def _structures(
 ) -> tuple[list[Clique], int | None, tuple[tuple[Clique, ...], tuple[Clique, ...]] | None]:
     """All cliques, and of two structures how many are common and which are in one alone, up to the order of names."""
     structures = [structure_of(one) for one in contents]
-    held = [clique for one in structures if one is not None for clique in one.cliques]
+    cliques = [clique for one in structures if one is not None for clique in one.cliques]
     if structures[0] is None or structures[1] is None:
-        return held, None, None
+        return cliques, None, None
     ours, theirs = ({frozenset(clique): clique for clique in one.cliques if clique} for one in structures if one)
     alone = (
         tuple(ours[key] for key in ours if key not in theirs),
         tuple(theirs[key] for key in theirs if key not in ours),
     )
-    return held, len(ours.keys() & theirs.keys()), alone
+    return cliques, len(ours.keys() & theirs.keys()), alone
 
 
 def _kl(first: Model, other: Model, matched: Overlap) -> tuple[tuple[float, float] | None, str | None]:

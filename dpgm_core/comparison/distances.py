@@ -24,7 +24,7 @@ MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
 
 
 def differences(
-    first: Side, other: Side, matching: Overlap, held: Sequence[Clique]
+    first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]
 ) -> tuple[list[Difference], list[str]]:
     """All shared attributes, their pairs, and the larger tables that one of the two holds; and what was left out.
 
@@ -33,13 +33,13 @@ def differences(
     """
     single = _compared(first, other, matching, [(name,) for name in matching.shared])
     ranked = [one.attributes[0] for one in _worst(single)]
-    asked, notes = wanted(matching.shared, ranked, held, first.domain)
-    found = [*single, *_compared(first, other, matching, asked)]
-    return _scored(first, other, matching, _worst(found), notes), notes
+    queries, notes = wanted(matching.shared, ranked, cliques, first.domain)
+    differing = [*single, *_compared(first, other, matching, queries)]
+    return _scored(first, other, matching, _worst(differing), notes), notes
 
 
 def wanted(
-    shared: Clique, ranked: Sequence[str], held: Sequence[Clique], domain: Domain
+    shared: Clique, ranked: Sequence[str], cliques: Sequence[Clique], domain: Domain
 ) -> tuple[list[Clique], list[str]]:
     """The tables of two and more attributes to compare, and what was left out. ranked: of `shared`, the worst first.
 
@@ -49,7 +49,7 @@ def wanted(
     """
     at = {name: number for number, name in enumerate(shared)}
     inside = dict.fromkeys(
-        tuple(sorted(clique, key=at.__getitem__)) for clique in held if len(clique) > 1 and set(clique) <= set(at)
+        tuple(sorted(clique, key=at.__getitem__)) for clique in cliques if len(clique) > 1 and set(clique) <= set(at)
     )
     together = itertools.chain.from_iterable(itertools.combinations(clique, 2) for clique in inside)
     several = math.comb(len(shared), 2)
@@ -64,10 +64,10 @@ def wanted(
             f"{len(pairs):,} of {several:,} pairs of attributes were compared: those in a table of one of the two, "
             "then those of the attributes that differ most"
         )
-    asked = [*pairs, *(clique for clique in inside if len(clique) > 2)]
-    fit = [clique for clique in asked if math.prod(domain.shape(clique)) <= _MOST_CELLS]
-    if len(fit) < len(asked):
-        notes.append(f"{len(asked) - len(fit)} tables of more than {_MOST_CELLS:,} cells were not compared")
+    queries = [*pairs, *(clique for clique in inside if len(clique) > 2)]
+    fit = [clique for clique in queries if math.prod(domain.shape(clique)) <= _MOST_CELLS]
+    if len(fit) < len(queries):
+        notes.append(f"{len(queries) - len(fit)} tables of more than {_MOST_CELLS:,} cells were not compared")
     return fit, notes
 
 
@@ -87,12 +87,12 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
 
 
 def _compared(first: Side, other: Side, matching: Overlap, cliques: Iterable[Clique]) -> list[Difference]:
-    found = []
+    result = []
     for block in _blocks(cliques, first.domain):
         for names, tables in zip(block, _aligned(first, other, matching, block), strict=True):
             standing = first.standing(names), other.standing(names)
-            found.append(difference_of(names, first.domain, tables, standing))
-    return found
+            result.append(difference_of(names, first.domain, tables, standing))
+    return result
 
 
 def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
@@ -101,27 +101,31 @@ def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Cliq
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
 
 
-def _scored(first: Side, other: Side, matching: Overlap, found: list[Difference], notes: list[str]) -> list[Difference]:
+def _scored(
+    first: Side, other: Side, matching: Overlap, differing: list[Difference], notes: list[str]
+) -> list[Difference]:
     """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
     if not has_scores(first, other):
         notes.append(
             "whether errors explain these differences is not known: a model lacks replicates, which dpgm query MODEL "
             "ATTRIBUTE --intervals 0.9 makes and keeps"
         )
-        return found
-    single = [one for one in found if len(one.attributes) == 1][:_SCORED]
-    several = [one for one in found if len(one.attributes) > 1][:_SCORED]
+        return differing
+    single = [one for one in differing if len(one.attributes) == 1][:_SCORED]
+    several = [one for one in differing if len(one.attributes) > 1][:_SCORED]
     cliques = [one.attributes for one in (*single, *several)]
-    if len(cliques) < len(found):
+    if len(cliques) < len(differing):
         notes.append(f"scores are those of the {len(cliques)} tables that differ most")
-    told: dict[Clique, float] = {}
+    score_of: dict[Clique, float] = {}
     for block in _blocks(cliques, first.domain):
-        told |= zip(block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True)
-    return [evolve(one, score=told.get(one.attributes)) for one in found]
+        score_of |= zip(
+            block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True
+        )
+    return [evolve(one, score=score_of.get(one.attributes)) for one in differing]
 
 
-def _worst(found: Iterable[Difference]) -> list[Difference]:
-    return sorted(found, key=lambda one: -one.total_variation)
+def _worst(differing: Iterable[Difference]) -> list[Difference]:
+    return sorted(differing, key=lambda one: -one.total_variation)
 
 
 def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]:

@@ -31,7 +31,7 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
         return [], ["their tables are not compared: they weight the rows of a person differently"]
     if first.contrasts or other.contrasts:
         return [], ["their tables are not compared: sums of products were measured, and no cells"]
-    found = []
+    result = []
     theirs = _held(other, matching)
     for names, number in _held(first, matching).items():
         if names not in theirs:
@@ -41,7 +41,7 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
         counts = matching.aligned(clique, np.asarray(other.tables[clique], dtype=np.float64))
         both = variances[0] + matching.aligned(clique, variances[1])
         apart = (np.asarray(first.tables.group(number)) - counts) / np.sqrt(both)
-        found.append(
+        result.append(
             Gap(
                 attributes=clique,
                 deviations=float(np.sqrt(np.mean(apart**2))),
@@ -50,10 +50,10 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
                 noise_other=math.sqrt(variances[1].mean()),
             )
         )
-    notes = [] if found else ["no table was measured by both"]
-    if found and not any(one.largest for one in found):
+    notes = [] if result else ["no table was measured by both"]
+    if result and not any(one.largest for one in result):
         notes.append("all numbers of these tables are the same: it is one release under two names")
-    return sorted(found, key=lambda one: -one.deviations), notes
+    return sorted(result, key=lambda one: -one.deviations), notes
 
 
 def against_model(
@@ -69,7 +69,7 @@ def against_model(
     answers = model.marginals_of(ours)
     domain = (model if model_first else release.structure).domain
     scores = _scores(model, release, matching, model_first=model_first)
-    found = []
+    differences = []
     for clique in ours:
         probabilities, shares = answers[clique], normalised(np.asarray(release.tables[clique], dtype=np.float64))
         both = (
@@ -81,8 +81,8 @@ def against_model(
             )
         )
         standing = (model.standing(clique), "measured") if model_first else ("measured", model.standing(clique))
-        found.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))
-    return sorted(found, key=lambda one: -one.total_variation), []
+        differences.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))
+    return sorted(differences, key=lambda one: -one.total_variation), []
 
 
 def _held(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
@@ -103,5 +103,5 @@ def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_firs
         return {}
     answers = model.marginals_of([group[0] for group in groups if group[0]])
     arrays = {group[0]: answers.get(group[0], np.ones(())) for group in groups}
-    found = table_scores(release, Tables.from_arrays(release.structure, arrays))
-    return {clique: max(0.0, score) for clique, score in found.items()}
+    scores = table_scores(release, Tables.from_arrays(release.structure, arrays))
+    return {clique: max(0.0, score) for clique, score in scores.items()}

@@ -49,19 +49,20 @@ def scores(
 
 
 def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Of the difference, where the law behind both is the model's, or the mean of two files; infinite in small cells.
+    """Return the sampling variance of each cell's difference; infinite in small cells.
 
-    Of records p (1 - p) / n, as they were drawn one by one; rounded ones vary less, so the score is cautious again.
+    Under the model's probabilities p, or the mean of two files, it is p (1 - p) / n for n independent records. Rounded
+    records vary less, so the score is cautious for them.
     """
     counts = [side.records for side in (first, other) if isinstance(side, Drawn)]
     if len(counts) == 1:
-        law = p if isinstance(first, ModelSide) else q
+        expected = p if isinstance(first, ModelSide) else q
     else:
-        law = (counts[0] * p + counts[1] * q) / max(sum(counts), 1)
+        expected = (counts[0] * p + counts[1] * q) / max(sum(counts), 1)
     if not min(counts):
-        return np.full(law.shape, np.inf)
-    variances = sum(law * (1 - law) / count for count in counts)
-    return np.where(min(counts) * np.minimum(law, 1 - law) >= _LEAST, variances, np.inf)
+        return np.full(expected.shape, np.inf)
+    variances = sum(expected * (1 - expected) / count for count in counts)
+    return np.where(min(counts) * np.minimum(expected, 1 - expected) >= _LEAST, variances, np.inf)
 
 
 def joined(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:

@@ -57,11 +57,11 @@ class ModelSide:
         if self.model.checked:
             return [self.model.intervals(names).standard_error for names in cliques]
         # All at once: each replicate is asked once.
-        found = self.model.interval_of(
+        intervals = self.model.interval_of(
             lambda one: np.concatenate([t.ravel() for t in one.marginals_of(cliques).values()])
         )
         shapes = [self.domain.shape(names) for names in cliques]
-        parts = np.split(found.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        parts = np.split(intervals.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def standing(self, clique: Clique) -> str:
@@ -96,13 +96,13 @@ class Drawn:
     def domain(self) -> Domain:
         """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
         columns = set(columns_of(self._data))
-        kept = [one for one in self.whole if one.name in columns]
-        if not kept:
+        attributes = [one for one in self.whole if one.name in columns]
+        if not attributes:
             raise DataError(
                 f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is "
                 "written: --dialect delimiter=, encoding="
             )
-        return Domain(kept)
+        return Domain(attributes)
 
     @cached_property
     def records(self) -> int:

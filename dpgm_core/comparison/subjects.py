@@ -168,9 +168,9 @@ def _stamped_caveats(stamp: Mapping[str, Any]) -> tuple[str, ...]:
     private, unsafe, conditions = stamp.get("private"), stamp.get("unsafe"), stamp.get("conditions")
     if private is None:
         return (UNKNOWN.removesuffix("."),)
-    found = flaws(unsafe=[unsafe if isinstance(unsafe, str) else None], private=private is True)
-    told = [one for one in conditions if isinstance(one, str)] if isinstance(conditions, list) else []
-    return (*found, *(one for one in told if "CONDITIONAL" in one))
+    caveats = flaws(unsafe=[unsafe if isinstance(unsafe, str) else None], private=private is True)
+    texts = [one for one in conditions if isinstance(one, str)] if isinstance(conditions, list) else []
+    return (*caveats, *(one for one in texts if "CONDITIONAL" in one))
 
 
 def _maker(provenance: object) -> str | None:

@@ -91,8 +91,8 @@ class Pair:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        found = f"{len(self.differences)} tables", f"{len(self.gaps)} noisy tables"
-        return brief("Pair", f"{clipped(self.other)} against {clipped(self.first)}", *found)
+        counts = f"{len(self.differences)} tables", f"{len(self.gaps)} noisy tables"
+        return brief("Pair", f"{clipped(self.other)} against {clipped(self.first)}", *counts)
 
     def _repr_html_(self) -> Html:
         about = clipped(self.other), clipped(self.first)

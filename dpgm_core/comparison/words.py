@@ -33,37 +33,37 @@ _ROWS = {
 }
 
 
-def short_names(found: Comparison) -> dict[str, str]:
+def short_names(comparison: Comparison) -> dict[str, str]:
     """What each subject is called: its file's name alone, where no two have the same."""
-    names = [one.name for one in found.subjects]
+    names = [one.name for one in comparison.subjects]
     alone = [Path(name).name for name in names]
     return dict(zip(names, alone if len(set(alone)) == len(alone) else names, strict=True))
 
 
-def side_by_side(found: Comparison) -> list[list[str]]:
+def side_by_side(comparison: Comparison) -> list[list[str]]:
     """Rows of what is known of the subjects: the words for it, then one text each."""
-    rows = [["is a", *(one.kind for one in found.subjects)]]
+    rows = [["is a", *(one.kind for one in comparison.subjects)]]
     for key, words in _ROWS.items():
-        told = [one.facts[key] for one in found.subjects]
-        if any(value is not None for value in told):
-            rows.append([words, *map(_fact, told)])
-    if any(one.caveats for one in found.subjects):
-        rows.append(["private", *("with reservations" if one.caveats else "yes" for one in found.subjects)])
-    if any(one.unmeasured for one in found.subjects):
-        rows.append(["not measured", *(few(one.unmeasured) or "-" for one in found.subjects)])
+        values = [one.facts[key] for one in comparison.subjects]
+        if any(value is not None for value in values):
+            rows.append([words, *map(_fact, values)])
+    if any(one.caveats for one in comparison.subjects):
+        rows.append(["private", *("with reservations" if one.caveats else "yes" for one in comparison.subjects)])
+    if any(one.unmeasured for one in comparison.subjects):
+        rows.append(["not measured", *(few(one.unmeasured) or "-" for one in comparison.subjects)])
     return rows
 
 
 def shared_lines(pair: Pair, first: str, other: str) -> list[str]:
     """What domains and structures share and what not, and KL, a line each. first, other: what the two are called."""
-    found = pair.matching
-    lines = [f"attributes: {len(found.shared)} compared"]
-    for name, alone in ((first, found.only_first), (other, found.only_other)):
+    overlap = pair.matching
+    lines = [f"attributes: {len(overlap.shared)} compared"]
+    for name, alone in ((first, overlap.only_first), (other, overlap.only_other)):
         lines += [f"only in {name}: {few(alone)}"] if alone else []
-    for name, (ours, theirs) in list(found.labels.items())[:_MOST]:
+    for name, (ours, theirs) in list(overlap.labels.items())[:_MOST]:
         lines.append(f"not compared, other labels: {name}, {len(ours)} only in the first, {len(theirs)} in the other")
-    lines += [f"matched by label, in another order: {few(found.reordered)}"] if found.reordered else []
-    lines += [f"not compared, as no release measured them: {few(found.unmeasured)}"] if found.unmeasured else []
+    lines += [f"matched by label, in another order: {few(overlap.reordered)}"] if overlap.reordered else []
+    lines += [f"not compared, as no release measured them: {few(overlap.unmeasured)}"] if overlap.unmeasured else []
     if pair.only_first is not None and pair.only_other is not None:
         counts = f"{len(pair.only_first)} in {first} alone, {len(pair.only_other)} in {other} alone"
         lines.append(f"cliques: {pair.common} in both, {counts}")

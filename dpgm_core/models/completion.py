@@ -97,17 +97,17 @@ class Completion:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
         # What is filled in between is an answer, so it has a value.
-        ruled = [(asked, table, state) for (asked, *_), table, state in self._orders.ruled_out(places, gaps)]
+        ruled = [(target, table, state) for (target, *_), table, state in self._orders.ruled_out(places, gaps)]
         whole = self._drawn(codes, rows, ruled, generator, start)
         made = self._orders.completed(whole, places, gaps, generator)
-        found = {}
+        cells = {}
         for name in self.names:
             at = np.flatnonzero(gaps[name])
             if len(at):
                 chosen = whole[name][at].astype(code_dtype(self.domain[name].size))
                 place = made[name][at] if name in made else None
-                found[name] = Filled(rows=at, codes=chosen, places=place, decoder=self._decoders[name])
-        return found
+                cells[name] = Filled(rows=at, codes=chosen, places=place, decoder=self._decoders[name])
+        return cells
 
     def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
         """The table with its missing cells filled, and columns behind for attributes that it lacks.
@@ -117,14 +117,14 @@ class Completion:
         """
         table = _plain(table)
         columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
-        found = self.filled(columns, table.num_rows, generator, start=start)
+        cells = self.filled(columns, table.num_rows, generator, start=start)
         for name in self.names:
             if name not in columns:
-                made = found[name].values() if name in found else self._decoders[name].none()
+                made = cells[name].values() if name in cells else self._decoders[name].none()
                 table = table.append_column(name, made)
-            elif name in found:
+            elif name in cells:
                 at = table.column_names.index(name)
-                filled = _put(table.column(at), found[name], name)
+                filled = _put(table.column(at), cells[name], name)
                 table = table.set_column(at, table.schema.field(at), filled)
         return table.combine_chunks()
 
@@ -156,14 +156,14 @@ class Completion:
         return drawn
 
 
-def completion(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
-    """What fills rows from a law over the domain; names: the attributes that it answers about."""
-    decoders = decoders_of(law, domain, names)
+def completion(distribution: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
+    """What fills rows from a distribution over the domain; names: the attributes that it answers about."""
+    decoders = decoders_of(distribution, domain, names)
     answers = {name: ~one.empty for name, one in decoders.items() if not one.empty.all()}
     return Completion(
         domain=domain,
         names=tuple(names),
-        conditional=(conditional(law, domain, answers), conditional(law, domain, {})),
+        conditional=(conditional(distribution, domain, answers), conditional(distribution, domain, {})),
         decoders=decoders,
         orders=orders_among(domain.constraints, decoders),
     )
@@ -189,15 +189,15 @@ def _read(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Ar
     codes = np.array([*(code for code, _ in known), _MISSING], np.int64)
     places = np.array([*(place for _, place in known), math.nan])
     numbers = distinct.indices.fill_null(len(known)).to_numpy(zero_copy_only=False).astype(np.int64)
-    found = codes[numbers]
-    unknown = np.flatnonzero(found < _MISSING)
+    result = codes[numbers]
+    unknown = np.flatnonzero(result < _MISSING)
     if len(unknown):
         shown = ", ".join(map(repr, attribute.labels[:_SHOWN])) + (", ..." if attribute.size > _SHOWN else "")
         raise DataError(
             f"row {start + int(unknown[0]) + 1}: its value of {attribute.name!r} is none that the model knows; its "
             f"labels are {shown}"
         )
-    return found, places[numbers]
+    return result, places[numbers]
 
 
 def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
@@ -270,7 +270,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
+def _put(column: pa.ChunkedArray, replacements: Filled, name: str) -> pa.Array:
     """The column with cells put in, in its own type."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -279,19 +279,19 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     made = None
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    for cells in (found.texts, found.values) if textual else (found.values, found.texts):
+    for cells in (replacements.texts, replacements.values) if textual else (replacements.values, replacements.texts):
         try:
-            made = cells().filter(pa.array(found.answers)).cast(kind)
+            made = cells().filter(pa.array(replacements.answers)).cast(kind)
             break
         except pa.ArrowException:
             continue
     if made is None:
         raise DataError(
-            f"what is filled in for {name!r} does not fit its column of {kind}; give it as {found.values().type} or as "
-            "text"
+            f"the values filled in for {name!r} do not fit its column of type {kind}; pass the column as "
+            f"{replacements.values().type} or as text"
         )
     plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
     mask = np.zeros(len(column), bool)
-    mask[found.rows[found.answers]] = True
+    mask[replacements.rows[replacements.answers]] = True
     filled = pc.replace_with_mask(plain, pa.array(mask), made)
     return filled.dictionary_encode().cast(column.type) if pa.types.is_dictionary(column.type) else filled

@@ -30,7 +30,7 @@ def cpds_of(
     >>> found["a"].tolist(), empty
     ([[0.75, 0.5], [0.25, 0.5]], 1)
     """
-    found, empty = {}, 0
+    tables, empty = {}, 0
     for child, joint in joints.items():
         mass = joint.sum(axis=0, keepdims=True)
         there = np.broadcast_to(mass > 0, joint.shape)
@@ -39,9 +39,9 @@ def cpds_of(
             room = possible[child].sum(axis=0, keepdims=True)
             np.divide(possible[child], room, out=table, where=np.broadcast_to(room > 0, joint.shape))
         np.divide(joint, mass, out=table, where=there)
-        found[child] = table
+        tables[child] = table
         empty += int(mass.size - np.count_nonzero(mass > 0))
-    return found, empty
+    return tables, empty
 
 
 def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:

@@ -94,28 +94,28 @@ def measure_dependence(
 
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
-    >>> law = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
-    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, law)))
+    >>> potentials = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
+    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, potentials)))
     >>> found.pairs, found.mutual_information.round(3).tolist(), found.cramers_v.round(3).tolist()
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
     """
     level = checked_level(level)
-    names, asked = _questions(model, attributes, pairs)
+    names, queries = _questions(model, attributes, pairs)
     # Given its block, a merged code tells nothing: what blocks tell of each other is what their codes do.
     here = model.coarse.using(unmeasured="uniform")
-    models, answers = _asked(here, names, len(asked)) if pairs is None else _each(here, asked)
-    information, squares = _numbers(models, answers, asked)
-    v = _cramers(model, names, asked, squares)
+    models, answers = _asked(here, names, len(queries)) if pairs is None else _each(here, queries)
+    information, squares = _numbers(models, answers, queries)
+    v = _cramers(model, names, queries, squares)
     bounds: dict[str, FloatArray] = {}
     if model.replicates:
-        for key, found, most in (("", information, _most(model, asked)), ("v_", v, np.ones(v.shape[1]))):
-            bounds[f"{key}low"], bounds[f"{key}high"] = _interval(found, level, most)
+        for key, estimates, most in (("", information, _most(model, queries)), ("v_", v, np.ones(v.shape[1]))):
+            bounds[f"{key}low"], bounds[f"{key}high"] = _interval(estimates, level, most)
     return Dependence(
         names=names,
-        pairs=asked,
+        pairs=queries,
         mutual_information=information[0],
         cramers_v=v[0],
-        standing=tuple(model.standing(pair) for pair in asked),
+        standing=tuple(model.standing(pair) for pair in queries),
         level=level if bounds else None,
         **bounds,
     )
@@ -128,18 +128,18 @@ def _questions(
     if pairs is not None:
         if attributes is not None:
             raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
-        asked = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
-        wrong = next((pair for pair in asked if len(pair) != 2), None)
+        queries = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
+        wrong = next((pair for pair in queries if len(pair) != 2), None)
         if wrong is not None:
             raise StructureError(f"dependence is between two attributes, got {wrong!r}")
-        names = tuple(dict.fromkeys(itertools.chain.from_iterable(asked)))
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(queries)))
     elif attributes is None:
         left_out = set(model.left_out)
         names = tuple(name for name in model.domain.names if name not in left_out)
     else:
         names = named(model.domain, attributes, {})
     refuse(names, model.left_out)
-    return names, tuple(itertools.combinations(names, 2)) if pairs is None else asked
+    return names, tuple(itertools.combinations(names, 2)) if pairs is None else queries
 
 
 def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) -> tuple[FloatArray, FloatArray]:
@@ -160,8 +160,8 @@ def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) 
 def _each(model: Model, pairs: Sequence[Clique]) -> tuple[Sequence[Model], _Pairs]:
     """The pairs asked for, of the model and of its replicates."""
     models = (model, *model.replicates) if len(pairs) * (1 + len(model.replicates)) <= _ANSWERS else (model,)
-    found = [one.marginals_of(pairs) for one in models]
-    return models, ((pair[0], pair[1], np.stack([one[pair] for one in found])) for pair in pairs)
+    answers = [one.marginals_of(pairs) for one in models]
+    return models, ((pair[0], pair[1], np.stack([one[pair] for one in answers])) for pair in pairs)
 
 
 def _asked(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _Pairs]:
@@ -176,11 +176,11 @@ def _asked(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _P
             break
     if _fits(tree, names, count):
         try:
-            found = [one.marginals_of(tree.structure.cliques) for one in models]
+            answers = [one.marginals_of(tree.structure.cliques) for one in models]
         except TooLarge:
             pass
         else:
-            tables = [np.stack([one[clique] for one in found]) for clique in tree.structure.cliques]
+            tables = [np.stack([one[clique] for one in answers]) for clique in tree.structure.cliques]
             return models, pair_tables(tree, tables, names)
     return (model,), _inside(model, names)
 
@@ -194,9 +194,9 @@ def _fits(tree: ClusterTree, names: Clique, models: int) -> bool:
 
 def _inside(model: Model, names: Clique) -> _Pairs:
     """Pairs within the cliques, from the beliefs that the model has anyway."""
-    asked = set(names)
-    held = {pair for clique in model.structure.cliques for pair in itertools.combinations(clique, 2)}
-    once = {frozenset(pair): pair for pair in held if asked.issuperset(pair)}
+    chosen = set(names)
+    inside = {pair for clique in model.structure.cliques for pair in itertools.combinations(clique, 2)}
+    once = {frozenset(pair): pair for pair in inside if chosen.issuperset(pair)}
     return _answered(model, sorted(once.values()))
 
 
@@ -229,8 +229,8 @@ def _entropy(shares: FloatArray) -> FloatArray:
 
 def _over_root(shares: FloatArray) -> FloatArray:
     roots = np.sqrt(np.maximum(shares, 0.0))
-    found: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
-    return found
+    inverse: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
+    return inverse
 
 
 def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: FloatArray) -> FloatArray:
@@ -252,11 +252,11 @@ def _most(model: Model, pairs: Sequence[Clique]) -> FloatArray:
     return np.array([math.log(min(sizes[one], sizes[two])) for one, two in pairs])
 
 
-def _interval(found: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _interval(estimates: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends from the model's row and those of its replicates; NaN where there are none."""
     low, high = np.full(most.shape, math.nan), np.full(most.shape, math.nan)
-    known = np.isfinite(found).all(axis=0)
-    if len(found) > 1:
-        ends = interval(found[0, known], found[1:, known], level=level, within=(0.0, math.inf))
+    known = np.isfinite(estimates).all(axis=0)
+    if len(estimates) > 1:
+        ends = interval(estimates[0, known], estimates[1:, known], level=level, within=(0.0, math.inf))
         low[known], high[known] = ends.low, np.minimum(ends.high, most[known])
     return low, high

@@ -60,8 +60,8 @@ class Distribution:
         return self.potentials.structure
 
     @property
-    def below(self) -> Distribution:
-        """Itself: it is over the structure, where a `MergedDistribution` is over more codes."""
+    def base(self) -> Distribution:
+        """Itself; a `MergedDistribution` has the distribution over its blocks here."""
         return self
 
     def engine(self, structure: Structure) -> Engine:
@@ -81,27 +81,27 @@ class Distribution:
         return self._beliefs
 
     @one_thread
-    def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+    def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
         """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
         # Inside one clique the answer is a margin of the cliques' own marginals: no other inference is needed.
-        hosts = {} if fixed else {names: host for names in asked if (host := self._host(names)) is not None}
-        left = [names for names in asked if names not in hosts]
-        found = dict(zip(left, self._across(left, fixed), strict=True))
+        hosts = {} if fixed else {names: host for names in queries if (host := self._host(names)) is not None}
+        left = [names for names in queries if names not in hosts]
+        answers = dict(zip(left, self._across(left, fixed), strict=True))
         for names, host in hosts.items():
             order = [name for name in host if name in names]
             table = self.beliefs().marginals[host]
             inside = table.sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
-            found[names] = inside.transpose([order.index(name) for name in names]).copy()
-        return [found[names] for names in asked]
+            answers[names] = inside.transpose([order.index(name) for name in names]).copy()
+        return [answers[names] for names in queries]
 
     @one_thread
-    def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+    def estimates_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
         """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
         structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
         engine = self.engine(structure)
         if "estimate" not in engine.capabilities or not isinstance(engine, Estimator):
             return None
-        return engine.estimates(potentials, asked)
+        return engine.estimates(potentials, queries)
 
     def caveats(self) -> Sequence[str]:
         """What the engine has to say of drawing from these potentials; nothing of engines that are not estimators."""
@@ -153,14 +153,14 @@ class Distribution:
     def _drawn(self, count: int, fixed: Mapping[str, int], draw: Callable[[Engine, Tables], Codes]) -> Codes:
         """What `draw` makes of the other attributes, and the fixed ones among them in their places."""
         domain = self.structure.domain
-        found = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
+        columns = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
         if len(fixed) == len(domain):
             self.most_probable(fixed)  # refuses what has probability 0
         else:
             structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
             codes = draw(self.engine(structure), potentials)
-            found |= dict(zip(structure.domain.names, codes, strict=True))
-        return [found[name] for name in domain.names]
+            columns |= dict(zip(structure.domain.names, codes, strict=True))
+        return [columns[name] for name in domain.names]
 
     def entropy(self) -> float:
         """Of one record, nats: log Z - theta . mu."""
@@ -218,11 +218,11 @@ class Distribution:
                 return engine.answers(potentials, queries)
             except TooLarge:
                 pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
-        found = []
+        answers = []
         for names in queries:
             structure, potentials = self._joined(names, fixed)
-            found.append(np.array(self.engine(structure).infer(potentials).marginals[names]))
-        return found
+            answers.append(np.array(self.engine(structure).infer(potentials).marginals[names]))
+        return answers
 
     def _joined(self, names: Clique, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
         """Structure and potentials in which the query's attributes share one clique."""

@@ -47,15 +47,15 @@ class Writer:
     _decoders: Mapping[str, Decoder]
     _orders: Orders
 
-    def never(self, given: Given, method: SampleMethod) -> dict[str, int]:
+    def never(self, evidence: Given, method: SampleMethod) -> dict[str, int]:
         """Attributes that no record lacks, as the domain names no null value, and the code of what lacks it.
 
         Noise puts a little there all the same, and a column of whole numbers would be none for it. Labels are the
-        model's law as it is; so are rounded records, whose tables are those of all of them.
+        model's distribution as it is; so are rounded records, whose tables are those of all of them.
         """
         if self.form == "labels" or method == "rounded":
             return {}
-        full = [self.domain[name] for name in self.names if name not in given.codes]
+        full = [self.domain[name] for name in self.names if name not in evidence.codes]
         codes = {one.name: missing_code(one) for one in full if not one.null_values}
         return {name: code for name, code in codes.items() if code is not None}
 
@@ -64,17 +64,17 @@ class Writer:
         """Whether values are written that constraints order."""
         return bool(self._orders.pairs)
 
-    def fit(self, codes: Mapping[str, Array], given: Given) -> Array:
+    def fit(self, codes: Mapping[str, Array], evidence: Given) -> Array:
         """(records,), whether codes leave values in every order; nearly all do, as constraints rule out the others."""
-        return self._orders.fit(codes, given.places)
+        return self._orders.fit(codes, evidence.places)
 
-    def table(self, codes: Mapping[str, Array], given: Given, generator: np.random.Generator) -> pa.Table:
+    def table(self, codes: Mapping[str, Array], evidence: Given, generator: np.random.Generator) -> pa.Table:
         """One batch. codes: by attribute. given: what all its records have; values among it are kept as they are."""
         import pyarrow as pa
 
         if self.form == "labels":
             return records([(self.domain[name], codes[name]) for name in self.names], self.stamp)
-        places = self._orders.places(codes, given.places, generator)
+        places = self._orders.places(codes, evidence.places, generator)
         arrays = []
         for name in self.names:
             one = self._decoders[name]
@@ -82,31 +82,35 @@ class Writer:
             arrays.append(made(codes[name], places.get(name)))
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
 
-    def ruled_out(self, given: Given) -> list[tuple[Clique, FloatArray]]:
+    def ruled_out(self, evidence: Given) -> list[tuple[Clique, FloatArray]]:
         """What given values leave of the bins of others that must be above or below them, as log-weights."""
-        places = {name: np.array([given.places.get(name, np.nan)]) for name in self._orders.laws}
-        gaps = {name: np.array([name not in given.codes]) for name in self._orders.laws}
-        found = []
-        for (asked, *between), tables, state in self._orders.ruled_out(places, gaps):
-            present = {name: self._orders.laws[name].present for name in between}
-            known = [name for name in between if name in given.codes]
-            if all(present[name][given.codes[name]] for name in known):
-                drawn = [name for name in between if name not in known and not present[name].all()]
+        places = {name: np.array([evidence.places.get(name, np.nan)]) for name in self._orders.dists}
+        gaps = {name: np.array([name not in evidence.codes]) for name in self._orders.dists}
+        pieces = []
+        for (target, *between), tables, state in self._orders.ruled_out(places, gaps):
+            present = {name: self._orders.dists[name].present for name in between}
+            known = [name for name in between if name in evidence.codes]
+            if all(present[name][evidence.codes[name]] for name in known):
+                free = [name for name in between if name not in known and not present[name].all()]
                 weights = tables[state[0]]
-                for name in reversed(drawn):  # a value that is missing binds nothing
+                for name in reversed(free):  # a value that is missing binds nothing
                     with_value = present[name].reshape(-1, *[1] * weights.ndim)
                     weights = np.where(with_value, weights, 0.0)
-                found.append(((*drawn, asked), weights))
-        return found
+                pieces.append(((*free, target), weights))
+        return pieces
 
 
 def writer(
-    law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]
+    distribution: Distribution | MergedDistribution,
+    domain: Domain,
+    names: Sequence[str],
+    form: Form,
+    stamp: Mapping[str, Any],
 ) -> Writer:
-    """What writes codes of these attributes, drawn from a law over the domain. Raises OptionError for no form."""
+    """Return the writer of codes of these attributes. Raises OptionError for an unknown form."""
     if form not in ("labels", "values", "texts"):
         raise OptionError(f"records can be given as 'labels', 'values' or 'texts', got {form!r}")
-    decoders = {} if form == "labels" else decoders_of(law, domain, names)
+    decoders = {} if form == "labels" else decoders_of(distribution, domain, names)
     constraints: Sequence[Constraint] = () if form == "labels" else domain.constraints
     return Writer(
         domain=domain,
@@ -119,11 +123,11 @@ def writer(
 
 
 def batches(
-    law: Distribution | MergedDistribution,
+    distribution: Distribution | MergedDistribution,
     write: Writer,
     count: int,
     method: SampleMethod,
-    given: Given,
+    evidence: Given,
     generator: np.random.Generator,
 ) -> Iterator[pa.Table]:
     """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written,
@@ -133,28 +137,28 @@ def batches(
     where fewer than one record in a hundred has what none may lack.
     """
     count, done, values = checked_count(count, method), 0, None
-    law = narrowed(law, write.ruled_out(given))
-    never, tried = write.never(given, method), 0
+    distribution = narrowed(distribution, write.ruled_out(evidence))
+    never, tried = write.never(evidence, method), 0
     while True:
         left = count - done
         ask = (
             count if method == "rounded" else min(_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
         )
-        codes = dict(zip(write.domain.names, drawn(law, ask, method, generator, given.codes), strict=True))
+        codes = dict(zip(write.domain.names, drawn(distribution, ask, method, generator, evidence.codes), strict=True))
         # A stream of its own, and after the first codes: these are then the same in every form.
         values = values or np.random.default_rng(generator.integers(2**63, size=2))
         size = ask
         if never or (write.ordered and method == "independent"):
-            kept = write.fit(codes, given)
+            valid = write.fit(codes, evidence)
             for name, code in never.items():
-                kept &= codes[name] != code
-            codes = {name: column[kept][:left] for name, column in codes.items()}
-            size, tried = min(int(kept.sum()), left), tried + ask
+                valid &= codes[name] != code
+            codes = {name: column[valid][:left] for name, column in codes.items()}
+            size, tried = min(int(valid.sum()), left), tried + ask
             if tried >= _TRIED and (done + size) * 100 < tried:
                 raise OptionError(_scarce(never))
         for low in range(0, size if done else max(size, 1), _WRITTEN):
             part = {name: column[low : low + _WRITTEN] for name, column in codes.items()}
-            yield write.table(part, given, values)
+            yield write.table(part, evidence, values)
         done += size
         if done >= count:
             return

@@ -51,8 +51,8 @@ def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
     for name, value in (given or {}).items():
         one = domain[name]
         place = None if one.edges is None or value in one.labels else one.place(value)
-        law = within(one)
-        if place is not None and law is not None and math.isfinite(place) and law.has(place):
+        dist = within(one)
+        if place is not None and dist is not None and math.isfinite(place) and dist.has(place):
             places[name] = place
     _check_orders(domain, places)
     return Given(codes=codes, places=places)

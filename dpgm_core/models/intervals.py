@@ -135,16 +135,16 @@ def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
     return np.where(estimate - low > high - estimate, low, high)
 
 
-def widened(found: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
+def widened(result: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
     """An interval of `replicates` refits with what the structure may miss in it, a standard deviation per entry."""
-    error = np.sqrt(found.standard_error**2 + structure**2)
-    width = student(found.level, replicates - 1) * error
+    error = np.sqrt(result.standard_error**2 + structure**2)
+    width = student(result.level, replicates - 1) * error
     return evolve(
-        found,
+        result,
         standard_error=error,
         structure=structure,
-        low=np.clip(found.estimate - width, *within),
-        high=np.clip(found.estimate + width, *within),
+        low=np.clip(result.estimate - width, *within),
+        high=np.clip(result.estimate + width, *within),
     )
 
 

@@ -208,8 +208,8 @@ def _nearest(values: FloatArray) -> FloatArray:
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     above = np.flatnonzero(ordered > excess)[-1]
-    found = np.maximum(values - excess[above], 0.0)
-    return np.asarray(found / found.sum())
+    shifted = np.maximum(values - excess[above], 0.0)
+    return np.asarray(shifted / shifted.sum())
 
 
 def _level(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> Level:

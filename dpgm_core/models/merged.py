@@ -41,59 +41,59 @@ _MOST_BYTES = 2**30
 class MergedDistribution:
     """p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)); it is asked just as a `Distribution` is.
 
-    below: over the blocks. levels: of the merged attributes.
+    base: over the blocks. levels: of the merged attributes.
 
     >>> from dpgm_core import Domain, Structure
     >>> from dpgm_core.models.levels import Level
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> level = Level(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
     >>> levels = Levels(fine=Domain.from_sizes({"a": 3}), of={"a": level})
-    >>> law = MergedDistribution(Distribution(Tables.zeros(structure), "junction-tree"), levels)
-    >>> law.marginals_of([("a",)], {})[0].tolist(), law.most_probable({})
+    >>> merged = MergedDistribution(Distribution(Tables.zeros(structure), "junction-tree"), levels)
+    >>> merged.marginals_of([("a",)], {})[0].tolist(), merged.most_probable({})
     ([0.5, 0.375, 0.125], {'a': 0})
     """
 
-    def __init__(self, below: Distribution, levels: Levels) -> None:
-        self.below = below
+    def __init__(self, base: Distribution, levels: Levels) -> None:
+        self.base = base
         self.levels = levels
 
-    def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+    def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
         """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
         self._check(fixed)
         # Given its block, a code tells nothing of the other attributes.
-        found = self.below.marginals_of(asked, self.levels.coarse(fixed))
-        return [self.levels.expanded(names, table) for names, table in zip(asked, found, strict=True)]
+        tables = self.base.marginals_of(queries, self.levels.coarse(fixed))
+        return [self.levels.expanded(names, table) for names, table in zip(queries, tables, strict=True)]
 
-    def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+    def estimates_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
         """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
         self._check(fixed)
-        found = self.below.estimates_of(asked, self.levels.coarse(fixed))
-        if found is None:
+        estimates = self.base.estimates_of(queries, self.levels.coarse(fixed))
+        if estimates is None:
             return None
 
-        def expanded(tables: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+        def spread(tables: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
             # a code has a share of its block, which is known: its error has the same
-            return tuple(self.levels.expanded(names, table) for names, table in zip(asked, tables, strict=True))
+            return tuple(self.levels.expanded(names, table) for names, table in zip(queries, tables, strict=True))
 
-        return evolve(found, tables=expanded(found.tables), errors=expanded(found.errors))
+        return evolve(estimates, tables=spread(estimates.tables), errors=spread(estimates.errors))
 
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
         """The codes of a most probable record: of each block its likeliest code counts, and its weight."""
         self._check(fixed)
         free = {name: level for name, level in self.levels.of.items() if name not in fixed}
         best = [((name,), level.log_weights[level.likeliest]) for name, level in free.items()]
-        pieces = [*pieces_of(self.below.potentials), *best]
-        weighted = collected(self.below.structure.domain, pieces)[1]
-        found = Distribution(weighted, self.below.inference).most_probable(self.levels.coarse(fixed))
-        found |= {name: int(level.likeliest[found[name]]) for name, level in free.items()}
-        return {**found, **fixed}
+        pieces = [*pieces_of(self.base.potentials), *best]
+        weighted = collected(self.base.structure.domain, pieces)[1]
+        codes = Distribution(weighted, self.base.inference).most_probable(self.levels.coarse(fixed))
+        codes |= {name: int(level.likeliest[codes[name]]) for name, level in free.items()}
+        return {**codes, **fixed}
 
     def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of independent records of p(. | fixed), an array per attribute of the domain. Raises InferenceError."""
         fixed = fixed or {}
         self._check(fixed)
         return self._split(
-            self.below.sample(count, generator, self.levels.coarse(fixed)),
+            self.base.sample(count, generator, self.levels.coarse(fixed)),
             lambda level, blocks: level.drawn(blocks, generator.random(count)),
             fixed,
         )
@@ -110,26 +110,26 @@ class MergedDistribution:
             codes, order = divided(blocks, lambda rows: level.log_weights_in(blocks[rows]), size, order, generator)
             return codes
 
-        return self._split(self.below.rounded(count, generator, self.levels.coarse(fixed)), codes_of, fixed)
+        return self._split(self.base.rounded(count, generator, self.levels.coarse(fixed)), codes_of, fixed)
 
     def entropy(self) -> float:
         """Of one record, nats: that of the blocks, and that inside of them."""
         inside = sum(self._inside(name, level.log_weights) for name, level in self.levels.of.items())
-        return max(0.0, self.below.entropy() - inside)
+        return max(0.0, self.base.entropy() - inside)
 
     def _split(
         self, columns: Codes, codes_of: Callable[[Level, IntArray], IntArray], fixed: Mapping[str, int]
     ) -> Codes:
         """Records with the blocks of merged attributes replaced by codes; those that are fixed by theirs."""
-        found = []
+        codes = []
         for one, column in zip(self.levels.fine, columns, strict=True):
             level = self.levels.of.get(one.name)
             if level is not None and one.name in fixed:
                 column = np.full(len(column), fixed[one.name], code_dtype(one.size))
             elif level is not None:
                 column = codes_of(level, column.astype(np.int64)).astype(code_dtype(one.size))
-            found.append(column)
-        return found
+            codes.append(column)
+        return codes
 
     def _inside(self, name: str, logs: FloatArray) -> float:
         """The expectation of a function of one attribute's code, where it may be infinite with probability 0."""
@@ -140,24 +140,27 @@ class MergedDistribution:
             raise InferenceError("what is given has probability 0 under the model")
 
 
-def law_of(below: Distribution, levels: Levels | None) -> Distribution | MergedDistribution:
+def law_of(base: Distribution, levels: Levels | None) -> Distribution | MergedDistribution:
     """The distribution over all codes; the one over the structure where none are merged."""
-    return below if levels is None else MergedDistribution(below, levels)
+    return base if levels is None else MergedDistribution(base, levels)
 
 
 def narrowed(
-    law: Distribution | MergedDistribution, pieces: Sequence[tuple[Clique, FloatArray]]
+    distribution: Distribution | MergedDistribution, pieces: Sequence[tuple[Clique, FloatArray]]
 ) -> Distribution | MergedDistribution:
-    """The law times these log-weights, unnormalised; of attributes whose codes are not merged. Itself for none."""
+    """Multiply the distribution with log-weights of attributes without merged codes; the result is unnormalised."""
     if not pieces:
-        return law
-    below = law.below
-    potentials = collected(below.structure.domain, [*pieces_of(below.potentials), *pieces])[1]
-    return law_of(Distribution(potentials, below.inference), None if isinstance(law, Distribution) else law.levels)
+        return distribution
+    base = distribution.base
+    potentials = collected(base.structure.domain, [*pieces_of(base.potentials), *pieces])[1]
+    return law_of(
+        Distribution(potentials, base.inference),
+        None if isinstance(distribution, Distribution) else distribution.levels,
+    )
 
 
 def drawn(
-    law: Distribution | MergedDistribution,
+    distribution: Distribution | MergedDistribution,
     count: int,
     method: SampleMethod,
     generator: np.random.Generator,
@@ -168,7 +171,7 @@ def drawn(
     Raises OptionError for what is no number of records or no method, InferenceError for an engine that cannot.
     """
     count = checked_count(count, method)
-    draw = law.sample if method == "independent" else law.rounded
+    draw = distribution.sample if method == "independent" else distribution.rounded
     return draw(count, generator, fixed)
 
 
@@ -185,14 +188,14 @@ def divergence(one: Distribution | MergedDistribution, other: Distribution | Mer
     """KL(one || other), nats, of two over one domain, merged or not: -H(p) + log Z_q - E_p[theta_q + log w_q]."""
     if isinstance(one, Distribution) and isinstance(other, Distribution):
         return one.divergence(other)
-    below, levels = (other, {}) if isinstance(other, Distribution) else (other.below, other.levels.of)
-    pieces = [(names, table) for names, table in pieces_of(below.potentials) if names]
-    constant = sum(float(table) for names, table in pieces_of(below.potentials) if not names)
-    asked = list(dict.fromkeys([*(names for names, _ in pieces), *((name,) for name in levels)]))
-    found = dict(zip(asked, one.marginals_of(asked, {}), strict=True))
-    terms = [expectation(found[names].reshape(-1), _spread(names, table, levels)) for names, table in pieces]
-    terms += [expectation(found[name,], level.log_weights) for name, level in levels.items()]
-    return max(0.0, below.beliefs().log_partition - constant - sum(terms) - one.entropy())
+    base, levels = (other, {}) if isinstance(other, Distribution) else (other.base, other.levels.of)
+    pieces = [(names, table) for names, table in pieces_of(base.potentials) if names]
+    constant = sum(float(table) for names, table in pieces_of(base.potentials) if not names)
+    queries = list(dict.fromkeys([*(names for names, _ in pieces), *((name,) for name in levels)]))
+    marginals = dict(zip(queries, one.marginals_of(queries, {}), strict=True))
+    terms = [expectation(marginals[names].reshape(-1), _spread(names, table, levels)) for names, table in pieces]
+    terms += [expectation(marginals[name,], level.log_weights) for name, level in levels.items()]
+    return max(0.0, base.beliefs().log_partition - constant - sum(terms) - one.entropy())
 
 
 def expanded(potentials: Tables, levels: Levels | None) -> Tables:

@@ -117,7 +117,7 @@ class Model:
         self._check: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
-        self._law = law_of(Distribution(self.potentials, inference), self._levels)
+        self._distribution = law_of(Distribution(self.potentials, inference), self._levels)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
@@ -152,12 +152,12 @@ class Model:
         """
         if unmeasured not in (None, "omit", "uniform"):
             raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
-        law = self._law.below
-        if inference is not None and inference is not law.inference:
-            law = Distribution(self.potentials, inference)
-        made = self._with(law, self._refits)
-        made._unmeasured_as = unmeasured or self._unmeasured_as
-        return made
+        distribution = self._distribution.base
+        if inference is not None and inference is not distribution.inference:
+            distribution = Distribution(self.potentials, inference)
+        model = self._with(distribution, self._refits)
+        model._unmeasured_as = unmeasured or self._unmeasured_as
+        return model
 
     @property
     def coarse(self) -> Model:
@@ -169,8 +169,8 @@ class Model:
         if self._levels is None:
             return self
         if self._coarse is None:
-            self._coarse = self._with(self._law.below, self._refits)
-            self._coarse._levels, self._coarse._law = None, self._law.below
+            self._coarse = self._with(self._distribution.base, self._refits)
+            self._coarse._levels, self._coarse._distribution = None, self._distribution.base
         return self._coarse
 
     def expanded(self) -> Tables:
@@ -185,11 +185,11 @@ class Model:
 
         `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        return self._with(self._law.below, potentials)
+        return self._with(self._distribution.base, potentials)
 
     def noted(self, notes: Sequence[str]) -> Model:
         """The same model with these notes in its provenance, in place of those it had."""
-        return self._with(self._law.below, self._refits, {**self.provenance, "notes": list(notes)})
+        return self._with(self._distribution.base, self._refits, {**self.provenance, "notes": list(notes)})
 
     # --- facts -----------------------------------------------------------------------------------------------------
 
@@ -258,8 +258,8 @@ class Model:
         'no learner'
         """
         record = self.provenance.get(kind)
-        told = record if isinstance(record, Mapping) else {}
-        return str(told.get("name") or told.get("class") or f"no {kind}")
+        facts = record if isinstance(record, Mapping) else {}
+        return str(facts.get("name") or facts.get("class") or f"no {kind}")
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -283,10 +283,10 @@ class Model:
         'by definition'
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
-        found = self._basis.standing((*names, *fixed))
-        if found == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
+        standing = self._basis.standing((*names, *fixed))
+        if standing == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
             return BY_STRUCTURE
-        return found
+        return standing
 
     def guarantee(self) -> str:
         """The guarantee of all releases behind it together: learning and querying add nothing to it."""
@@ -320,16 +320,16 @@ class Model:
     @property
     def inference(self) -> str | Inference:
         """The component that answers queries, by name or as an object."""
-        return self._law.below.inference
+        return self._distribution.base.inference
 
     @property
     def engine(self) -> Engine:
         """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._law.below.engine(self.structure)
+        return self._distribution.base.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
-        return self._law.below.beliefs()
+        return self._distribution.base.beliefs()
 
     @property
     def log_partition(self) -> float:
@@ -353,7 +353,7 @@ class Model:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What its engine has to say of records and averages drawn from this model, as sentences; none of most."""
-        return tuple(self._law.below.caveats())
+        return tuple(self._distribution.base.caveats())
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
@@ -384,10 +384,10 @@ class Model:
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
         given = given or {}
-        asked = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
+        queries = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
         fixed = coded(self.domain, given)
-        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
-        return dict(zip(asked, self._law.marginals_of(asked, fixed), strict=True))
+        refuse((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        return dict(zip(queries, self._distribution.marginals_of(queries, fixed), strict=True))
 
     def estimates_of(
         self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
@@ -398,10 +398,10 @@ class Model:
         does. The errors are the engine's alone: what sampling, noise and structure do is in `intervals`.
         """
         given = given or {}
-        asked = [named(self.domain, clique, given) for clique in listed(cliques)]
+        queries = [named(self.domain, clique, given) for clique in listed(cliques)]
         fixed = coded(self.domain, given)
-        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
-        return self._law.estimates_of(asked, fixed)
+        refuse((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        return self._distribution.estimates_of(queries, fixed)
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
@@ -443,9 +443,9 @@ class Model:
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
-            found = self.intervals(names, given, level=level)
-            columns = {"probability": found.estimate, "standard_error": found.standard_error}
-            columns |= {"low": found.low, "high": found.high}
+            intervals = self.intervals(names, given, level=level)
+            columns = {"probability": intervals.estimate, "standard_error": intervals.standard_error}
+            columns |= {"low": intervals.low, "high": intervals.high}
         return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
@@ -455,12 +455,12 @@ class Model:
         `given` has probability 0, StructureError where nothing that is given or left over was measured.
         """
         refuse(given or (), self.left_out)
-        codes = self._law.most_probable(coded(self.domain, given or {}))
+        codes = self._distribution.most_probable(coded(self.domain, given or {}))
         return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
         """Entropy of one record, nats: log Z - theta . mu, over all attributes; see `kl` on those not measured."""
-        return self._law.entropy()
+        return self._distribution.entropy()
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
@@ -469,12 +469,12 @@ class Model:
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
-        return divergence(self._law, other._law)
+        return divergence(self._distribution, other._distribution)
 
     # --- numbers ---------------------------------------------------------------------------------------------------
 
     def mean(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
-        """The mean of an attribute's numbers, exact for the model and the law inside its bins; missing ones left out.
+        """The mean of an attribute's numbers, exact for the model and its bins; missing ones left out.
 
         Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. Of bins without
         an end all values stand at the finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
@@ -494,7 +494,7 @@ class Model:
     def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
         """The least number that `share` of the numbers are not above, such as the median for 0.5; see `mean`.
 
-        Inside a bin it lies where the law of the bin has it; whole numbers stay whole. Raises OptionError.
+        Inside a bin it lies where the distribution of the bin has it; whole numbers stay whole. Raises OptionError.
         """
         share = checked_share(share)
         return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
@@ -504,8 +504,8 @@ class Model:
 
         `standing` says whether they were measured together.
         """
-        laws = self._numbers_of(first), self._numbers_of(second)
-        return correlation_of(laws, self.marginal((first, second), given))
+        distributions = self._numbers_of(first), self._numbers_of(second)
+        return correlation_of(distributions, self.marginal((first, second), given))
 
     # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -551,8 +551,8 @@ class Model:
         fixed = given_of(self.domain, given)
         refuse(fixed.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
-        write = writer(self._law, self.domain, self._answered(), form, stamp)
-        return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
+        write = writer(self._distribution, self.domain, self._answered(), form, stamp)
+        return batches(self._distribution, write, count, method, fixed, given_or_system(randomness).generator())
 
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None
@@ -615,16 +615,16 @@ class Model:
         `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
-        found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+        result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
         labels = tuple(self.domain[name].labels for name in names)
         flaws = caveats_of(self.releases)
-        found = evolve(found, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
+        result = evolve(result, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
         if not self.checked:
-            return found
-        lever = structure_variance(self.structure, names, fixed, found.estimate, self.marginals_of)
+            return result
+        lever = structure_variance(self.structure, names, fixed, result.estimate, self.marginals_of)
         if lever is None:
-            return found
-        return widened(found, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
+            return result
+        return widened(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
 
     def interval_of(
         self,
@@ -644,18 +644,18 @@ class Model:
         if not self.replicates:
             raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
         estimate = np.asarray(query(self), dtype=np.float64)
-        found = []
+        answers = []
         for one in self.replicates:
             with suppress(InferenceError):
-                found.append(np.asarray(query(one), dtype=np.float64))
-        undefined = len(self.replicates) - len(found)
+                answers.append(np.asarray(query(one), dtype=np.float64))
+        undefined = len(self.replicates) - len(answers)
         if undefined and not np.isfinite(within).all():
             raise InferenceError(
                 f"in {undefined} of {len(self.replicates)} replicates the query is undefined, as what is given has "
                 "probability 0 there; state the range of its possible values with within=(low, high)"
             )
-        found += [farthest(estimate, within)] * undefined
-        return interval(estimate, np.stack(found), level=level, within=within, undefined=undefined)
+        answers += [farthest(estimate, within)] * undefined
+        return interval(estimate, np.stack(answers), level=level, within=within, undefined=undefined)
 
     # --- goodness of fit -------------------------------------------------------------------------------------------
 
@@ -751,12 +751,12 @@ class Model:
 
     def _completion(self) -> Completion:
         """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
-        return completion(self._law, self.domain, self._answered())
+        return completion(self._distribution, self.domain, self._answered())
 
     def _numbers_of(self, name: str) -> Within:
-        """The law of an attribute's numbers, the same whatever is given. Raises DomainError for one without any."""
+        """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
         one = self.domain[named(self.domain, (name,), {})[0]]
-        return law_of_numbers(one, tables_of_wide(self._law, [one]).get(one.name))
+        return law_of_numbers(one, tables_of_wide(self._distribution, [one]).get(one.name))
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""
@@ -766,30 +766,32 @@ class Model:
             refuse(self.domain.names, left_out)
         return names
 
-    def _with(self, law: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None) -> Model:
+    def _with(
+        self, distribution: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None
+    ) -> Model:
         """The same model with this distribution over its structure; engines that it has made come with it."""
-        made = Model(
+        model = Model(
             self.structure,
-            law.potentials,
+            distribution.potentials,
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance=self.provenance if provenance is None else provenance,
-            inference=law.inference,
+            inference=distribution.inference,
             replicates=replicates,
         )
-        made._unmeasured_as = self._unmeasured_as
-        made._levels = self._levels  # a replicate's are its own
-        made._law = law_of(law, self._levels)
-        return made
+        model._unmeasured_as = self._unmeasured_as
+        model._levels = self._levels  # a replicate's are its own
+        model._distribution = law_of(distribution, self._levels)
+        return model
 
     def _replicate(self, potentials: Array, number: int) -> Model:
         """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
-        below = self._law.below
-        law = Distribution(Tables(self.structure, potentials).astype(np.float64), below.inference, below.engines)
-        made = self._with(law, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
+        base = self._distribution.base
+        distribution = Distribution(Tables(self.structure, potentials).astype(np.float64), base.inference, base.engines)
+        model = self._with(distribution, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
         if self._levels is not None:
-            shares = self._law.marginals_of([(name,) for name in self._levels.of], {})
+            shares = self._distribution.marginals_of([(name,) for name in self._levels.of], {})
             of = dict(zip(self._levels.of, shares, strict=True))
-            made._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
-            made._law = law_of(law, made._levels)
-        return made
+            model._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
+            model._distribution = law_of(distribution, model._levels)
+        return model

@@ -55,7 +55,7 @@ def project(model: Model, dag: Dag) -> Model:
         raise StructureError("a model is projected on a graph over the domain of its structure; this is over another")
     dag.check_constraints()
     tables, uniform = _conditionals(model, dag)
-    made = Model.from_cpds(
+    network = Model.from_cpds(
         dag,
         tables,
         releases=model.releases,
@@ -64,10 +64,10 @@ def project(model: Model, dag: Dag) -> Model:
         inference=model.inference,
     )
     if not uniform:
-        return made
-    told = f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"
+        return network
+    note = f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"
     notes = model.provenance.get("notes", ())
-    return made if told in notes else made.noted([*notes, told])  # projected before, it says so already
+    return network if note in notes else network.noted([*notes, note])  # projected before, it says so already
 
 
 def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
@@ -101,9 +101,9 @@ def _checked(model: Model) -> Model:
 def _conditionals(model: Model, dag: Dag) -> tuple[dict[str, FloatArray], int]:
     """The tables, and how many of their rows are uniform for want of any probability."""
     _checked(model)
-    asked = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
-    if dag.domain != asked.domain:
+    source = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
+    if dag.domain != source.domain:
         raise StructureError("the graph is over another domain than the model: attributes or labels differ")
-    joints = asked.marginals_of(dag.families)
+    joints = source.marginals_of(dag.families)
     possible = {child: there for child in dag.parents if (there := dag.possible(child)) is not None}
     return cpds_of({family[0]: joints[family] for family in dag.families}, possible)

@@ -11,7 +11,7 @@ from dpgm_core.structure import Clique
 __all__ = ["coded", "listed", "named"]
 
 
-def named(domain: Domain, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
+def named(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
     """The attributes asked for, each once and none of them given. Raises StructureError.
 
     >>> named(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
@@ -25,7 +25,7 @@ def named(domain: Domain, attributes: Sequence[str] | str, given: Mapping[str, o
     for name in names:
         if name not in domain:
             raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, domain.names)}")
-        if name in given:
+        if name in evidence:
             raise StructureError(f"attribute {name!r} is both asked for and given; leave it out of one")
     if len(set(names)) < len(names):
         raise StructureError(f"query {names!r} names an attribute twice")
@@ -40,7 +40,7 @@ def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | s
     return cliques
 
 
-def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
+def coded(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
     """Attribute -> code of what is given as labels or codes.
 
     Raises StructureError and DomainError, also for what a constraint leaves no record for.
@@ -48,10 +48,10 @@ def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
     >>> coded(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}
     """
-    for name in given:
+    for name in evidence:
         if name not in domain:
             raise StructureError(f"given names {name!r}, which the model lacks{did_you_mean(name, domain.names)}")
-    codes = {name: domain[name].label_code(label) for name, label in given.items()}
+    codes = {name: domain[name].label_code(label) for name, label in evidence.items()}
     for one in domain.rules:
         if one.mask[tuple(codes.get(name, slice(None)) for name in one.columns)].all():
             shown = ", ".join(f"{name}={domain[name].labels[codes[name]]}" for name in one.columns if name in codes)

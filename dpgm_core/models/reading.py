@@ -40,17 +40,17 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         check_format(archive, document, "dpgm-model", SCHEMA)
         structure = read_structure(document)
         potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
-        counted = document["schema"] > 1
-        held = document["releases"] if counted else int("release.json" in archive.names())
-        if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= _MOST_RELEASES:
-            raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {held!r}")
-        stated = {name for number in range(1, held + 1) for name in member_names(number)}
+        has_count = document["schema"] > 1
+        count = document["releases"] if has_count else int("release.json" in archive.names())
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MOST_RELEASES:
+            raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {count!r}")
+        stated = {name for number in range(1, count + 1) for name in member_names(number)}
         if any(name.startswith(("release", "tables")) for name in archive.names() - stated):
-            raise ModelFileError(f"{path} carries more releases than the {held} it states")
-        releases = [read_release(archive, registry, number) for number in range(1, held + 1)]
+            raise ModelFileError(f"{path} carries more releases than the {count} it states")
+        releases = [read_release(archive, registry, number) for number in range(1, count + 1)]
         if not releases and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        delta = document["conversion_delta"] if counted else None
+        delta = document["conversion_delta"] if has_count else None
         model = Model(
             structure,
             potentials,
@@ -62,7 +62,7 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         if model.pooled:
             model.release  # noqa: B018 - releases that do not pool were not learned from so
         model.check  # noqa: B018 - nor do checks speak together that do not pool
-        if counted and not _covers(document["cost"], model):
+        if has_count and not _covers(document["cost"], model):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
 
@@ -77,8 +77,8 @@ def _covers(stated: object, model: Model) -> bool:
     cost = model.cost
     if cost is None or len({one.cost.kind for one in model.releases}) == 1:
         return stated == (None if cost is None else cost.to_dict())
-    told = Budget.parse(stated)
-    return told.kind == "approx" and told.delta == cost.delta and told.epsilon >= cost.epsilon
+    budget = Budget.parse(stated)
+    return budget.kind == "approx" and budget.delta == cost.delta and budget.epsilon >= cost.epsilon
 
 
 def _replicates(archive: Archive, count: object, cells: int) -> Array | None:

@@ -44,37 +44,37 @@ class Basis:
         nowhere = set.intersection(*unseen) if unseen else set()
         self.unmeasured = tuple(name for name in domain.names if name in nowhere)
         # What a map tells from a column that was measured is known as that is, though no table holds it.
-        told = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
-        self._told = {name: of for name in told if (of := _teller(name, told)) not in nowhere}
+        sources = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
+        self._told = {name: of for name in sources if (of := _teller(name, sources)) not in nowhere}
         self.unmeasured = tuple(name for name in self.unmeasured if name not in self._told)
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
         # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
-        held = {
+        tables = {
             frozenset(group[0])
             for one in different
             for group in one.groups
             if len(group) == 1 and (one not in contrasts or is_told(one, group[0]))
         }
         self._around: dict[str, list[frozenset[str]]] = {}
-        for clique in held:
+        for clique in tables:
             for name in clique:
                 self._around.setdefault(name, []).append(clique)
 
     def standing(self, names: Iterable[str]) -> str:
         """Of an answer about these attributes together, those it is conditioned on among them."""
-        asked = frozenset(self._told.get(name, name) for name in names) - self._single
-        if not self._known or not asked:
+        queried = frozenset(self._told.get(name, name) for name in names) - self._single
+        if not self._known or not queried:
             return BY_DEFINITION
-        if not asked.isdisjoint(self.unmeasured):
+        if not queried.isdisjoint(self.unmeasured):
             return NOT_MEASURED
-        around = min((self._around.get(name, []) for name in asked), key=len)
-        return MEASURED if any(asked <= clique for clique in around) else BY_STRUCTURE
+        around = min((self._around.get(name, []) for name in queried), key=len)
+        return MEASURED if any(queried <= clique for clique in around) else BY_STRUCTURE
 
 
-def _teller(name: str, told: Mapping[str, str]) -> str:
-    while name in told:
-        name = told[name]
+def _teller(name: str, sources: Mapping[str, str]) -> str:
+    while name in sources:
+        name = sources[name]
     return name
 
 

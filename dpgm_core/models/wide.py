@@ -40,31 +40,31 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     >>> wide_bins(Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]}))
     {5: 4}
     """
-    law = None if attribute.edges is None else within(attribute)
-    if attribute.edges is None or law is None or law.values.shape != "fitted":
+    dist = None if attribute.edges is None else within(attribute)
+    if attribute.edges is None or dist is None or dist.values.shape != "fitted":
         return {}
     bins = len(attribute.edges) - 1
-    widths = _widths(law)[:bins]
-    known = law.present[:bins] & np.isfinite(np.diff(attribute.edges)) & (widths > 0)
+    widths = _widths(dist)[:bins]
+    known = dist.present[:bins] & np.isfinite(np.diff(attribute.edges)) & (widths > 0)
     widths = np.where(known, widths, math.inf)
-    found = {}
+    neighbour_of = {}
     for code in np.flatnonzero(known).tolist():
-        beside = [near for near in (code - 1, code + 1) if 0 <= near < bins]
-        near = min(beside, key=lambda other: widths[other], default=code)
+        neighbours = [near for near in (code - 1, code + 1) if 0 <= near < bins]
+        near = min(neighbours, key=lambda other: widths[other], default=code)
         if widths[code] >= _WIDE * widths[near]:
-            found[code] = near
-    return found
+            neighbour_of[code] = near
+    return neighbour_of
 
 
 def fitted(attribute: Attribute, table: FloatArray) -> Within | None:
-    """Return the law of an attribute's numbers, as `within` does, with the wide bins fitted to a model.
+    """Return the distribution of an attribute's numbers, as `within` does, with the wide bins fitted to a model.
 
     Parameters
     ----------
     attribute : Attribute
     table : array of shape (codes,)
         The model's marginal of the attribute, without any condition: a number is independent of all else given its
-        code, so one law serves every query and every record.
+        code, so one distribution serves every query and every record.
 
     Examples
     --------
@@ -72,21 +72,23 @@ def fitted(attribute: Attribute, table: FloatArray) -> Within | None:
     >>> fitted(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
     [0.0, 1.0, 2.0, 3.5, 6.5, 11.0, nan]
     """
-    law = within(attribute)
+    dist = within(attribute)
     wide = wide_bins(attribute)
-    if law is None or not wide:
-        return law
-    rates, widths = np.zeros(len(law.low)), _widths(law)
+    if dist is None or not wide:
+        return dist
+    rates, widths = np.zeros(len(dist.low)), _widths(dist)
     for code, near in wide.items():
         rate = _rate(float(table[near]), float(widths[near]), float(table[code]), float(widths[code]))
         rates[code] = rate if near < code else -rate
-    return evolve(law, rates=rates)
+    return evolve(dist, rates=rates)
 
 
-def tables_of_wide(law: Distribution | MergedDistribution, attributes: Sequence[Attribute]) -> dict[str, FloatArray]:
+def tables_of_wide(
+    distribution: Distribution | MergedDistribution, attributes: Sequence[Attribute]
+) -> dict[str, FloatArray]:
     """Return the marginal of each attribute that has wide bins, by name; nothing is inferred for the others."""
     names = [one.name for one in attributes if wide_bins(one)]
-    return dict(zip(names, law.marginals_of([(name,) for name in names], {}), strict=True))
+    return dict(zip(names, distribution.marginals_of([(name,) for name in names], {}), strict=True))
 
 
 def wide_note(attributes: Iterable[Attribute]) -> str | None:
@@ -107,9 +109,9 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
     )
 
 
-def _widths(law: Within) -> FloatArray:
+def _widths(dist: Within) -> FloatArray:
     """The widths of bins, in numbers of the lattice where there is one."""
-    return np.asarray(law.high - law.low, np.float64) + (law.lattice is not None)
+    return np.asarray(dist.high - dist.low, np.float64) + (dist.lattice is not None)
 
 
 def _rate(near: float, near_width: float, wide: float, wide_width: float) -> float:

@@ -1,12 +1,11 @@
-"""Where the numbers of a code lie: the public law of a value inside its bin, which drawing and averaging share.
+"""Public distributions of values inside their bins, which sampling and averaging share.
 
-In a bin [e_i, e_(i+1)) they are spread as `Values.shape` says over all values that the column's type can have there
-(`dpgm_core.columns.lattice`): whole numbers over the whole numbers in the bin, each as likely as any other if uniform.
-Where the shape is "fitted", bins much wider than a neighbour have a rate of decrease (`dpgm_core.models.wide`).
-The last bin is closed. Of a bin without an end nothing is known but its finite edge: all its values stand there, as in
-a table that is coded "65 or more", or at the last value below it where the bin is open downwards. A label that is a
-number is that number. Bins of a column whose type is not declared are of whole numbers if all their edges are, and of
-any numbers otherwise. Codes with no number, such as missing ones, are not `present`.
+In a bin [e_i, e_(i+1)), `Values.shape` spreads the values over all that the column's type can have there (its lattice):
+if uniform, each whole number in the bin is as likely as any other. Where the shape is "fitted", bins much wider than a
+neighbour have a rate of decrease. The last bin is closed. Of a bin without an end only the finite edge is known: all
+its values are there, as in a table coded "65 or more", or at the last value below it where the bin is open downwards.
+A label that is a number is that number. Bins of a column without a declared type contain whole numbers if all edges
+are whole, and any numbers otherwise. Codes without a number, such as missing values, are not `present`.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Within:
     on the axis, or numbers of the lattice where there is one; 0 where not present. rates: (codes,), in a bin the
     probability is proportional to exp(-rate x), x in the unit of low and high; None: all are even.
 
-    >>> law = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
-    >>> law.present.tolist(), law.low.tolist()
+    >>> dist = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
+    >>> dist.present.tolist(), dist.low.tolist()
     ([True, True, True, False], [0, 18, 65, 0])
     """
 
@@ -54,11 +53,11 @@ class Within:
     rates: FloatArray | None = None
 
     def drawn(self, codes: IntArray, at: FloatArray) -> FloatArray:
-        """Places on the axis of records with these codes, all present. at: in [0, 1), the place in the bin's law."""
+        """Return places on the axis for codes that are all present. at: quantiles inside the bin, in [0, 1)."""
         return self.between(codes, self.low[codes], self.high[codes], at)
 
     def between(self, codes: IntArray, low: Array, high: Array, at: FloatArray) -> FloatArray:
-        """The same between ends given as `low` and `high` are: the law of a bin, kept to a part of it."""
+        """The same between ends given as `low` and `high` are: the distribution of a bin, kept to a part of it."""
         if self.values.shape == "lower":
             return self.placed(low)
         if self.rates is not None:
@@ -67,12 +66,12 @@ class Within:
             return self._continuous(low, high, at)
         # High + 1 is not reached, so that floor makes every number as likely as its share of the line is long.
         reach = (high - low + 1).astype(np.float64)
-        found = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
+        numbers = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
         if self.values.shape == "log":
             whole, last = np.maximum(low, 1).astype(np.float64), np.maximum(high, 1).astype(np.float64)
             scaled = np.floor(whole * ((last + 1) / whole) ** at)
-            found = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), found)
-        return self.lattice.place(found)
+            numbers = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), numbers)
+        return self.lattice.place(numbers)
 
     def placed(self, numbers: Array) -> FloatArray:
         """Places on the axis of `low` and `high`."""
@@ -106,11 +105,11 @@ class Within:
         return float(self.drawn(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
 
     def _continuous(self, low: FloatArray, high: FloatArray, at: FloatArray) -> FloatArray:
-        found = low * (1 - at) + high * at
+        places = low * (1 - at) + high * at
         if self.values.shape == "log":
             logs = np.log(np.where(low > 0, low, 1.0)), np.log(np.where(low > 0, high, 1.0))
-            found = np.where(low > 0, np.exp(logs[0] * (1 - at) + logs[1] * at), found)
-        return np.asarray(np.clip(found, low, high))
+            places = np.where(low > 0, np.exp(logs[0] * (1 - at) + logs[1] * at), places)
+        return np.asarray(np.clip(places, low, high))
 
     def _moments(self, code: int) -> tuple[float, float]:
         low, high, shape = self.low[code], self.high[code], self.values.shape
@@ -148,9 +147,9 @@ def _bent(rates: FloatArray, lengths: Array, at: FloatArray) -> FloatArray:
     turns = np.abs(rates) * lengths
     back = np.where(rates < 0, 1 - at, at)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.minimum(-np.log1p(back * np.expm1(-turns)) / turns, 1.0)
+        parts = np.minimum(-np.log1p(back * np.expm1(-turns)) / turns, 1.0)
     # The smallest rates bend by less than rounding.
-    return np.where(turns > 1e-9, np.where(rates < 0, 1 - found, found), at)
+    return np.where(turns > 1e-9, np.where(rates < 0, 1 - parts, parts), at)
 
 
 def _exponential(rate: float, length: float, *, whole: bool) -> tuple[float, float]:
@@ -178,7 +177,7 @@ def _inverse_sinh(rate: float, length: float) -> float:
 
 
 def within(attribute: Attribute) -> Within | None:
-    """The law of each code's numbers; None for an attribute of texts or booleans, which has none.
+    """The distribution of each code's numbers; None for an attribute of texts or booleans, which has none.
 
     >>> ages = within(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
     >>> ages.drawn(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
@@ -238,20 +237,20 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
 
 
 def ordered_within(attribute: Attribute) -> Within:
-    """The law by which an order compares: as `within`, and labels of a column of texts that are numbers are these.
+    """Return the distribution by which an order compares; here numeric labels of a column of texts are numbers too.
 
     >>> ordered_within(Attribute.of_size("a", 3)).high.tolist()
     [0.0, 1.0, 2.0]
     """
-    law = within(attribute)
-    return law or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
+    dist = within(attribute)
+    return dist or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
 
 
 def _of_labels(attribute: Attribute) -> Within:
     """Labels that are numbers, dates or times, as they stand; those that the type cannot have are none."""
     texts = map(str, range(attribute.size)) if attribute.coded else iter(attribute.labels)
-    found = [attribute.place(text) for text in texts]
-    places = np.array([math.nan if number is None else number for number in found], np.float64)
+    parsed = [attribute.place(text) for text in texts]
+    places = np.array([math.nan if number is None else number for number in parsed], np.float64)
     if (missing := missing_code(attribute)) is not None:
         places[missing] = math.nan
     lattice = lattice_of(attribute.values)

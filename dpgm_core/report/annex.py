@@ -44,10 +44,10 @@ def make_annex(
     pairs = [pair for pair in combinations(names, 2) if frozenset(pair) not in known]
     unheld = _some(_fitting(model, [pair for pair in pairs if model.standing(pair) != MEASURED]))
     singles: list[Clique] = [(name,) for name in names]
-    asked = [*singles, *tables, *unheld]
-    truth, count = true_shares(model.domain, records, asked, allow_non_private=True)
-    ours = model.marginals_of(asked)
-    distances = {clique: 0.5 * float(np.abs(ours[clique] - truth[clique]).sum()) for clique in asked}
+    queries = [*singles, *tables, *unheld]
+    truth, count = true_shares(model.domain, records, queries, allow_non_private=True)
+    ours = model.marginals_of(queries)
+    distances = {clique: 0.5 * float(np.abs(ours[clique] - truth[clique]).sum()) for clique in queries}
     what = "the model" if file is None else Path(file).stem
     sections = [
         _summary(distances, singles, tables, unheld, count),
@@ -67,14 +67,14 @@ def make_annex(
 
 def _fitting(model: Model, cliques: Sequence[Clique]) -> list[Clique]:
     """Those whose tables are not too large to be counted together; each set of attributes once."""
-    sizes, kept, cells = model.domain.sizes, [], 0
+    sizes, selected, cells = model.domain.sizes, [], 0
     unmeasured = set(model.unmeasured)
     for clique in {frozenset(one): one for one in reversed(cliques)}.values():
         size = math.prod(sizes[name] for name in clique)
         if size <= _LARGEST and cells + size <= _CELLS and unmeasured.isdisjoint(clique):
             cells += size
-            kept.append(clique)
-    return sorted(kept, key=cliques.index)
+            selected.append(clique)
+    return sorted(selected, key=cliques.index)
 
 
 def _some(pairs: Sequence[Clique]) -> list[Clique]:
@@ -93,9 +93,9 @@ def _summary(
 ) -> Section:
     rows = []
     for what, cliques in (("single attributes", singles), ("tables", tables), ("pairs that no table holds", pairs)):
-        found = [distances[clique] for clique in cliques]
-        if found:
-            rows.append([what, f"{len(found):,}", f"{np.mean(found):.4f}", f"{max(found):.4f}"])
+        values = [distances[clique] for clique in cliques]
+        if values:
+            rows.append([what, f"{len(values):,}", f"{np.mean(values):.4f}", f"{max(values):.4f}"])
     words = (
         f"Against {several(count, 'record')}. Total variation is the share of records that would have to be moved to "
         "other cells: 0 where model and records agree, 1 where they have nothing in common."

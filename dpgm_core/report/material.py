@@ -129,15 +129,15 @@ class Material:
         """Of each measured attribute; None where exact answers do not fit."""
         try:
             if not self.model.replicates:
-                found = self.model.marginals_of([(name,) for name in self.names])
-                return {names[0]: Shares(estimate=table) for names, table in found.items()}
+                marginals = self.model.marginals_of([(name,) for name in self.names])
+                return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
             return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
         except (TooLarge, InferenceError):
             return None
 
 
-def _sure(found: Interval) -> Shares:
-    return Shares(estimate=found.estimate, low=found.low, high=found.high)
+def _sure(result: Interval) -> Shares:
+    return Shares(estimate=result.estimate, low=result.low, high=result.high)
 
 
 def _rate(release: NoisyTables) -> float:

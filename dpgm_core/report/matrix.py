@@ -22,8 +22,8 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
     noise = _best(tables)
     if not noise:
         return None
-    held = {one for pair in noise for one in pair}
-    shown = [one for one in names if one in held]
+    measured = {one for pair in noise for one in pair}
+    shown = [one for one in names if one in measured]
     left, shown = len(shown) - _MOST, shown[:_MOST]
     labels = [_short(one) for one in shown]
     # A name stands at the end of its row, which is the top of its column: one label serves both.
@@ -58,14 +58,14 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
 
 def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:
     """The least relative noise of a table that holds the pair, of those that are learned from."""
-    found: dict[frozenset[str], float] = {}
+    least: dict[frozenset[str], float] = {}
     for table in tables:
         if table.check or len(table.group) > 1:
             continue
         for pair in combinations(table.group[0], 2):
             key = frozenset(pair)
-            found[key] = min(found.get(key, table.relative), table.relative)
-    return found
+            least[key] = min(least.get(key, table.relative), table.relative)
+    return least
 
 
 def _shade(relative: float) -> int:

@@ -51,7 +51,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
         if release.contrasts:
             own = [(1, variance) for variance in release.measurement.sum_variances.tolist()]
         for group, (count, variance), total in zip(release.structure.groups, own, release.totals.tolist(), strict=True):
-            found = Measured(
+            table = Measured(
                 group=group,
                 cells=count,
                 deviation=math.sqrt(variance) / scale,
@@ -61,8 +61,8 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
             )
             before = best.get((release.check, group))
             if before is not None:
-                better = min(before, found, key=lambda one: one.relative)
-                found = Measured(
+                better = min(before, table, key=lambda one: one.relative)
+                table = Measured(
                     group=group,
                     cells=better.cells,
                     deviation=better.deviation,
@@ -70,5 +70,5 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
                     times=before.times + 1,
                     check=better.check,
                 )
-            best[release.check, group] = found
+            best[release.check, group] = table
     return list(best.values())

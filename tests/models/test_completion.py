@@ -113,7 +113,7 @@ def test_columns_named_twice_or_of_another_type_are_refused():
     """Dates cannot be put into a column of whole numbers."""
     with pytest.raises(DataError, match="two columns 'sex'"):
         completed(pa.table([pa.array(["F"]), pa.array(["M"])], names=["sex", "sex"]))
-    with pytest.raises(DataError, match="'sex' does not fit its column of int64"):
+    with pytest.raises(DataError, match="'sex' do not fit its column of type int64"):
         completed(pa.table({"sex": pa.array([None], pa.int64()), "age": [3]}))
 
 

@@ -128,7 +128,7 @@ def test_given_values_rule_out_bins_on_their_wrong_side():
     places = np.arange(0.0, 41)
     given = {"a": places, "b": np.full(41, np.nan), "c": np.full(41, np.nan)}
     gaps = {name: np.full(41, name != "a") for name in "abc"}
-    law = decoders["a"].law
+    law = decoders["a"].dist
     found = {names[0]: table[state] for names, table, state in orders.ruled_out(given, gaps)}
     assert set(found) == {"b", "c"}
     for name, table in found.items():

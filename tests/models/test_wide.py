@@ -192,7 +192,7 @@ def test_an_order_keeps_a_part_of_the_law():
     decoders = {name: decoder(pair[name], table) for name in ("a", "b")}
     codes = {name: np.ones(4000, np.int64) for name in ("a", "b")}
     places = orders_among(pair.constraints, decoders).places(codes, {"a": 100.0}, np.random.default_rng(1))
-    rate = decoders["b"].law.rates[1]
+    rate = decoders["b"].dist.rates[1]
     wanted = 100 + 1 / math.expm1(rate)
     assert 0.019 < rate < 0.021
     assert places["b"].min() >= 100 and abs(places["b"].mean() - wanted) < 5 / rate / math.sqrt(4000)

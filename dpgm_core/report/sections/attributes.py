@@ -70,7 +70,7 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
     what = "bins" if of.edges is not None else "labels"
     standing = material.model.standing(attribute)
     note = joined([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
-    found = " ".join([cut(attribute), *map(cut, of.labels[:20])])[:400]
+    search_text = " ".join([cut(attribute), *map(cut, of.labels[:20])])[:400]
     return tag(
         "article",
         tag("h3", name(attribute), id=f"attribute-{at + 1}"),
@@ -78,20 +78,20 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
         picture,
         table if not picture and of.size <= _FEW else fold("As a table", table),
         class_="card",
-        data_find=found,
+        data_find=search_text,
         aria_labelledby=f"attribute-{at + 1}",
     )
 
 
 def _table(material: Material, of: Attribute, shares: Shares, most: int) -> Html:
     """The labels in their order; of too many the most probable ones."""
-    kept = list(range(of.size))
+    codes = list(range(of.size))
     if of.size > most:
-        kept = sorted(sorted(kept, key=lambda code: -float(shares.estimate[code]))[:most])
+        codes = sorted(sorted(codes, key=lambda code: -float(shares.estimate[code]))[:most])
     sure = shares.low is not None and shares.high is not None
     header = ["label", "share", *(["from", "to"] if sure else [])]
     rows = []
-    for code in kept:
+    for code in codes:
         values = [shares.estimate, *((shares.low, shares.high) if shares.low is not None else ())]
         rows.append(
             [tag("bdi", cut(of.labels[code])), *(per_cent(float(one[code])) for one in values if one is not None)]

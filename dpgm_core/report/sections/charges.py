@@ -72,19 +72,19 @@ def _releases(material: Material) -> Html:
         return paragraph("The model carries no release, so nothing is known of what it cost.")
     cost = material.model.cost
     together = "" if cost is None or len(material.releases) < 2 else f" Together they cost {amounts(cost)}."
-    found = [
+    rows = [
         [f"labels of {cut(', '.join(one.names))}", amounts(one.cost), _entry(one.provenance), _state(one.private, None)]
         for one in discoveries(material.releases)
     ]
-    found += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
+    rows += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
     header = ["release", "cost", "charged to", "state"]
-    table = data_table("What was released", header, found[:_SHOWN])
+    table = data_table("What was released", header, rows[:_SHOWN])
     more = (
         ""
-        if len(found) <= _SHOWN
+        if len(rows) <= _SHOWN
         else fold(
-            f"The other {several(len(found) - _SHOWN, 'release')}",
-            data_table("Further releases", header, found[_SHOWN : 10 * _SHOWN]),
+            f"The other {several(len(rows) - _SHOWN, 'release')}",
+            data_table("Further releases", header, rows[_SHOWN : 10 * _SHOWN]),
         )
     )
     words = (
@@ -107,10 +107,10 @@ def _row(number: int, release: NoisyTables) -> list[object]:
 
 
 def _entry(provenance: object) -> object:
-    told = dict(provenance) if isinstance(provenance, dict) else {}
-    if "ledger" not in told:
+    record = dict(provenance) if isinstance(provenance, dict) else {}
+    if "ledger" not in record:
         return "no ledger"
-    return joined([name(told["ledger"]), f", entry {told.get('entry')}"])
+    return joined([name(record["ledger"]), f", entry {record.get('entry')}"])
 
 
 def _state(private: bool, unsafe: str | None) -> object:
@@ -124,13 +124,13 @@ def _ledger(material: Material) -> Html:
     if material.ledger is None:
         stated = (_text(provenance.get("ledger")) for provenance, _ in _paid(material))
         ledgers = dict.fromkeys(named for named in stated if named is not None)
-        told = "The releases name no ledger: nobody adds up what these people's data have cost in all."
+        note = "The releases name no ledger: nobody adds up what these people's data have cost in all."
         if ledgers:
-            told = (
+            note = (
                 "This page was made without the ledger's file, so it does not say what else was charged nor what is "
                 f"left. The owner can add it: dpgm report {material.file} --ledger LEDGER."
             )
-        return joined([heading, paragraph(told)])
+        return joined([heading, paragraph(note)])
     return joined([heading, _state_of(material.ledger), _history(material, material.ledger)])
 
 

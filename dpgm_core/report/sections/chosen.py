@@ -99,8 +99,8 @@ def _structure(material: Material) -> list[Html]:
     listed = [" × ".join(map(cut, clique)) for clique in cliques if not any(set(clique) < one for one in whole)]
     shown = paragraph(", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else ""))
     more = fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000]))) if len(listed) > _SHOWN else ""
-    told = listing([cut(note, _NOTE) for note in notes[:_SHOWN]]) if notes else ""
-    return [Html("<h3>Structure</h3>"), joined([paragraph(words), shown, more, told])]
+    remarks = listing([cut(note, _NOTE) for note in notes[:_SHOWN]]) if notes else ""
+    return [Html("<h3>Structure</h3>"), joined([paragraph(words), shown, more, remarks])]
 
 
 def _merged(material: Material) -> list[Html]:

@@ -19,12 +19,12 @@ def section(material: Material) -> Section:
 
 
 def _learner(material: Material) -> list[Html]:
-    found = []
+    warnings = []
     if not material.model.converged:
-        found.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
+        warnings.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
     if material.releases and not material.model.potentials.values.any():
-        found.append(paragraph("The model is uniform: noise explains all that was measured.", class_="over"))
-    return found
+        warnings.append(paragraph("The model is uniform: noise explains all that was measured.", class_="over"))
+    return warnings
 
 
 def _misfit(material: Material) -> list[Html]:
@@ -68,12 +68,12 @@ def _structure(material: Material) -> list[Html]:
         )
         return [heading, paragraph(words)]
     try:
-        found = material.model.structure_error(level=material.level)
+        error = material.model.structure_error(level=material.level)
     except DpgmError:
         return [heading, paragraph("It was measured, but exact answers do not fit in memory.")]
     words = (
-        f"On pairs that no table holds the model is off by about {float(found.estimate):.3f} in total variation, "
-        f"between {float(found.low):.3f} and {float(found.high):.3f} at {100 * found.level:g} %: so large a share of "
+        f"On pairs that no table holds the model is off by about {float(error.estimate):.3f} in total variation, "
+        f"between {float(error.low):.3f} and {float(error.high):.3f} at {100 * error.level:g} %: so large a share of "
         "the records would have to be moved to other cells of such a pair's table, on average. Tables that the model "
         "was not learned from tell."
     )

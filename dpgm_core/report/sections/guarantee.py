@@ -86,7 +86,7 @@ def _terms(material: Material, terms: Terms) -> Html:
     }[terms.neighbours]
     rows = f", counted with at most {terms.rows_per_person} rows" if terms.rows_per_person > 1 else ""
     key = "none: each row stands for itself" if terms.person is None else name(terms.person)
-    found = [
+    pairs = [
         ("Protected unit", joined([name(terms.protected), rows])),
         ("Two data sets are neighbours if", relation),
         ("Column that tells persons apart", key),
@@ -95,28 +95,28 @@ def _terms(material: Material, terms: Terms) -> Html:
     ]
     rules = [rule.name for rule in material.model.domain.constraints]
     if rules:
-        found.append(("Rules assumed public", cut(spelled(rules, most=20))))
-    return facts(found)
+        pairs.append(("Rules assumed public", cut(spelled(rules, most=20))))
+    return facts(pairs)
 
 
 def _promise(promised: Promised, cost: Budget) -> Html:
-    found = [Html("<h3>What is promised</h3>")]
+    parts = [Html("<h3>What is promised</h3>")]
     if cost != promised.budget:
-        found.append(paragraph(_PRESENT))
+        parts.append(paragraph(_PRESENT))
     if promised.budget is None:
-        return joined([*found, paragraph("At such a loss nothing is bounded.")])
+        return joined([*parts, paragraph("At such a loss nothing is bounded.")])
     differ = "with one protected unit in the first that is not in the second"
     if not promised.presence:
         rows = " in as many rows" if promised.by_rows else ""
         differ = f"equal but for the values of one protected unit{rows}"
     start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
     end = " Models, queries and samples computed from the release cost nothing more."
-    found.append(paragraph(start, _bound(promised.budget), end))
+    parts.append(paragraph(start, _bound(promised.budget), end))
     if promised.budget.kind == "zcdp":
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
         table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
-        found.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
-    return joined(found)
+        parts.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
+    return joined(parts)
 
 
 def _bound(cost: Budget) -> Html:
@@ -151,18 +151,18 @@ def _attacker(promised: Promised) -> Html:
         f"and who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
         f"most {guess_text(cost)} of cases, and a coin is right in 50 %."
     )
-    found = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
+    parts = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
     if guess_text(cost) == "100 %":
-        found.append(
+        parts.append(
             paragraph("The bound is so weak that it promises next to nothing: it lets an attacker be nearly sure.")
         )
     if cost.kind == "pure" and cost.epsilon <= 20:
         rows = [[per_cent(belief, 0), _believed(belief, float(cost.epsilon))] for belief in _BELIEFS]
         caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
-        found.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
+        parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
     if adding:
-        found.append(paragraph(_known_to_be_in(promised.exchange)))
-    return joined(found)
+        parts.append(paragraph(_known_to_be_in(promised.exchange)))
+    return joined(parts)
 
 
 def _known_to_be_in(exchange: Budget | None) -> str:
@@ -203,9 +203,9 @@ def _short(budget: Budget) -> str:
 
 
 def _conditions(material: Material) -> Html:
-    told = material.model.stamp()["conditions"]
-    listed = listing(told[:12])
-    more = paragraph(f"and {len(told) - 12} more, in the guarantee below") if len(told) > 12 else ""
+    conditions = material.model.stamp()["conditions"]
+    listed = listing(conditions[:12])
+    more = paragraph(f"and {len(conditions) - 12} more, in the guarantee below") if len(conditions) > 12 else ""
     assumed = paragraph(
         "Public, and therefore not protected: ",
         _assumed(material),
@@ -217,7 +217,7 @@ def _conditions(material: Material) -> Html:
         "claims a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was "
         "drawn as stated are the word of whoever made the file."
     )
-    return joined([Html("<h3>On what it rests</h3>"), listed if told else "", more, assumed, author])
+    return joined([Html("<h3>On what it rests</h3>"), listed if conditions else "", more, assumed, author])
 
 
 def _assumed(material: Material) -> str:

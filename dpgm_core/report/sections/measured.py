@@ -16,7 +16,7 @@ __all__ = ["section"]
 
 _SHOWN, _FOLDED = 40, 400
 
-_LAWS = {
+_NOISE_NAMES = {
     "discrete-laplace": "discrete Laplace",
     "laplace": "Laplace in floating point",
     "discrete-gaussian": "discrete Gaussian",
@@ -32,22 +32,22 @@ def section(material: Material) -> Section:
 
 
 def _parts(material: Material) -> list[object]:
-    found = measured_tables(material.releases)
-    swamped = sum(one.relative > 1 for one in found)
-    noises = dict.fromkeys(_law(one) for one in drawn(material.releases))
+    tables = measured_tables(material.releases)
+    swamped = sum(one.relative > 1 for one in tables)
+    noises = dict.fromkeys(_noise_name(one) for one in drawn(material.releases))
     besides = ["the private choices of the next section"] * material.chose
     besides += ["their exact number"] * (material.policy == "public")
     also = " and ".join(besides) or "nothing else"
     words = (
-        f"From the records came {several(len(found), 'noisy table')} and {also}. Each cell is a count with independent "
-        f"noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard deviation, over "
-        "the records in the average cell of its table: small tables are known well, large ones roughly."
+        f"From the records came {several(len(tables), 'noisy table')} and {also}. Each cell is a count with "
+        f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "
+        "deviation, over the records in the average cell of its table: small tables are known well, large ones roughly."
     )
     parts: list[object] = [paragraph(words)]
     if swamped:
         parts.append(
             paragraph(
-                f"In {swamped} of {several(len(found), 'table')}, as they were measured, the noise is larger than the "
+                f"In {swamped} of {several(len(tables), 'table')}, as they were measured, the noise is larger than the "
                 "average cell, so finer detail there is noise.",
                 class_="over",
             )
@@ -57,8 +57,8 @@ def _parts(material: Material) -> list[object]:
         parts.append(paragraph(words, class_="note"))
     if any(one.contrasts for one in material.releases):
         parts.append(paragraph("Measured were sums of products of attributes coded +1 and -1, and no cells."))
-    parts += _tables(found)
-    picture = noise_matrix(material.names, found)
+    parts += _tables(tables)
+    picture = noise_matrix(material.names, tables)
     if picture is not None:
         parts += [Html("<h3>Which pairs a table holds</h3>"), picture]
     parts += [Html("<h3>Number of records</h3>"), _total(material)]
@@ -68,16 +68,16 @@ def _parts(material: Material) -> list[object]:
     return parts
 
 
-def _law(release: NoisyTables) -> str:
-    kinds = dict.fromkeys(_LAWS[one.event.kind] for one in release.noise)
+def _noise_name(release: NoisyTables) -> str:
+    kinds = dict.fromkeys(_NOISE_NAMES[one.event.kind] for one in release.noise)
     several_widths = " of several widths" if len(set(release.variances.tolist())) > 1 else ""
     return f"{' and '.join(kinds)}{several_widths}"
 
 
-def _tables(found: Sequence[Measured]) -> list[object]:
-    again = any(one.times > 1 for one in found)
+def _tables(tables: Sequence[Measured]) -> list[object]:
+    again = any(one.times > 1 for one in tables)
     header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
-    rows = [_row(one, again) for one in found]
+    rows = [_row(one, again) for one in tables]
     numbers = {1, 2, 3, 4, 5}
     parts: list[object] = [data_table("Tables and their noise, in records", header, rows[:_SHOWN], numbers=numbers)]
     if len(rows) > _SHOWN:

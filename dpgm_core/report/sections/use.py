@@ -21,21 +21,21 @@ def section(material: Material) -> Section:
     plain = [one for one in material.names if len(one) <= _LONGEST and printable(one) == one]
     first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
     second = shlex.quote(plain[1]) if len(plain) > 1 else first
-    given = _given(material, plain[1]) if len(plain) > 1 else ""
+    evidence = _evidence(material, plain[1]) if len(plain) > 1 else ""
     shell = [
         f"dpgm query {file}",
         f"dpgm query {file} {first}{' --intervals 0.9' if material.model.replicates else ''}",
         f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
-        f"dpgm query {file} {first} --given {given}" if given else "",
+        f"dpgm query {file} {first} --given {evidence}" if evidence else "",
         f"dpgm sample {file} -n 10000 -o synthetic.csv",
         f"dpgm export {file} --uai model.uai",
     ]
-    asked = repr(plain[0]) if plain else "'ATTRIBUTE'"
+    attribute = repr(plain[0]) if plain else "'ATTRIBUTE'"
     python = [
         "import dpgm_core as dpgm",
         f"model = dpgm.load_model({material.file!r})",
-        f"model.marginal({asked})",
-        f"model.table({asked}{f', level={material.level:g}' if material.model.replicates else ''})",
+        f"model.marginal({attribute})",
+        f"model.table({attribute}{f', level={material.level:g}' if material.model.replicates else ''})",
         "model.sample(10_000)",
         "model.guarantee()",
     ]
@@ -43,7 +43,7 @@ def section(material: Material) -> Section:
     return Section("use", "How to use it", joined([paragraph(words), _lines(shell, "sh"), _lines(python, "python")]))
 
 
-def _given(material: Material, attribute: str) -> str:
+def _evidence(material: Material, attribute: str) -> str:
     label = material.model.domain[attribute].labels[0]
     if len(label) > _LONGEST or printable(label) != label:
         return ""
@@ -51,9 +51,9 @@ def _given(material: Material, attribute: str) -> str:
 
 
 def _lines(lines: list[str], of: str) -> Html:
-    kept = "\n".join(printable(line) for line in lines if line)
+    shown = "\n".join(printable(line) for line in lines if line)
     label = {"sh": "Commands", "python": "Python"}[of]
-    return tag("pre", tag("code", Html(_escaped(kept))), tabindex="0", role="group", aria_label=label)
+    return tag("pre", tag("code", Html(_escaped(shown))), tabindex="0", role="group", aria_label=label)
 
 
 def _escaped(lines: str) -> str:
