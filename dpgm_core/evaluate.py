@@ -23,8 +23,8 @@ __all__ = [
     "distance",
     "kl_divergence",
     "log_likelihood",
-    "normalised",
-    "tabulated",
+    "normalise",
+    "tabulate",
     "total_variation",
     "true_shares",
 ]
@@ -90,7 +90,7 @@ def total_variation(
         targets = names or known
         if not targets:
             return {}
-        tables = tabulated(reference, Structure(model.domain, targets), allow_non_private=True)
+        tables = tabulate(reference, Structure(model.domain, targets), allow_non_private=True)
     if tables.structure.domain == model.structure.domain:
         model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
@@ -102,7 +102,7 @@ def total_variation(
         number = tables.structure.find(clique)[0]
         group = tables.structure.groups[number]
         ours = np.mean([model.marginal(member) for member in group], axis=0)
-        distances[clique] = distance(ours, normalised(tables.group(number)))
+        distances[clique] = distance(ours, normalise(tables.group(number)))
     return distances
 
 
@@ -120,13 +120,13 @@ def true_shares(
     ([0.25, 0.75], 4)
     """
     structure = Structure(domain, cliques)
-    tables = tabulated(records, structure, allow_non_private=allow_non_private).arrays()
+    tables = tabulate(records, structure, allow_non_private=allow_non_private).arrays()
     counts = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
     number = next((round(float(table.sum())) for table in counts.values()), 0)
-    return {clique: normalised(table) for clique, table in counts.items()}, number
+    return {clique: normalise(table) for clique, table in counts.items()}, number
 
 
-def tabulated(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
+def tabulate(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
     """Exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
 
     Raises NonPrivateError unless `allow_non_private` is True, which is right for records that are nobody's: synthetic
@@ -134,7 +134,7 @@ def tabulated(records: object, structure: Structure, *, allow_non_private: bool 
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> tabulated(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
+    >>> tabulate(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
     [1, 2]
     """
     require_non_private("counting records", allow_non_private)
@@ -152,10 +152,10 @@ def columns_of(records: object) -> tuple[str, ...]:
     return tuple(source.names()) if isinstance(source, NamedColumns) else ()
 
 
-def normalised(table: Array) -> Array:
+def normalise(table: Array) -> Array:
     """A table of counts as shares of their sum; uniform where that is not positive.
 
-    >>> normalised(np.array([1, 3])).tolist()
+    >>> normalise(np.array([1, 3])).tolist()
     [0.25, 0.75]
     """
     total = table.sum()

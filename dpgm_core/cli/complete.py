@@ -97,9 +97,9 @@ def complete(
 
 
 def _stamp(model: Model) -> dict[str, Any]:
-    from dpgm_core.models.completion import owned
+    from dpgm_core.models.completion import stamp_own_rows
 
-    return owned(model.stamp())
+    return stamp_own_rows(model.stamp())
 
 
 def _check_suffixes(rows_file: Path, output: Path) -> None:
@@ -264,7 +264,7 @@ def _fill(
     place = {name: at for at, name in enumerate([*layout.names, *layout.added])}
     for part in parts:
         part.extend([b""] * len(layout.added))
-    for name, found in filling.filled(columns, len(parts), generator, start=start).items():
+    for name, found in filling.fill(columns, len(parts), generator, start=start).items():
         at = place[name]
         cells_of = zip(found.rows.tolist(), found.texts().to_pylist(), found.answers.tolist(), strict=True)
         for row, text, answer in cells_of:

@@ -12,7 +12,7 @@ from attrs import evolve
 from dpgm_core.comparison.distances import differences
 from dpgm_core.comparison.matching import Overlap, matching
 from dpgm_core.comparison.released import against_model, gaps
-from dpgm_core.comparison.sides import Drawn, ModelSide, Side
+from dpgm_core.comparison.sides import ModelSide, RecordsSide, Side
 from dpgm_core.comparison.subjects import Content, Synthetic, kind_of, read_subject, structure_of, subject_of
 from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair, Subject
 from dpgm_core.domain import Domain
@@ -20,7 +20,7 @@ from dpgm_core.errors import DomainError, InferenceError, OptionError, TooLarge
 from dpgm_core.evaluate import kl_divergence
 from dpgm_core.models.conditioning import expectation, pieces_of
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
@@ -81,7 +81,7 @@ def _trusted(contents: Sequence[Content], called: Sequence[str]) -> str:
     if not drawn:
         return ""
     are = "is synthetic is the word of its stamp" if len(drawn) == 1 else "are synthetic is the word of their stamps"
-    return f"; that {spelled(drawn)} {are}, which nothing proves: of real records all of this would be exact"
+    return f"; that {quote_names(drawn)} {are}, which nothing proves: of real records all of this would be exact"
 
 
 def _check_different(subjects: Sequence[object], called: Sequence[str]) -> None:
@@ -111,13 +111,13 @@ def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
             f"{name} holds records, and nothing here says what labels their columns have; name the model they were "
             "drawn from first, or its domain: --domain FILE"
         )
-    return Drawn(content=content, whole=domain)
+    return RecordsSide(content=content, whole=domain)
 
 
 def _subject(name: str, content: Content, side: Side | None) -> Subject:
     """Its facts; of drawn records also how many there are, and of how many attributes."""
     subject = subject_of(name, content)
-    if not isinstance(side, Drawn):
+    if not isinstance(side, RecordsSide):
         return subject
     return evolve(subject, facts={**subject.facts, "records": side.records, "attributes": len(side.domain)})
 
@@ -152,7 +152,7 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
     if isinstance(contents[0], Model) and isinstance(contents[1], Model):
         kl, no_kl = _kl(contents[0], contents[1], matched)
         if kl is not None and unknown:
-            notes.append(f"the KL takes {spelled(unknown)} as the models have them, as no release measured them")
+            notes.append(f"the KL takes {quote_names(unknown)} as the models have them, as no release measured them")
     return Pair(
         first=first[0],
         other=other[0],
@@ -169,10 +169,10 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
 
 
 def _nothing_shared(first: str, other: str, overlap: Overlap) -> str:
-    why = [f"{spelled(list(overlap.labels))} have other labels"] if overlap.labels else []
-    why += [f"of {spelled(overlap.unmeasured)} nothing was measured"] if overlap.unmeasured else []
-    why += [f"the one has {spelled(overlap.only_first)}"] if overlap.only_first else []
-    why += [f"the other {spelled(overlap.only_other)}"] if overlap.only_other else []
+    why = [f"{quote_names(list(overlap.labels))} have other labels"] if overlap.labels else []
+    why += [f"of {quote_names(overlap.unmeasured)} nothing was measured"] if overlap.unmeasured else []
+    why += [f"the one has {quote_names(overlap.only_first)}"] if overlap.only_first else []
+    why += [f"the other {quote_names(overlap.only_other)}"] if overlap.only_other else []
     return f"{first} and {other} share no attribute with the same labels, so there is nothing to compare: " + "; ".join(
         why
     )

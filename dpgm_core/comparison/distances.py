@@ -17,7 +17,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.evaluate import distance
 from dpgm_core.structure import Clique
 
-__all__ = ["MOST_PAIRS", "differences", "difference_of", "wanted"]
+__all__ = ["MOST_PAIRS", "differences", "difference_of", "choose_tables"]
 
 #: Pairs of attributes that are compared, cells of a table, cells of tables at once, and tables whose errors are asked.
 MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
@@ -33,18 +33,18 @@ def differences(
     """
     single = _compared(first, other, matching, [(name,) for name in matching.shared])
     ranked = [one.attributes[0] for one in _worst(single)]
-    queries, notes = wanted(matching.shared, ranked, cliques, first.domain)
+    queries, notes = choose_tables(matching.shared, ranked, cliques, first.domain)
     differing = [*single, *_compared(first, other, matching, queries)]
     return _scored(first, other, matching, _worst(differing), notes), notes
 
 
-def wanted(
+def choose_tables(
     shared: Clique, ranked: Sequence[str], cliques: Sequence[Clique], domain: Domain
 ) -> tuple[list[Clique], list[str]]:
     """The tables of two and more attributes to compare, and what was left out. ranked: of `shared`, the worst first.
 
     >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
-    >>> wanted(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
+    >>> choose_tables(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
     [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'b', 'c')]
     """
     at = {name: number for number, name in enumerate(shared)}

@@ -9,7 +9,7 @@ from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair
 from dpgm_core.comparison.words import GAPS_MEAN, apart, shared_lines, short_names, side_by_side
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.page import page
-from dpgm_core.report.parts import Section, cut, data_table, fold, joined, listing, paragraph, per_cent, several, stamp
+from dpgm_core.report.parts import Section, cut, data_table, fold, join, listing, paragraph, per_cent, several, stamp
 
 __all__ = ["make_page"]
 
@@ -34,9 +34,9 @@ def make_page(comparison: Comparison) -> str:
     return page(
         kind="dpgm comparison",
         title=f"{', '.join(others)} against {first}",
-        opening=joined([paragraph(f"Made from released things alone: {comparison.privacy}.", class_="lead")]),
+        opening=join([paragraph(f"Made from released things alone: {comparison.privacy}.", class_="lead")]),
         sections=sections,
-        mark=joined(stamp(caveat) for caveat in caveats) if caveats else None,
+        mark=join(stamp(caveat) for caveat in caveats) if caveats else None,
         footer=f"Made by dpgm {__version__} from the files named here and nothing else.",
     )
 
@@ -55,7 +55,7 @@ def _pair(pair: Pair, first: str, other: str) -> Html:
     parts += [_differences("Tables of several attributes, the furthest first", together)] if together else []
     parts += [_gaps(pair.gaps), paragraph(GAPS_MEAN)] if pair.gaps else []
     parts += [listing(pair.notes)] if pair.notes else []
-    return joined(parts)
+    return join(parts)
 
 
 def _differences(caption: str, differences: Sequence[Difference]) -> Html:
@@ -95,7 +95,7 @@ def _long_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str
         return top
     left = len(rows) - _SHOWN - len(rest)
     more = f"The next {several(len(rest), 'row')}" + (f"; {left:,} are closer together yet" if left else "")
-    return joined([top, fold(more, data_table(f"{caption}, continued", header, rest, numbers=numbers))])
+    return join([top, fold(more, data_table(f"{caption}, continued", header, rest, numbers=numbers))])
 
 
 def _guarantees(comparison: Comparison, short: dict[str, str]) -> Html:
@@ -103,4 +103,4 @@ def _guarantees(comparison: Comparison, short: dict[str, str]) -> Html:
     for one in comparison.subjects:
         word = " (by the stamp of its file)" if one.kind == "synthetic" else ""
         parts += [tag("h3", f"{short[one.name]}{word}"), tag("blockquote", paragraph(one.stamp["guarantee"]))]
-    return joined(parts)
+    return join(parts)

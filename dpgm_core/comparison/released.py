@@ -10,7 +10,7 @@ from attrs import evolve
 from dpgm_core.comparison.distances import difference_of
 from dpgm_core.comparison.matching import Overlap
 from dpgm_core.comparison.values import Difference, Gap
-from dpgm_core.evaluate import normalised
+from dpgm_core.evaluate import normalise
 from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.model import Model
 from dpgm_core.releases.coarse import cell_variances
@@ -32,8 +32,8 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
     if first.contrasts or other.contrasts:
         return [], ["their tables are not compared: sums of products were measured, and no cells"]
     result = []
-    theirs = _held(other, matching)
-    for names, number in _held(first, matching).items():
+    theirs = _shared_tables(other, matching)
+    for names, number in _shared_tables(first, matching).items():
         if names not in theirs:
             continue
         clique = first.structure.groups[number][0]
@@ -63,7 +63,7 @@ def against_model(
 
     matching: of the two domains, the first's first.
     """
-    ours = [release.structure.groups[number][0] for number in _held(release, matching).values()]
+    ours = [release.structure.groups[number][0] for number in _shared_tables(release, matching).values()]
     if not ours:
         return [], ["the model answers about no whole table of the release"]
     answers = model.marginals_of(ours)
@@ -71,7 +71,7 @@ def against_model(
     scores = _scores(model, release, matching, model_first=model_first)
     differences = []
     for clique in ours:
-        probabilities, shares = answers[clique], normalised(np.asarray(release.tables[clique], dtype=np.float64))
+        probabilities, shares = answers[clique], normalise(np.asarray(release.tables[clique], dtype=np.float64))
         both = (
             (probabilities, matching.aligned(clique, shares))
             if model_first
@@ -85,7 +85,7 @@ def against_model(
     return sorted(differences, key=lambda one: -one.total_variation), []
 
 
-def _held(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
+def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
     """The number of each table, not tied and not empty, whose attributes are all shared."""
     return {
         frozenset(group[0]): number

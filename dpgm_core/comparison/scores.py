@@ -10,11 +10,11 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.comparison.matching import Overlap
-from dpgm_core.comparison.sides import Drawn, ModelSide, Side
+from dpgm_core.comparison.sides import ModelSide, RecordsSide, Side
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.structure import Clique
 
-__all__ = ["Aligned", "has_scores", "joined", "scores"]
+__all__ = ["Aligned", "has_scores", "joint_cell_score", "scores"]
 
 #: From so many expected records on a cell of drawn records is taken as normal; smaller ones say nothing.
 _LEAST = 5.0
@@ -45,7 +45,7 @@ def scores(
         degrees = min(len(side.model.replicates) for side in (first, other)) - 1.0
     else:
         variances, degrees = [_sampling(first, other, p, q) for p, q in tables], math.inf
-    return [joined(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
+    return [joint_cell_score(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
 
 
 def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -54,7 +54,7 @@ def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatAr
     Under the model's probabilities p, or the mean of two files, it is p (1 - p) / n for n independent records. Rounded
     records vary less, so the score is cautious for them.
     """
-    counts = [side.records for side in (first, other) if isinstance(side, Drawn)]
+    counts = [side.records for side in (first, other) if isinstance(side, RecordsSide)]
     if len(counts) == 1:
         expected = p if isinstance(first, ModelSide) else q
     else:
@@ -65,11 +65,11 @@ def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatAr
     return np.where(min(counts) * np.minimum(expected, 1 - expected) >= _LEAST, variances, np.inf)
 
 
-def joined(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
+def joint_cell_score(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
     """One score of many cells; degrees: of freedom of Student's t, as of so few replicates.
 
-    >>> round(joined(np.array([0.03, 0.0]), np.array([1e-4, 1e-4])), 2), joined(np.zeros(2), np.ones(2))
-    (2.55, 0.0)
+    >>> round(joint_cell_score(np.array([0.03, 0.0]), np.array([1e-4, 1e-4])), 2)
+    2.55
     """
     from scipy.special import ndtri, stdtr
 

@@ -15,12 +15,12 @@ from dpgm_core.comparison.subjects import Synthetic
 from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.evaluate import columns_of, normalised, tabulated
+from dpgm_core.evaluate import columns_of, normalise, tabulate
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["Drawn", "ModelSide", "Side"]
+__all__ = ["RecordsSide", "ModelSide", "Side"]
 
 
 class Side(Protocol):
@@ -70,7 +70,7 @@ class ModelSide:
 
 
 @frozen(kw_only=True, slots=False)
-class Drawn:
+class RecordsSide:
     """Synthetic records, counted over a domain that a model or its owner gave.
 
     A value that is no label of the domain counts as what its column takes for unknown. Raises DataError for a file that
@@ -99,7 +99,7 @@ class Drawn:
         attributes = [one for one in self.whole if one.name in columns]
         if not attributes:
             raise DataError(
-                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is "
+                f"{self.content.path} has no column of the domain ({quote_names(self.whole.names)}); say how it is "
                 "written: --dialect delimiter=, encoding="
             )
         return Domain(attributes)
@@ -112,7 +112,7 @@ class Drawn:
 
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """Shares of the records, from one pass over the file."""
-        return [normalised(table) for table in self._counts(cliques)]
+        return [normalise(table) for table in self._counts(cliques)]
 
     def standing(self, clique: Clique) -> str:
         """Whatever the model behind it says; a file of records does not tell."""
@@ -120,5 +120,5 @@ class Drawn:
 
     def _counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         # These are nobody's records: their stamp says that a model drew them.
-        counted = tabulated(self._data, Structure(self.domain, cliques), allow_non_private=True)
+        counted = tabulate(self._data, Structure(self.domain, cliques), allow_non_private=True)
         return [np.asarray(counted[clique], dtype=np.float64) for clique in cliques]

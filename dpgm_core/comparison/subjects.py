@@ -14,7 +14,7 @@ from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
 from dpgm_core.files import reading
 from dpgm_core.models.model import Model
 from dpgm_core.models.reading import load_model
-from dpgm_core.models.stamped import beside, stamp_in
+from dpgm_core.models.stamped import read_stamp, sidecar_path
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
 from dpgm_core.releases.coarse import cells_as_drawn
@@ -63,8 +63,8 @@ def _synthetic(path: Path) -> Synthetic:
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     text = path.name.lower().endswith((".csv", ".csv.gz"))
-    stamp = stamp_in(beside(path) if text else path)
-    where = f"{beside(path).name} beside it" if text else "its metadata"
+    stamp = read_stamp(sidecar_path(path) if text else path)
+    where = f"{sidecar_path(path).name} beside it" if text else "its metadata"
     if stamp is not None and stamp.get("completed"):
         raise DataError(
             f"{path} holds rows of people that dpgm complete filled in, by {where}; it is no synthetic file"

@@ -22,7 +22,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["distance", "measured_error", "pairs_left", "scores_of", "squared_errors", "structure_variance"]
+__all__ = ["distance", "measure_structure_error", "pairs_left", "scores_of", "squared_errors", "structure_variance"]
 
 #: Answers of a model to several queries at once.
 Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
@@ -52,7 +52,7 @@ def pairs_left(check: Structure, structure: Structure, unmeasured: Collection[st
     return [pair for pair in check.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
 
 
-def measured_error(
+def measure_structure_error(
     check: NoisyTables | None,
     pairs: Sequence[Clique],
     learned: Sequence[NoisyTables],

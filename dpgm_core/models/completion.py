@@ -30,7 +30,7 @@ from dpgm_core.models.within import missing_code
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "owned"]
+__all__ = ["AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "stamp_own_rows"]
 
 #: What output of completed rows says of its privacy.
 OWN_ROWS = (
@@ -79,7 +79,7 @@ class Completion:
     _decoders: Mapping[str, Decoder]
     _orders: Orders
 
-    def filled(
+    def fill(
         self, columns: Mapping[str, pa.Array], rows: int, generator: np.random.Generator, *, start: int = 0
     ) -> dict[str, Filled]:
         """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
@@ -99,7 +99,7 @@ class Completion:
         # What is filled in between is an answer, so it has a value.
         ruled = [(target, table, state) for (target, *_), table, state in self._orders.ruled_out(places, gaps)]
         whole = self._drawn(codes, rows, ruled, generator, start)
-        made = self._orders.completed(whole, places, gaps, generator)
+        made = self._orders.complete(whole, places, gaps, generator)
         cells = {}
         for name in self.names:
             at = np.flatnonzero(gaps[name])
@@ -112,12 +112,12 @@ class Completion:
     def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
         """The table with its missing cells filled, and columns behind for attributes that it lacks.
 
-        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `filled`
+        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `fill`
         does, and DataError where a type cannot hold what is filled in.
         """
         table = _plain(table)
         columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
-        cells = self.filled(columns, table.num_rows, generator, start=start)
+        cells = self.fill(columns, table.num_rows, generator, start=start)
         for name in self.names:
             if name not in columns:
                 made = cells[name].values() if name in cells else self._decoders[name].none()
@@ -140,12 +140,12 @@ class Completion:
         # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
         every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
         answers, anything = self._conditional
-        drawn, possible = answers.drawn(every, rows, generator, weighed)
+        drawn, possible = answers.draw(every, rows, generator, weighed)
         if not possible.all():
             rest = np.flatnonzero(~possible & np.logical_or.reduce([codes[name] < 0 for name in self.names]))
             some = {name: column[rest] for name, column in every.items()}
             left = [(name, table, state[rest]) for name, table, state in weighed]
-            again, sure = anything.drawn(some, len(rest), generator, left)
+            again, sure = anything.draw(some, len(rest), generator, left)
             if not sure.all():
                 raise DataError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
@@ -169,10 +169,10 @@ def completion(distribution: Distribution | MergedDistribution, domain: Domain, 
     )
 
 
-def owned(stamp: Mapping[str, Any]) -> dict[str, Any]:
+def stamp_own_rows(stamp: Mapping[str, Any]) -> dict[str, Any]:
     """The stamp of completed rows: no guarantee covers what their owner put in.
 
-    >>> owned({"guarantee": "epsilon = 1", "private": True})["private"]
+    >>> stamp_own_rows({"guarantee": "epsilon = 1", "private": True})["private"]
     False
     """
     return {**stamp, "private": False, "completed": True, "guarantee": OWN_ROWS + str(stamp["guarantee"])}

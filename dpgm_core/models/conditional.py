@@ -46,7 +46,7 @@ class Conditional:
     distribution: Distribution | MergedDistribution
     allowed: Mapping[str, Array]
 
-    def drawn(
+    def draw(
         self,
         codes: Mapping[str, Array],
         rows: int,
@@ -95,9 +95,9 @@ class Conditional:
     def _log_allowed(self, name: str) -> FloatArray:
         """What may be drawn of a missing attribute, as log-weights of its codes or blocks."""
         weights: Array = self.allowed[name].astype(np.float64)
-        if isinstance(self.distribution, MergedDistribution) and name in self.distribution.levels.of:
-            level = self.distribution.levels.of[name]
-            weights = np.bincount(level.codes, weights=weights * level.weights, minlength=level.blocks)
+        if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
+            merge = self.distribution.merged.of[name]
+            weights = np.bincount(merge.codes, weights=weights * merge.weights, minlength=merge.blocks)
         with np.errstate(divide="ignore"):
             return np.log(weights)
 
@@ -120,10 +120,10 @@ class Conditional:
         blocks = {name: column.astype(np.int64) for name, column in codes.items()}
         possible = np.ones(rows, bool)
         if isinstance(self.distribution, MergedDistribution):
-            for name, level in self.distribution.levels.of.items():
+            for name, merge in self.distribution.merged.of.items():
                 known = blocks[name] >= 0
-                possible &= ~known | (level.weights[blocks[name]] > 0)
-                blocks[name] = np.where(known, level.codes[blocks[name]], -1)
+                possible &= ~known | (merge.weights[blocks[name]] > 0)
+                blocks[name] = np.where(known, merge.codes[blocks[name]], -1)
         return blocks, possible
 
     def _split(
@@ -132,7 +132,7 @@ class Conditional:
         """Blocks as codes in them; those that were given as they were."""
         columns = {}
         for name, column in blocks.items():
-            if isinstance(self.distribution, MergedDistribution) and name in self.distribution.levels.of:
+            if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
                 at = np.flatnonzero(codes[name] < 0)
                 drawn = self._code_in(name, column[at], generator)
                 column = codes[name].astype(np.int64)
@@ -142,9 +142,9 @@ class Conditional:
 
     def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
         assert isinstance(self.distribution, MergedDistribution)
-        level = self.distribution.levels.of[name]
-        weights = np.where(self.allowed[name], level.weights, 0.0)
-        weights = np.where(level.codes[None, :] == np.arange(level.blocks)[:, None], weights, 0.0)
+        merge = self.distribution.merged.of[name]
+        weights = np.where(self.allowed[name], merge.weights, 0.0)
+        weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
         upto = np.cumsum(weights, axis=1)
         return _chosen(upto, blocks, generator)
 

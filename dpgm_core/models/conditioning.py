@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["collected", "expectation", "pieces_of"]
+__all__ = ["collect_potentials", "expectation", "pieces_of"]
 
 
 def expectation(weights: Array, values: Array) -> float:
@@ -21,7 +21,7 @@ def expectation(weights: Array, values: Array) -> float:
     return math.fsum(products) if np.all(np.isfinite(products)) else float(products.sum())
 
 
-def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
+def collect_potentials(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
     """A structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
     sums: dict[frozenset[str], tuple[Clique, FloatArray]] = {}
     for clique, table in pieces:

@@ -22,8 +22,8 @@ from dpgm_core.columns.values import Values
 from dpgm_core.domain import Domain
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.models.wide import fitted, tables_of_wide
-from dpgm_core.models.within import Within, missing_code, within
+from dpgm_core.models.wide import fit_wide_bins, tables_of_wide
+from dpgm_core.models.within import BinDistribution, bin_distribution, missing_code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class Decoder:
     """
 
     attribute: Attribute
-    dist: Within | None
+    dist: BinDistribution | None
     _raw: tuple[str | None, ...]
     _decimals: int | None
 
@@ -64,9 +64,9 @@ class Decoder:
     def places(self, codes: IntArray, at: FloatArray) -> FloatArray:
         """A place on the axis for each code, NaN for codes without one. at: in [0, 1), uniform."""
         assert self.dist is not None
-        return self.rounded(codes, self.dist.drawn(codes, at))
+        return self.round(codes, self.dist.draw(codes, at))
 
-    def rounded(self, codes: IntArray, places: FloatArray) -> FloatArray:
+    def round(self, codes: IntArray, places: FloatArray) -> FloatArray:
         """Places as they are written, still inside of their bins; NaN for codes without any."""
         assert self.dist is not None
         if self.dist.lattice is None and self._decimals is not None and self.attribute.edges is not None:
@@ -125,7 +125,7 @@ class Decoder:
 
 def decoder(attribute: Attribute, table: FloatArray | None = None) -> Decoder:
     """What decodes an attribute's codes. table: a model's marginal of the attribute, to which wide bins are fitted."""
-    dist = within(attribute) if table is None else fitted(attribute, table)
+    dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
     raw: list[str | None] = list(map(str, range(attribute.size)) if attribute.coded else attribute.labels)
     if dist is not None:
         raw = [text if there else None for text, there in zip(raw, dist.present, strict=True)]
@@ -145,7 +145,7 @@ def decoders_of(
     return {name: decoder(domain[name], tables.get(name)) for name in names}
 
 
-def _decimals(attribute: Attribute, dist: Within | None) -> int | None:
+def _decimals(attribute: Attribute, dist: BinDistribution | None) -> int | None:
     """How many digits after the point a number is written with; None for all it has."""
     if dist is None or dist.values.kind != "number" or dist.values.decimals is not None or attribute.edges is None:
         return None if dist is None else dist.values.decimals

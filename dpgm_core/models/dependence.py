@@ -15,8 +15,8 @@ from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
 from dpgm_core.models.pairwise import pair_tables
-from dpgm_core.models.questions import listed, named
-from dpgm_core.models.standing import refuse
+from dpgm_core.models.questions import check_queries, read_names
+from dpgm_core.models.standing import refuse_unmeasured
 from dpgm_core.structure import Clique
 from dpgm_core.structure.graphs import components
 
@@ -128,7 +128,7 @@ def _questions(
     if pairs is not None:
         if attributes is not None:
             raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
-        queries = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
+        queries = tuple(dict.fromkeys(read_names(model.domain, pair, {}) for pair in check_queries(pairs)))
         wrong = next((pair for pair in queries if len(pair) != 2), None)
         if wrong is not None:
             raise StructureError(f"dependence is between two attributes, got {wrong!r}")
@@ -137,8 +137,8 @@ def _questions(
         left_out = set(model.left_out)
         names = tuple(name for name in model.domain.names if name not in left_out)
     else:
-        names = named(model.domain, attributes, {})
-    refuse(names, model.left_out)
+        names = read_names(model.domain, attributes, {})
+    refuse_unmeasured(names, model.left_out)
     return names, tuple(itertools.combinations(names, 2)) if pairs is None else queries
 
 

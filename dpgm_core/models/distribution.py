@@ -24,7 +24,7 @@ from dpgm_core.inference.contract import (
     Rounder,
     Sampler,
 )
-from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.models.conditioning import collect_potentials, expectation
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -200,7 +200,7 @@ class Distribution:
             for clique in group:
                 at = tuple(fixed.get(name, slice(None)) for name in clique)
                 pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
-        return collected(domain, pieces)
+        return collect_potentials(domain, pieces)
 
     def _host(self, names: Clique) -> Clique | None:
         """The smallest clique that holds the names, unless its table is shared with others."""

@@ -16,9 +16,9 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
 from dpgm_core.models.decoded import Decoder, decoders_of
 from dpgm_core.models.distribution import Distribution
-from dpgm_core.models.given import Given
-from dpgm_core.models.labelled import records
-from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn, narrowed
+from dpgm_core.models.given import Evidence
+from dpgm_core.models.labelled import record_table
+from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, draw_codes, reweight
 from dpgm_core.models.orders import Orders, orders_among
 from dpgm_core.models.within import missing_code
 from dpgm_core.structure import Clique
@@ -47,7 +47,7 @@ class Writer:
     _decoders: Mapping[str, Decoder]
     _orders: Orders
 
-    def never(self, evidence: Given, method: SampleMethod) -> dict[str, int]:
+    def never(self, evidence: Evidence, method: SampleMethod) -> dict[str, int]:
         """Attributes that no record lacks, as the domain names no null value, and the code of what lacks it.
 
         Noise puts a little there all the same, and a column of whole numbers would be none for it. Labels are the
@@ -64,16 +64,16 @@ class Writer:
         """Whether values are written that constraints order."""
         return bool(self._orders.pairs)
 
-    def fit(self, codes: Mapping[str, Array], evidence: Given) -> Array:
+    def fit(self, codes: Mapping[str, Array], evidence: Evidence) -> Array:
         """(records,), whether codes leave values in every order; nearly all do, as constraints rule out the others."""
         return self._orders.fit(codes, evidence.places)
 
-    def table(self, codes: Mapping[str, Array], evidence: Given, generator: np.random.Generator) -> pa.Table:
+    def table(self, codes: Mapping[str, Array], evidence: Evidence, generator: np.random.Generator) -> pa.Table:
         """One batch. codes: by attribute. given: what all its records have; values among it are kept as they are."""
         import pyarrow as pa
 
         if self.form == "labels":
-            return records([(self.domain[name], codes[name]) for name in self.names], self.stamp)
+            return record_table([(self.domain[name], codes[name]) for name in self.names], self.stamp)
         places = self._orders.places(codes, evidence.places, generator)
         arrays = []
         for name in self.names:
@@ -82,7 +82,7 @@ class Writer:
             arrays.append(made(codes[name], places.get(name)))
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
 
-    def ruled_out(self, evidence: Given) -> list[tuple[Clique, FloatArray]]:
+    def ruled_out(self, evidence: Evidence) -> list[tuple[Clique, FloatArray]]:
         """What given values leave of the bins of others that must be above or below them, as log-weights."""
         places = {name: np.array([evidence.places.get(name, np.nan)]) for name in self._orders.dists}
         gaps = {name: np.array([name not in evidence.codes]) for name in self._orders.dists}
@@ -127,7 +127,7 @@ def batches(
     write: Writer,
     count: int,
     method: SampleMethod,
-    evidence: Given,
+    evidence: Evidence,
     generator: np.random.Generator,
 ) -> Iterator[pa.Table]:
     """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written,
@@ -137,14 +137,16 @@ def batches(
     where fewer than one record in a hundred has what none may lack.
     """
     count, done, values = checked_count(count, method), 0, None
-    distribution = narrowed(distribution, write.ruled_out(evidence))
+    distribution = reweight(distribution, write.ruled_out(evidence))
     never, tried = write.never(evidence, method), 0
     while True:
         left = count - done
         ask = (
             count if method == "rounded" else min(_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
         )
-        codes = dict(zip(write.domain.names, drawn(distribution, ask, method, generator, evidence.codes), strict=True))
+        codes = dict(
+            zip(write.domain.names, draw_codes(distribution, ask, method, generator, evidence.codes), strict=True)
+        )
         # A stream of its own, and after the first codes: these are then the same in every form.
         values = values or np.random.default_rng(generator.integers(2**63, size=2))
         size = ask

@@ -11,17 +11,17 @@ from attrs import frozen
 from dpgm_core.constraints.order import Ordered
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError
-from dpgm_core.models.questions import coded
-from dpgm_core.models.within import within
+from dpgm_core.models.questions import encode_evidence
+from dpgm_core.models.within import bin_distribution
 
-__all__ = ["Given", "given_of"]
+__all__ = ["Evidence", "read_evidence"]
 
 
 @frozen(kw_only=True)
-class Given:
+class Evidence:
     """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
 
-    >>> given_of(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
+    >>> read_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
     {'sex': 1}
     """
 
@@ -37,25 +37,25 @@ class Given:
         return {name: domain[name].labels[self.codes[name]] for name in self.places}
 
 
-def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
+def read_evidence(domain: Domain, given: Mapping[str, Any] | None) -> Evidence:
     """Read what is given as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
 
     >>> from dpgm_core.attribute import Attribute
     >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
-    >>> found = given_of(ages, {"age": 37.0})
+    >>> found = read_evidence(ages, {"age": 37.0})
     >>> found.codes, found.places, found.bins(ages)
     ({'age': 1}, {'age': 37.0}, {'age': '[18, 65]'})
     """
-    codes = coded(domain, given or {})
+    codes = encode_evidence(domain, given or {})
     places = {}
     for name, value in (given or {}).items():
         one = domain[name]
         place = None if one.edges is None or value in one.labels else one.place(value)
-        dist = within(one)
+        dist = bin_distribution(one)
         if place is not None and dist is not None and math.isfinite(place) and dist.has(place):
             places[name] = place
     _check_orders(domain, places)
-    return Given(codes=codes, places=places)
+    return Evidence(codes=codes, places=places)
 
 
 def _check_orders(domain: Domain, places: Mapping[str, float]) -> None:

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError
 from dpgm_core.markup import Html, card
-from dpgm_core.models.beside import beside_labels
+from dpgm_core.models.beside import number_table
 from dpgm_core.printable import brief, listed
 from dpgm_core.structure import Clique
 
@@ -83,7 +83,7 @@ class Interval:
         about = f" of {listed(self.names)}" if self.names else ""
         facts = [("level", f"{self.level:g}"), ("structure's error", "is in it" if self.widened else "is not in it")]
         facts += [("note", self.note)] if self.note else []
-        table = beside_labels(self.names, self.labels, columns, self.standing)
+        table = number_table(self.names, self.labels, columns, self.standing)
         return card(f"Interval{about}", facts, table, flaws=self.flaws)
 
 
@@ -135,7 +135,7 @@ def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
     return np.where(estimate - low > high - estimate, low, high)
 
 
-def widened(result: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
+def widen(result: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
     """An interval of `replicates` refits with what the structure may miss in it, a standard deviation per entry."""
     error = np.sqrt(result.standard_error**2 + structure**2)
     width = student(result.level, replicates - 1) * error

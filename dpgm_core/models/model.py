@@ -25,24 +25,38 @@ from dpgm_core.errors import DataError, InferenceError, OptionError, StructureEr
 from dpgm_core.files import MODEL_FILE, plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.markup import Html
-from dpgm_core.models.checked import distance, measured_error, pairs_left, scores_of, squared_errors, structure_variance
-from dpgm_core.models.completion import AT_ONCE, Completion, completion, owned
+from dpgm_core.models.checked import (
+    distance,
+    measure_structure_error,
+    pairs_left,
+    scores_of,
+    squared_errors,
+    structure_variance,
+)
+from dpgm_core.models.completion import AT_ONCE, Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.drawing import Form, batches, writer
-from dpgm_core.models.given import given_of
-from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widened
-from dpgm_core.models.labelled import labelled
-from dpgm_core.models.levels import Levels, levels_of
+from dpgm_core.models.given import read_evidence
+from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widen
+from dpgm_core.models.labelled import probability_table
+from dpgm_core.models.levels import MergedCodes, find_merged_codes
 from dpgm_core.models.marginal import Marginal
-from dpgm_core.models.merged import SampleMethod, divergence, expanded, law_of
+from dpgm_core.models.merged import SampleMethod, divergence, expand_potentials, with_merged_codes
 from dpgm_core.models.misfit import Component
-from dpgm_core.models.numeric import checked_share, correlation_of, law_of_numbers, mean_of, quantile_of, variance_of
-from dpgm_core.models.questions import coded, listed, named
+from dpgm_core.models.numeric import (
+    checked_share,
+    correlation_of,
+    mean_of,
+    number_distribution,
+    quantile_of,
+    variance_of,
+)
+from dpgm_core.models.questions import check_queries, encode_evidence, read_names
 from dpgm_core.models.shown import model_card
-from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured, refuse
+from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured, refuse_unmeasured
 from dpgm_core.models.wide import tables_of_wide
-from dpgm_core.models.within import Within
+from dpgm_core.models.within import BinDistribution
 from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.randomness import Randomness, given_or_system
@@ -101,7 +115,7 @@ class Model:
         self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         check_domain(structure.domain, self.releases)
-        self._levels: Levels | None = levels_of(structure.domain, self.releases)
+        self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
@@ -117,7 +131,7 @@ class Model:
         self._check: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
-        self._distribution = law_of(Distribution(self.potentials, inference), self._levels)
+        self._distribution = with_merged_codes(Distribution(self.potentials, inference), self._merged_codes)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
@@ -166,11 +180,11 @@ class Model:
         `structure`, `potentials`, `marginals` and the engine are always over these; all other answers are about the
         codes as they were before, see `dpgm_core.models.levels`.
         """
-        if self._levels is None:
+        if self._merged_codes is None:
             return self
         if self._coarse is None:
             self._coarse = self._with(self._distribution.base, self._refits)
-            self._coarse._levels, self._coarse._distribution = None, self._distribution.base
+            self._coarse._merged_codes, self._coarse._distribution = None, self._distribution.base
         return self._coarse
 
     def expanded(self) -> Tables:
@@ -178,7 +192,7 @@ class Model:
 
         Those of the model itself where none are merged. Raises TooLarge, with sizes, for more than 1 GiB.
         """
-        return expanded(self.potentials, self._levels)
+        return expand_potentials(self.potentials, self._merged_codes)
 
     def with_replicates(self, potentials: Array) -> Model:
         """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
@@ -196,7 +210,7 @@ class Model:
     @property
     def domain(self) -> Domain:
         """The attributes that it answers about; where a session merged codes, as they were before."""
-        return self.structure.domain if self._levels is None else self._levels.fine
+        return self.structure.domain if self._merged_codes is None else self._merged_codes.fine
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
@@ -282,9 +296,13 @@ class Model:
         >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
         'by definition'
         """
-        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
         standing = self._basis.standing((*names, *fixed))
-        if standing == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
+        if (
+            standing == MEASURED
+            and self._merged_codes is not None
+            and self._merged_codes.needs_independence(names, fixed)
+        ):
             return BY_STRUCTURE
         return standing
 
@@ -384,9 +402,9 @@ class Model:
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
         given = given or {}
-        queries = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
-        fixed = coded(self.domain, given)
-        refuse((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        queries = list(dict.fromkeys(read_names(self.domain, clique, given) for clique in check_queries(cliques)))
+        fixed = encode_evidence(self.domain, given)
+        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
         return dict(zip(queries, self._distribution.marginals_of(queries, fixed), strict=True))
 
     def estimates_of(
@@ -398,9 +416,9 @@ class Model:
         does. The errors are the engine's alone: what sampling, noise and structure do is in `intervals`.
         """
         given = given or {}
-        queries = [named(self.domain, clique, given) for clique in listed(cliques)]
-        fixed = coded(self.domain, given)
-        refuse((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
+        fixed = encode_evidence(self.domain, given)
+        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
         return self._distribution.estimates_of(queries, fixed)
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
@@ -439,14 +457,14 @@ class Model:
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
          {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
         """
-        names = named(self.domain, attributes, given or {})
+        names = read_names(self.domain, attributes, given or {})
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
             intervals = self.intervals(names, given, level=level)
             columns = {"probability": intervals.estimate, "standard_error": intervals.standard_error}
             columns |= {"low": intervals.low, "high": intervals.high}
-        return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
+        return probability_table(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
         """A most probable record, attribute -> label, with the given attributes held fixed.
@@ -454,8 +472,8 @@ class Model:
         What no release measured is left out (see `using`). Raises InferenceError when the engine cannot maximise or
         `given` has probability 0, StructureError where nothing that is given or left over was measured.
         """
-        refuse(given or (), self.left_out)
-        codes = self._distribution.most_probable(coded(self.domain, given or {}))
+        refuse_unmeasured(given or (), self.left_out)
+        codes = self._distribution.most_probable(encode_evidence(self.domain, given or {}))
         return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
@@ -548,8 +566,8 @@ class Model:
 
         At least one, which may be empty. Raises what `sample` does, before the first.
         """
-        fixed = given_of(self.domain, given)
-        refuse(fixed.codes, self.left_out)
+        fixed = read_evidence(self.domain, given)
+        refuse_unmeasured(fixed.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
         write = writer(self._distribution, self.domain, self._answered(), form, stamp)
         return batches(self._distribution, write, count, method, fixed, given_or_system(randomness).generator())
@@ -588,7 +606,7 @@ class Model:
             filling.table(rows.slice(start, AT_ONCE), generator, start=start)
             for start in range(0, max(rows.num_rows, 1), AT_ONCE)
         ]
-        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(owned(self.stamp()))})
+        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(stamp_own_rows(self.stamp()))})
 
     # --- errors of answers -----------------------------------------------------------------------------------------
 
@@ -614,7 +632,7 @@ class Model:
         replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate (see
         `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
         """
-        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
         result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
         labels = tuple(self.domain[name].labels for name in names)
         flaws = caveats_of(self.releases)
@@ -624,7 +642,7 @@ class Model:
         lever = structure_variance(self.structure, names, fixed, result.estimate, self.marginals_of)
         if lever is None:
             return result
-        return widened(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
+        return widen(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
 
     def interval_of(
         self,
@@ -746,24 +764,24 @@ class Model:
         if self._component is None:
             here = self.coarse  # as the check's tables are
             spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
-            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
+            self._component = measure_structure_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 
     def _completion(self) -> Completion:
         """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
         return completion(self._distribution, self.domain, self._answered())
 
-    def _numbers_of(self, name: str) -> Within:
+    def _numbers_of(self, name: str) -> BinDistribution:
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
-        one = self.domain[named(self.domain, (name,), {})[0]]
-        return law_of_numbers(one, tables_of_wide(self._distribution, [one]).get(one.name))
+        one = self.domain[read_names(self.domain, (name,), {})[0]]
+        return number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""
         left_out = set(self.left_out)
         names = [name for name in self.domain.names if name not in left_out]
         if not names:
-            refuse(self.domain.names, left_out)
+            refuse_unmeasured(self.domain.names, left_out)
         return names
 
     def _with(
@@ -780,8 +798,8 @@ class Model:
             replicates=replicates,
         )
         model._unmeasured_as = self._unmeasured_as
-        model._levels = self._levels  # a replicate's are its own
-        model._distribution = law_of(distribution, self._levels)
+        model._merged_codes = self._merged_codes  # a replicate's are its own
+        model._distribution = with_merged_codes(distribution, self._merged_codes)
         return model
 
     def _replicate(self, potentials: Array, number: int) -> Model:
@@ -789,9 +807,9 @@ class Model:
         base = self._distribution.base
         distribution = Distribution(Tables(self.structure, potentials).astype(np.float64), base.inference, base.engines)
         model = self._with(distribution, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
-        if self._levels is not None:
-            shares = self._distribution.marginals_of([(name,) for name in self._levels.of], {})
-            of = dict(zip(self._levels.of, shares, strict=True))
-            model._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
-            model._distribution = law_of(distribution, model._levels)
+        if self._merged_codes is not None:
+            shares = self._distribution.marginals_of([(name,) for name in self._merged_codes.of], {})
+            of = dict(zip(self._merged_codes.of, shares, strict=True))
+            model._merged_codes = self._merged_codes.redraw(of, self.learned[-1].total, np.random.default_rng(number))
+            model._distribution = with_merged_codes(distribution, model._merged_codes)
         return model

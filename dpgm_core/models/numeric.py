@@ -14,14 +14,14 @@ import numpy as np
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DomainError, InferenceError, OptionError
-from dpgm_core.models.wide import fitted
-from dpgm_core.models.within import Within, within
+from dpgm_core.models.wide import fit_wide_bins
+from dpgm_core.models.within import BinDistribution, bin_distribution
 
 __all__ = [
     "checked_share",
     "correlation_of",
     "ends_of",
-    "law_of_numbers",
+    "number_distribution",
     "mean_of",
     "quantile_of",
     "share_of",
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 
-def law_of_numbers(attribute: Attribute, table: FloatArray | None = None) -> Within:
+def number_distribution(attribute: Attribute, table: FloatArray | None = None) -> BinDistribution:
     """Return the distribution of an attribute's numbers. table: the model's marginal, to which wide bins are fitted.
 
     Raises DomainError for an attribute without numbers.
 
-    >>> law_of_numbers(Attribute.of_size("a", 2))
+    >>> number_distribution(Attribute.of_size("a", 2))
     Traceback (most recent call last):
     dpgm_core.errors.DomainError: attribute 'a' has no numbers to compute with; declare its bins, or its type and ...
     """
-    dist = within(attribute) if table is None else fitted(attribute, table)
+    dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
     if dist is None or not dist.present.any():
         raise DomainError(
             f"attribute {attribute.name!r} has no numbers to compute with; declare its bins, or its type and numbers "
@@ -47,40 +47,40 @@ def law_of_numbers(attribute: Attribute, table: FloatArray | None = None) -> Wit
     return dist
 
 
-def share_of(dist: Within, table: FloatArray) -> float:
+def share_of(dist: BinDistribution, table: FloatArray) -> float:
     """The probability that there is a number. table: p of each code.
 
-    >>> share_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> share_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     0.75
     """
     return float(table[dist.present].sum())
 
 
-def ends_of(dist: Within) -> tuple[float, float]:
+def ends_of(dist: BinDistribution) -> tuple[float, float]:
     """The least and the largest of the numbers."""
     return float(dist.placed(dist.low)[dist.present].min()), float(dist.placed(dist.high)[dist.present].max())
 
 
-def mean_of(dist: Within, table: FloatArray) -> float:
+def mean_of(dist: BinDistribution, table: FloatArray) -> float:
     """The mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
 
-    >>> mean_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> mean_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     2.0
     """
     return _mean(_weights(dist, table), dist.moments()[0][dist.present])
 
 
-def variance_of(dist: Within, table: FloatArray) -> float:
+def variance_of(dist: BinDistribution, table: FloatArray) -> float:
     """The variance of the numbers: that of the bins' means, and the mean of that inside of them."""
     means, variances = (moment[dist.present] for moment in dist.moments())
     weights = _weights(dist, table)
     return float(weights @ ((means - _mean(weights, means)) ** 2 + variances))
 
 
-def quantile_of(dist: Within, table: FloatArray, share: float) -> float:
+def quantile_of(dist: BinDistribution, table: FloatArray, share: float) -> float:
     """The least number that `share` of the numbers are not above, between a bin's ends as its distribution has it.
 
-    >>> dist = law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
+    >>> dist = number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
     >>> quantile_of(dist, np.array([0.5, 0.5, 0.0]), 0.75)
     4.0
     """
@@ -94,7 +94,7 @@ def quantile_of(dist: Within, table: FloatArray, share: float) -> float:
     return dist.quantile(int(codes[at]), float(np.clip((share - upto[at] + weights[at]) / weights[at], 0.0, 1.0)))
 
 
-def correlation_of(dists: tuple[Within, Within], table: FloatArray) -> float:
+def correlation_of(dists: tuple[BinDistribution, BinDistribution], table: FloatArray) -> float:
     """Pearson's correlation of two attributes, table: p of each pair of codes; of records that have both numbers.
 
     Raises InferenceError where one of them does not vary.
@@ -121,7 +121,7 @@ def checked_share(share: object) -> float:
     return float(share)
 
 
-def _weights(dist: Within, table: FloatArray) -> FloatArray:
+def _weights(dist: BinDistribution, table: FloatArray) -> FloatArray:
     here = table[dist.present]
     return here / _sum(here)
 

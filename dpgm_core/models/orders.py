@@ -17,7 +17,7 @@ from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.constraints import Constraint, Ordered
 from dpgm_core.constraints.chains import Pair, chains
 from dpgm_core.models.decoded import Decoder
-from dpgm_core.models.within import Within, ordered_within
+from dpgm_core.models.within import BinDistribution, ordered_bin_distribution
 from dpgm_core.structure import Clique, graphs
 
 __all__ = ["Orders", "orders_among"]
@@ -36,7 +36,7 @@ class Orders:
 
     pairs: tuple[Pair, ...]
     decoders: Mapping[str, Decoder]
-    dists: Mapping[str, Within]
+    dists: Mapping[str, BinDistribution]
 
     def places(
         self, codes: Mapping[str, Array], fixed: Mapping[str, float], generator: np.random.Generator
@@ -52,7 +52,7 @@ class Orders:
         self._ordered(codes, stay, places, generator)
         return places
 
-    def completed(
+    def complete(
         self,
         codes: Mapping[str, Array],
         known: Mapping[str, FloatArray],
@@ -123,7 +123,7 @@ class Orders:
         dist, endless = self.dists[name], np.inf if up else -np.inf
         ends = dist.placed(dist.high if up else dist.low)
         if name in self.decoders:
-            ends = self.decoders[name].rounded(np.arange(len(ends)), ends)
+            ends = self.decoders[name].round(np.arange(len(ends)), ends)
         return np.where(self._open(name)[int(up)] | ~dist.present, endless, ends)
 
     def _placed(self, name: str, codes: Array, generator: np.random.Generator) -> FloatArray:
@@ -293,7 +293,7 @@ class Orders:
         first, last = np.where(crossed, dist.low[codes], first), np.where(crossed, dist.high[codes], last)
         drawn = dist.between(codes, first, last, generator.random(len(codes)))
         if name in self.decoders:
-            drawn = self.decoders[name].rounded(codes, drawn)
+            drawn = self.decoders[name].round(codes, drawn)
         drawn = np.where(single, self._written(name, near, up=True), np.where(low == high, low, drawn))
         return np.where(none, np.nan, drawn)
 
@@ -303,7 +303,7 @@ def orders_among(constraints: Sequence[Constraint], decoders: Mapping[str, Decod
     orders = [one for one in constraints if isinstance(one, Ordered) and set(one.columns) <= set(decoders)]
     dists = {name: one.dist for name, one in decoders.items() if one.dist is not None}
     numeric = {name: decoders[name] for name in dists}
-    points = {name: ordered_within(decoders[name].attribute) for one in orders for name in one.columns}
+    points = {name: ordered_bin_distribution(decoders[name].attribute) for one in orders for name in one.columns}
     dists |= {name: dist for name, dist in points.items() if name not in dists}
     numeric_orders = [one for one in orders if all(dists[name].present.any() for name in one.columns)]
     return Orders(pairs=tuple((*one.columns, one.strict) for one in numeric_orders), decoders=numeric, dists=dists)

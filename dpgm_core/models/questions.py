@@ -8,13 +8,13 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError, StructureError, did_you_mean
 from dpgm_core.structure import Clique
 
-__all__ = ["coded", "listed", "named"]
+__all__ = ["encode_evidence", "check_queries", "read_names"]
 
 
-def named(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
+def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
     """The attributes asked for, each once and none of them given. Raises StructureError.
 
-    >>> named(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
+    >>> read_names(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
     ('a',)
     """
     if not isinstance(attributes, (str, Iterable)):
@@ -32,7 +32,7 @@ def named(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str
     return names
 
 
-def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | str]:
+def check_queries(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | str]:
     """A list of queries, as it is. Raises StructureError for one name, which would be read letter by letter."""
     if isinstance(cliques, str) or not isinstance(cliques, Iterable):
         shown = repr(cliques)[:40]
@@ -40,12 +40,12 @@ def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | s
     return cliques
 
 
-def coded(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
+def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
     """Attribute -> code of what is given as labels or codes.
 
     Raises StructureError and DomainError, also for what a constraint leaves no record for.
 
-    >>> coded(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
+    >>> encode_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}
     """
     for name in evidence:

@@ -8,21 +8,21 @@ from typing import Any
 
 from dpgm_core.files import open_regular
 
-__all__ = ["beside", "stamp_in"]
+__all__ = ["sidecar_path", "read_stamp"]
 
 _LARGEST = 2**20  # bytes that are read of what may be a stamp
 
 
-def beside(path: Path) -> Path:
+def sidecar_path(path: Path) -> Path:
     """Where the stamp of a CSV file is, which has no metadata: NAME.csv.dpgm.json.
 
-    >>> beside(Path("s.csv")).name
+    >>> sidecar_path(Path("s.csv")).name
     's.csv.dpgm.json'
     """
     return path.with_name(f"{path.name}.dpgm.json")
 
 
-def stamp_in(path: Path) -> dict[str, Any] | None:
+def read_stamp(path: Path) -> dict[str, Any] | None:
     """The stamp in a JSON file, or in the metadata `dpgm` of a Parquet or Arrow file; None where there is none.
 
     It is its author's word: plain values of which only `dpgm` and `guarantee` are known to be there.

@@ -10,7 +10,16 @@ from dpgm_core.errors import StructureError
 from dpgm_core.noise.contrasts import is_told
 from dpgm_core.structure import Structure
 
-__all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis", "Unmeasured", "refuse", "spelled"]
+__all__ = [
+    "BY_DEFINITION",
+    "BY_STRUCTURE",
+    "MEASURED",
+    "NOT_MEASURED",
+    "Basis",
+    "Unmeasured",
+    "refuse_unmeasured",
+    "quote_names",
+]
 
 #: The attributes lie inside one released table.
 MEASURED = "measured"
@@ -78,22 +87,22 @@ def _teller(name: str, sources: Mapping[str, str]) -> str:
     return name
 
 
-def refuse(names: Iterable[str], left_out: Collection[str]) -> None:
+def refuse_unmeasured(names: Iterable[str], left_out: Collection[str]) -> None:
     """Refuse, with StructureError, a question that names an attribute of which nothing was measured."""
     nothing = set(left_out)
     unknown = [name for name in dict.fromkeys(names) if name in nothing]
     if unknown:
         raise StructureError(
-            f"no release behind the model measured {spelled(unknown)}, so it has no answer about it; leave it out, "
+            f"no release behind the model measured {quote_names(unknown)}, so it has no answer about it; leave it out, "
             "release a table that holds it, or have it taken as uniform: --unmeasured uniform, in Python "
             "model.using(unmeasured='uniform')"
         )
 
 
-def spelled(names: Sequence[str], most: int = 5) -> str:
+def quote_names(names: Sequence[str], most: int = 5) -> str:
     """Names for an error or a note: the first few, and how many there are.
 
-    >>> spelled(["a", "b"]), spelled(["a", "b", "c"], most=2)
+    >>> quote_names(["a", "b"]), quote_names(["a", "b", "c"], most=2)
     ("'a', 'b'", "'a', 'b', ... 3 in all")
     """
     shown = ", ".join(map(repr, names[:most]))

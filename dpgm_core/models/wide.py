@@ -21,9 +21,9 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.models.within import Within, within
+from dpgm_core.models.within import BinDistribution, bin_distribution
 
-__all__ = ["fitted", "tables_of_wide", "wide_bins", "wide_note"]
+__all__ = ["fit_wide_bins", "tables_of_wide", "wide_bins", "wide_note"]
 
 #: A bin is wide if it is at least so many times as wide as the narrower of its neighbours. Below, on the distributions
 #: that it was chosen on, the mean gains less than 1 % of a standard deviation.
@@ -40,7 +40,7 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     >>> wide_bins(Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]}))
     {5: 4}
     """
-    dist = None if attribute.edges is None else within(attribute)
+    dist = None if attribute.edges is None else bin_distribution(attribute)
     if attribute.edges is None or dist is None or dist.values.shape != "fitted":
         return {}
     bins = len(attribute.edges) - 1
@@ -56,8 +56,8 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     return neighbour_of
 
 
-def fitted(attribute: Attribute, table: FloatArray) -> Within | None:
-    """Return the distribution of an attribute's numbers, as `within` does, with the wide bins fitted to a model.
+def fit_wide_bins(attribute: Attribute, table: FloatArray) -> BinDistribution | None:
+    """Return the distribution of an attribute's numbers, with its wide bins fitted to a model.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ def fitted(attribute: Attribute, table: FloatArray) -> Within | None:
     Examples
     --------
     >>> visits = Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]})
-    >>> fitted(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
+    >>> fit_wide_bins(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
     [0.0, 1.0, 2.0, 3.5, 6.5, 11.0, nan]
     """
-    dist = within(attribute)
+    dist = bin_distribution(attribute)
     wide = wide_bins(attribute)
     if dist is None or not wide:
         return dist
@@ -109,7 +109,7 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
     )
 
 
-def _widths(dist: Within) -> FloatArray:
+def _widths(dist: BinDistribution) -> FloatArray:
     """The widths of bins, in numbers of the lattice where there is one."""
     return np.asarray(dist.high - dist.low, np.float64) + (dist.lattice is not None)
 

@@ -22,7 +22,7 @@ from dpgm_core.columns.lattice import Lattice, lattice_of
 from dpgm_core.columns.tables import MISSING
 from dpgm_core.columns.values import EXACT_WHOLE, Kind, Values
 
-__all__ = ["Within", "missing_code", "ordered_within", "within"]
+__all__ = ["BinDistribution", "missing_code", "ordered_bin_distribution", "bin_distribution"]
 
 #: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
 _BELOW = 1e-3
@@ -33,14 +33,14 @@ _TERMS = 2**20
 
 
 @frozen(kw_only=True, eq=False)
-class Within:
+class BinDistribution:
     """The numbers of each code of an attribute. values: the column's, with kind "integer" or "number" for plain bins.
 
     present: (codes,), whether the code has numbers. low, high: (codes,), the least and the largest it can have: places
     on the axis, or numbers of the lattice where there is one; 0 where not present. rates: (codes,), in a bin the
     probability is proportional to exp(-rate x), x in the unit of low and high; None: all are even.
 
-    >>> dist = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
+    >>> dist = bin_distribution(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
     >>> dist.present.tolist(), dist.low.tolist()
     ([True, True, True, False], [0, 18, 65, 0])
     """
@@ -52,7 +52,7 @@ class Within:
     high: Array
     rates: FloatArray | None = None
 
-    def drawn(self, codes: IntArray, at: FloatArray) -> FloatArray:
+    def draw(self, codes: IntArray, at: FloatArray) -> FloatArray:
         """Return places on the axis for codes that are all present. at: quantiles inside the bin, in [0, 1)."""
         return self.between(codes, self.low[codes], self.high[codes], at)
 
@@ -100,9 +100,9 @@ class Within:
     def quantile(self, code: int, share: float) -> float:
         """The least number of a code such that `share` of its values are not above it."""
         if self.lattice is None:
-            return float(self.drawn(np.array([code]), np.array([min(max(share, 0.0), 1.0)]))[0])
+            return float(self.draw(np.array([code]), np.array([min(max(share, 0.0), 1.0)]))[0])
         # The least of n numbers at or below which lies the share: one more than those that lie wholly below it.
-        return float(self.drawn(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
+        return float(self.draw(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
 
     def _continuous(self, low: FloatArray, high: FloatArray, at: FloatArray) -> FloatArray:
         places = low * (1 - at) + high * at
@@ -176,11 +176,11 @@ def _inverse_sinh(rate: float, length: float) -> float:
     return length * math.exp(-rate * length / 2) / -math.expm1(-rate * length)
 
 
-def within(attribute: Attribute) -> Within | None:
+def bin_distribution(attribute: Attribute) -> BinDistribution | None:
     """The distribution of each code's numbers; None for an attribute of texts or booleans, which has none.
 
-    >>> ages = within(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
-    >>> ages.drawn(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
+    >>> ages = bin_distribution(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
+    >>> ages.draw(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
     [20.0, 2.0]
     """
     if attribute.edges is None:
@@ -198,7 +198,7 @@ def within(attribute: Attribute) -> Within | None:
         low[np.isinf(edges[:-1])] = high[np.isinf(edges[:-1])]
     present = low <= high
     none = attribute.size - len(low)
-    return Within(
+    return BinDistribution(
         values=values,
         lattice=lattice,
         present=np.append(present, np.zeros(none, bool)),
@@ -236,17 +236,17 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
         below[0] = above[0]
 
 
-def ordered_within(attribute: Attribute) -> Within:
+def ordered_bin_distribution(attribute: Attribute) -> BinDistribution:
     """Return the distribution by which an order compares; here numeric labels of a column of texts are numbers too.
 
-    >>> ordered_within(Attribute.of_size("a", 3)).high.tolist()
+    >>> ordered_bin_distribution(Attribute.of_size("a", 3)).high.tolist()
     [0.0, 1.0, 2.0]
     """
-    dist = within(attribute)
+    dist = bin_distribution(attribute)
     return dist or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
 
 
-def _of_labels(attribute: Attribute) -> Within:
+def _of_labels(attribute: Attribute) -> BinDistribution:
     """Labels that are numbers, dates or times, as they stand; those that the type cannot have are none."""
     texts = map(str, range(attribute.size)) if attribute.coded else iter(attribute.labels)
     parsed = [attribute.place(text) for text in texts]
@@ -259,4 +259,4 @@ def _of_labels(attribute: Attribute) -> Within:
     numbers = filled if lattice is None else lattice.first(filled)
     present = finite if lattice is None else finite & (lattice.place(numbers) == filled)
     numbers = np.where(present, numbers, 0)
-    return Within(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)
+    return BinDistribution(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)

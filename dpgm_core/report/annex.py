@@ -17,7 +17,7 @@ from dpgm_core.markup import tag
 from dpgm_core.models.model import Model
 from dpgm_core.models.standing import MEASURED
 from dpgm_core.report.page import page
-from dpgm_core.report.parts import Section, cut, data_table, joined, paragraph, per_cent, several, stamp
+from dpgm_core.report.parts import Section, cut, data_table, join, paragraph, per_cent, several, stamp
 from dpgm_core.structure import Clique
 
 __all__ = ["make_annex"]
@@ -58,7 +58,7 @@ def make_annex(
     return page(
         kind="dpgm annex",
         title=f"Owner's annex to {cut(what)}: not private",
-        opening=joined([stamp(_STAMP)]),
+        opening=join([stamp(_STAMP)]),
         sections=sections,
         mark=stamp(_STAMP),
         footer=f"Made by dpgm {__version__} from the model and the records themselves.",
@@ -102,7 +102,7 @@ def _summary(
     )
     header = ["compared", "how many", "mean", "largest"]
     table = data_table("Total variation between model and records", header, rows, numbers={1, 2, 3})
-    return Section("summary", "How near the model is", joined([paragraph(words), table]))
+    return Section("summary", "How near the model is", join([paragraph(words), table]))
 
 
 def _distances(key: str, title: str, cliques: Sequence[Clique], distances: Mapping[Clique, float]) -> Section:
@@ -112,7 +112,7 @@ def _distances(key: str, title: str, cliques: Sequence[Clique], distances: Mappi
     rows = [[" × ".join(map(cut, clique)), f"{distances[clique]:.4f}"] for clique in worst]
     left = f"The {_SHOWN} furthest of {len(cliques):,} are listed." if len(cliques) > _SHOWN else ""
     table = data_table("The furthest first", ["table", "total variation"], rows, numbers={1}, label=title)
-    return Section(key, title, joined([paragraph(left, class_="note") if left else "", table]))
+    return Section(key, title, join([paragraph(left, class_="note") if left else "", table]))
 
 
 def _marginals(
@@ -136,4 +136,4 @@ def _marginals(
         parts.append(data_table(caption, ["label", "records", "model", "difference"], rows, numbers={1, 2, 3}))
         if len(order) < len(labels):
             parts.append(paragraph(f"The {most} commonest of {len(labels):,} labels.", class_="note"))
-    return Section("marginals", "Attributes side by side", joined(parts))
+    return Section("marginals", "Attributes side by side", join(parts))

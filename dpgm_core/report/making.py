@@ -16,7 +16,7 @@ from dpgm_core.models.model import Model
 from dpgm_core.report.material import Material
 from dpgm_core.report.opening import opening
 from dpgm_core.report.page import page
-from dpgm_core.report.parts import cut, joined, stamp
+from dpgm_core.report.parts import cut, join, stamp
 from dpgm_core.report.sections import attributes, charges, chosen, fit, graph, guarantee, measured, origin, pairs, use
 
 __all__ = ["make_report"]
@@ -85,4 +85,4 @@ def _made_from(material: Material) -> str:
 
 def marks(flaws: Sequence[str]) -> Html | None:
     """A stamp for each; None for none."""
-    return joined(stamp(flaw) for flaw in flaws) if flaws else None
+    return join(stamp(flaw) for flaw in flaws) if flaws else None

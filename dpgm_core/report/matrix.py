@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.noise import Measured
-from dpgm_core.report.parts import cut, joined, per_cent
+from dpgm_core.report.parts import cut, join, per_cent
 
 __all__ = ["noise_matrix"]
 
@@ -53,7 +53,7 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
     )
     more = f" The first {_MOST} attributes are shown, of {_MOST + left}." if left > 0 else ""
     caption = "Each square is a pair: the attribute at the end of its row, and the one at the top of its column. "
-    return joined([tag("figure", svg, _key(cells), tag("figcaption", f"{caption}{words}{more}"))])
+    return join([tag("figure", svg, _key(cells), tag("figcaption", f"{caption}{words}{more}"))])
 
 
 def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:

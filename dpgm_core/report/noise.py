@@ -11,7 +11,7 @@ from dpgm_core.releases.coarse import cells_as_drawn
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
-__all__ = ["Measured", "drawn", "measured_tables"]
+__all__ = ["Measured", "drawn_steps", "measured_tables"]
 
 
 @frozen(kw_only=True)
@@ -35,7 +35,7 @@ class Measured:
         return self.deviation / self.average
 
 
-def drawn(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+def drawn_steps(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
     """All whose noise was drawn as it is: each release, or of a session each of its steps that measured tables."""
     return [
         step for one in releases for step in (one.steps if one.session else (one,)) if isinstance(step, NoisyTables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.material import Material, Promised
-from dpgm_core.report.parts import joined, name, number, several, stamp
+from dpgm_core.report.parts import join, name, number, several, stamp
 from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
 
 __all__ = ["opening"]
@@ -15,14 +15,14 @@ def opening(material: Material) -> Html:
     marks = [stamp(flaw) for flaw in material.flaws]
     marks += [stamp(condition, condition=True) for condition in material.conditions]
     figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
-    return joined([tag("p", _sentence(material), class_="lead"), *marks, tag("dl", *figures, class_="figures")])
+    return join([tag("p", _sentence(material), class_="lead"), *marks, tag("dl", *figures, class_="figures")])
 
 
 def _sentence(material: Material) -> Html:
     model = material.model
     sentence = f"A statistical model of {several(len(material.names), 'attribute')}"
     if material.counted is None:
-        return joined([f"{sentence}, written down and not learned from a release."])
+        return join([f"{sentence}, written down and not learned from a release."])
     tables = sum(len(one.structure.groups) for one in material.releases)
     learner = dict(model.provenance.get("learner") or {}).get("name")
     of = f" about {number(material.counted[0])} {material.counted_as}"
@@ -33,8 +33,8 @@ def _sentence(material: Material) -> Html:
     also = " and ".join(besides) or "from nothing else"
     by = "" if learner is None else f" by {learner}"
     sentence = f"{sentence}{of}, learned{by} from {several(tables, 'noisy table')}{releases} and {also}."
-    unit = joined([" The protected unit is ", name(material.releases[0].unit), "."])
-    return joined([sentence, unit if material.promises else " It is a simulation: its noise protects nobody."])
+    unit = join([" The protected unit is ", name(material.releases[0].unit), "."])
+    return join([sentence, unit if material.promises else " It is a simulation: its noise protects nobody."])
 
 
 def _figures(material: Material) -> list[tuple[str, object]]:

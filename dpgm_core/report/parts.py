@@ -22,7 +22,7 @@ __all__ = [
     "facts",
     "figure",
     "fold",
-    "joined",
+    "join",
     "listing",
     "name",
     "number",
@@ -49,10 +49,10 @@ class Section:
     body: Html
 
 
-def joined(parts: Iterable[object]) -> Html:
+def join(parts: Iterable[object]) -> Html:
     """Several pieces one after the other.
 
-    >>> joined(["<", Html("<br>")])
+    >>> join(["<", Html("<br>")])
     '&lt;<br>'
     """
     return Html("".join(text(part) for part in parts))

@@ -12,7 +12,7 @@ from dpgm_core import Domain
 from dpgm_core.constraints import Ordered
 from dpgm_core.models.decoded import decoder
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.within import ordered_within
+from dpgm_core.models.within import ordered_bin_distribution
 
 WHOLE = {"type": "integer", "bins": [0, 10, 20, 40]}
 TABLES = {
@@ -51,7 +51,7 @@ def feasible(domain, decoders, strict, count, seed):
     """Codes of records that some ordered values have; a tenth of them lack a value."""
     rng = np.random.default_rng(seed)
     codes = {one.name: rng.integers(0, one.size, count) for one in domain}
-    laws = {name: ordered_within(one.attribute) for name, one in decoders.items()}
+    laws = {name: ordered_bin_distribution(one.attribute) for name, one in decoders.items()}
     units = {name: 86_400 if law.values.kind == "date" else 1 for name, law in laws.items()}
     keep = np.ones(count, bool)
     least = np.full(count, -np.inf)
@@ -110,7 +110,7 @@ def test_what_is_given_stays():
     assert (orders.places(codes, {"b": 1.0}, np.random.default_rng(0))["a"] <= 1).all()
     given = {"a": np.full(1000, 9.0), "b": np.full(1000, 3.0)}
     gaps = {"a": np.zeros(1000, bool), "b": np.arange(1000) % 2 == 0}
-    found = orders.completed(codes, given, gaps, np.random.default_rng(0))
+    found = orders.complete(codes, given, gaps, np.random.default_rng(0))
     assert (found["a"] == 9).all() and (found["b"][1::2] == 3).all() and (found["b"][::2] == 9).all()
 
 

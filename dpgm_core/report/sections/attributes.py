@@ -6,7 +6,7 @@ from dpgm_core import plots
 from dpgm_core.attribute import Attribute
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.material import Material, Shares
-from dpgm_core.report.parts import Section, cut, data_table, figure, fold, joined, name, paragraph, per_cent, several
+from dpgm_core.report.parts import Section, cut, data_table, figure, fold, join, name, paragraph, per_cent, several
 
 __all__ = ["section"]
 
@@ -20,7 +20,7 @@ _FEW = 4
 
 def section(material: Material) -> Section:
     """The distributions."""
-    return Section("attributes", "Each attribute", joined(_parts(material)))
+    return Section("attributes", "Each attribute", join(_parts(material)))
 
 
 def _parts(material: Material) -> list[object]:
@@ -69,7 +69,7 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
     table = _table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
     standing = material.model.standing(attribute)
-    note = joined([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
+    note = join([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
     search_text = " ".join([cut(attribute), *map(cut, of.labels[:20])])[:400]
     return tag(
         "article",
@@ -101,4 +101,4 @@ def _table(material: Material, of: Attribute, shares: Shares, most: int) -> Html
     if len(rows) == of.size:
         return table
     left = several(of.size - len(rows), "rarer label")
-    return joined([table, paragraph(f"{left} left out; dpgm query has them.", class_="note")])
+    return join([table, paragraph(f"{left} left out; dpgm query has them.", class_="note")])

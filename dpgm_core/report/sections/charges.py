@@ -12,7 +12,7 @@ from dpgm_core.markup import Html, tag
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.release import NoisyTables, discoveries
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, facts, fold, joined, name, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, facts, fold, join, name, paragraph, several
 from dpgm_core.report.wording import amounts
 
 __all__ = ["check_ledger", "section"]
@@ -22,7 +22,7 @@ _SHOWN = 40
 
 def section(material: Material) -> Section:
     """What was paid for."""
-    return Section("cost", "What it cost", joined([_releases(material), _ledger(material)]))
+    return Section("cost", "What it cost", join([_releases(material), _ledger(material)]))
 
 
 def check_ledger(material: Material) -> None:
@@ -91,7 +91,7 @@ def _releases(material: Material) -> Html:
         f"The model was made from {several(len(material.releases), 'release')}.{together} Learning, queries, samples "
         "and this page cost nothing."
     )
-    return joined([paragraph(words), table, more])
+    return join([paragraph(words), table, more])
 
 
 def _row(number: int, release: NoisyTables) -> list[object]:
@@ -110,7 +110,7 @@ def _entry(provenance: object) -> object:
     record = dict(provenance) if isinstance(provenance, dict) else {}
     if "ledger" not in record:
         return "no ledger"
-    return joined([name(record["ledger"]), f", entry {record.get('entry')}"])
+    return join([name(record["ledger"]), f", entry {record.get('entry')}"])
 
 
 def _state(private: bool, unsafe: str | None) -> object:
@@ -130,8 +130,8 @@ def _ledger(material: Material) -> Html:
                 "This page was made without the ledger's file, so it does not say what else was charged nor what is "
                 f"left. The owner can add it: dpgm report {material.file} --ledger LEDGER."
             )
-        return joined([heading, paragraph(note)])
-    return joined([heading, _state_of(material.ledger), _history(material, material.ledger)])
+        return join([heading, paragraph(note)])
+    return join([heading, _state_of(material.ledger), _history(material, material.ledger)])
 
 
 def _state_of(ledger: Ledger) -> Html:
@@ -164,7 +164,7 @@ def _history(material: Material, ledger: Ledger) -> Html:
             class_="note",
         )
     )
-    return joined(parts)
+    return join(parts)
 
 
 def _charge(entry: LedgerEntry, own: bool) -> list[object]:

@@ -10,7 +10,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.release import discoveries
 from dpgm_core.releases.told import bins_of, merges_of, sessions_of, step_facts
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, fold, joined, listing, name, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, fold, join, listing, name, paragraph, several
 from dpgm_core.report.wording import amounts
 
 __all__ = ["section"]
@@ -41,7 +41,7 @@ def section(material: Material) -> Section:
     steps = [step_facts(step) for one in sessions for step in one.steps]
     if steps:
         parts.append(_steps(steps))
-    return Section("chosen", "What was chosen privately", joined(parts))
+    return Section("chosen", "What was chosen privately", join(parts))
 
 
 def _labels(material: Material) -> list[Html]:
@@ -100,7 +100,7 @@ def _structure(material: Material) -> list[Html]:
     shown = paragraph(", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else ""))
     more = fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000]))) if len(listed) > _SHOWN else ""
     remarks = listing([cut(note, _NOTE) for note in notes[:_SHOWN]]) if notes else ""
-    return [Html("<h3>Structure</h3>"), joined([paragraph(words), shown, more, remarks])]
+    return [Html("<h3>Structure</h3>"), join([paragraph(words), shown, more, remarks])]
 
 
 def _merged(material: Material) -> list[Html]:
@@ -108,7 +108,7 @@ def _merged(material: Material) -> list[Html]:
     if not merged:
         return []
     items = [
-        joined([name(one), f": {len(codes)} labels as {max(codes) + 1} in larger tables"])
+        join([name(one), f": {len(codes)} labels as {max(codes) + 1} in larger tables"])
         for one, codes in list(merged.items())[:200]
     ]
     words = (
@@ -129,7 +129,7 @@ def _steps(steps: list[dict[str, Any]]) -> Html:
     if len(rows) > _SHOWN:
         further = data_table("Further steps", header, rows[_SHOWN:_FOLDED], numbers=numbers)
         parts.append(fold(f"The other {several(len(rows) - _SHOWN, 'step')}", further))
-    return joined(parts)
+    return join(parts)
 
 
 def _row(number: int, step: Mapping[str, Any]) -> list[object]:

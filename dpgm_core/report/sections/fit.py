@@ -6,7 +6,7 @@ from dpgm_core.errors import DpgmError
 from dpgm_core.learning.judgement import verdicts
 from dpgm_core.markup import Html
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, joined, listing, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, join, listing, paragraph, several
 
 __all__ = ["section"]
 
@@ -15,7 +15,7 @@ _SHOWN = 15
 
 def section(material: Material) -> Section:
     """What is wrong with it, as far as that is known."""
-    return Section("fit", "How well it fits", joined([*_learner(material), *_misfit(material), *_structure(material)]))
+    return Section("fit", "How well it fits", join([*_learner(material), *_misfit(material), *_structure(material)]))
 
 
 def _learner(material: Material) -> list[Html]:

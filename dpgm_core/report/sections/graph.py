@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpgm_core import plots
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, figure, fold, joined, paragraph, several
+from dpgm_core.report.parts import Section, figure, fold, join, paragraph, several
 
 __all__ = ["section"]
 
@@ -28,4 +28,4 @@ def section(material: Material) -> Section:
         figure(lambda: plots.graph(material.model), most=_BYTES),
         fold("The junction tree", tree) if tree else "",
     ]
-    return Section("graph", "The graph", joined(parts))
+    return Section("graph", "The graph", join(parts))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from dpgm_core.markup import Html
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.meaning import of_group
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -18,7 +18,7 @@ from dpgm_core.report.parts import (
     data_table,
     facts,
     fold,
-    joined,
+    join,
     listing,
     name,
     paragraph,
@@ -59,7 +59,7 @@ def section(material: Material) -> Section:
 def _body(material: Material) -> Html:
     model, cost = material.model, material.model.cost
     if cost is None:
-        return joined([paragraph(model.guarantee()), _reach(material)])
+        return join([paragraph(model.guarantee()), _reach(material)])
     terms = material.releases[0].terms
     parts = [stamp(condition, condition=True) for condition in material.conditions]
     if not material.promises:
@@ -75,7 +75,7 @@ def _body(material: Material) -> Html:
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
-    return joined(parts)
+    return join(parts)
 
 
 def _terms(material: Material, terms: Terms) -> Html:
@@ -87,7 +87,7 @@ def _terms(material: Material, terms: Terms) -> Html:
     rows = f", counted with at most {terms.rows_per_person} rows" if terms.rows_per_person > 1 else ""
     key = "none: each row stands for itself" if terms.person is None else name(terms.person)
     pairs = [
-        ("Protected unit", joined([name(terms.protected), rows])),
+        ("Protected unit", join([name(terms.protected), rows])),
         ("Two data sets are neighbours if", relation),
         ("Column that tells persons apart", key),
         ("Privacy loss", amounts(material.model.cost) if material.model.cost is not None else "unknown"),
@@ -95,7 +95,7 @@ def _terms(material: Material, terms: Terms) -> Html:
     ]
     rules = [rule.name for rule in material.model.domain.constraints]
     if rules:
-        pairs.append(("Rules assumed public", cut(spelled(rules, most=20))))
+        pairs.append(("Rules assumed public", cut(quote_names(rules, most=20))))
     return facts(pairs)
 
 
@@ -104,7 +104,7 @@ def _promise(promised: Promised, cost: Budget) -> Html:
     if cost != promised.budget:
         parts.append(paragraph(_PRESENT))
     if promised.budget is None:
-        return joined([*parts, paragraph("At such a loss nothing is bounded.")])
+        return join([*parts, paragraph("At such a loss nothing is bounded.")])
     differ = "with one protected unit in the first that is not in the second"
     if not promised.presence:
         rows = " in as many rows" if promised.by_rows else ""
@@ -116,7 +116,7 @@ def _promise(promised: Promised, cost: Budget) -> Html:
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
         table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
         parts.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
-    return joined(parts)
+    return join(parts)
 
 
 def _bound(cost: Budget) -> Html:
@@ -126,16 +126,16 @@ def _bound(cost: Budget) -> Html:
             "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
             f"α is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
         )
-        return joined([words])
+        return join([words])
     factor = odds_text(Budget("pure", epsilon=cost.epsilon))
-    start = joined(
+    start = join(
         ["Its probability under the one is at most ", Html("e<sup>ε</sup>"), f" = {factor} times that under the "]
     )
     whatever = "whatever “it” is: a table, the whole model, or any conclusion drawn from it."
     if cost.kind == "pure":
-        return joined([start, f"other, {whatever}"])
+        return join([start, f"other, {whatever}"])
     rare = " δ is room for rare outcomes that the factor does not bound."
-    return joined([start, f"other, plus δ = {rounded_up(cost.delta)}, {whatever}{rare}"])
+    return join([start, f"other, plus δ = {rounded_up(cost.delta)}, {whatever}{rare}"])
 
 
 def _attacker(promised: Promised) -> Html:
@@ -162,7 +162,7 @@ def _attacker(promised: Promised) -> Html:
         parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
     if adding:
         parts.append(paragraph(_known_to_be_in(promised.exchange)))
-    return joined(parts)
+    return join(parts)
 
 
 def _known_to_be_in(exchange: Budget | None) -> str:
@@ -193,7 +193,7 @@ def _groups(terms: Terms, promised: Promised) -> Html:
     )
     caption = "Several units together"
     table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, numbers={0, 1, 2})
-    return joined([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
+    return join([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
 
 
 def _short(budget: Budget) -> str:
@@ -217,7 +217,7 @@ def _conditions(material: Material) -> Html:
         "claims a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was "
         "drawn as stated are the word of whoever made the file."
     )
-    return joined([Html("<h3>On what it rests</h3>"), listed if conditions else "", more, assumed, author])
+    return join([Html("<h3>On what it rests</h3>"), listed if conditions else "", more, assumed, author])
 
 
 def _assumed(material: Material) -> str:
@@ -247,10 +247,10 @@ def _reach(material: Material) -> Html:
             "Rows without a key for their person: they count together as one person, and somebody hidden among them is "
             "protected less."
         )
-    return joined([Html("<h3>What is not covered</h3>"), listing(items)])
+    return join([Html("<h3>What is not covered</h3>"), listing(items)])
 
 
 def _verbatim(guarantee: str) -> Html:
     quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
     heading = Html("<h3>The guarantee, word for word</h3>")
-    return joined([heading, quoted if len(guarantee) < _LONG else fold("Show all of it", quoted)])
+    return join([heading, quoted if len(guarantee) < _LONG else fold("Show all of it", quoted)])

@@ -9,8 +9,8 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.matrix import noise_matrix
-from dpgm_core.report.noise import Measured, drawn, measured_tables
-from dpgm_core.report.parts import Section, cut, data_table, fold, joined, name, number, paragraph, per_cent, several
+from dpgm_core.report.noise import Measured, drawn_steps, measured_tables
+from dpgm_core.report.parts import Section, cut, data_table, fold, join, name, number, paragraph, per_cent, several
 
 __all__ = ["section"]
 
@@ -27,14 +27,14 @@ _NOISE_NAMES = {
 
 def section(material: Material) -> Section:
     """What was measured."""
-    body = joined(_parts(material)) if material.releases else paragraph("The model carries no release.")
+    body = join(_parts(material)) if material.releases else paragraph("The model carries no release.")
     return Section("measured", "What was measured", body)
 
 
 def _parts(material: Material) -> list[object]:
     tables = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in tables)
-    noises = dict.fromkeys(_noise_name(one) for one in drawn(material.releases))
+    noises = dict.fromkeys(_noise_name(one) for one in drawn_steps(material.releases))
     besides = ["the private choices of the next section"] * material.chose
     besides += ["their exact number"] * (material.policy == "public")
     also = " and ".join(besides) or "nothing else"
@@ -113,7 +113,7 @@ def _total(material: Material) -> Html:
 
 
 def _unmeasured(names: Sequence[Html], count: int) -> Html:
-    listed = joined(part for one in names for part in (one, ", "))[:-2]
+    listed = join(part for one in names for part in (one, ", "))[:-2]
     more = f", and {count - len(names)} more" if count > len(names) else ""
     return paragraph(
         f"Of {several(count, 'attribute')} no table tells anything, and the model leaves them out: ", Html(listed), more

@@ -10,8 +10,8 @@ from dpgm_core._version import __version__
 from dpgm_core.files import plain
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.material import Material
-from dpgm_core.report.noise import drawn
-from dpgm_core.report.parts import Section, cut, data_table, facts, joined, listing, number, paragraph, several
+from dpgm_core.report.noise import drawn_steps
+from dpgm_core.report.parts import Section, cut, data_table, facts, join, listing, number, paragraph, several
 
 __all__ = ["section"]
 
@@ -20,7 +20,7 @@ _MAKERS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Infe
 
 def section(material: Material) -> Section:
     """Where it comes from."""
-    return Section("origin", "Versions and provenance", joined(_parts(material)))
+    return Section("origin", "Versions and provenance", join(_parts(material)))
 
 
 def _parts(material: Material) -> list[object]:
@@ -77,7 +77,7 @@ def _maker(record: Mapping[str, Any]) -> Html:
         parts.append(
             tag("code", ", ".join(f"{cut(key)} = {_value(str(key), value)}" for key, value in options.items()))
         )
-    return joined(parts)
+    return join(parts)
 
 
 def _value(key: str, value: object) -> str:
@@ -89,7 +89,7 @@ def _value(key: str, value: object) -> str:
 
 def _mechanisms(material: Material) -> list[Html]:
     mechanisms: dict[str, Html] = {}
-    for release in drawn(material.releases):
+    for release in drawn_steps(material.releases):
         for one in release.calibrations:
             record = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
             mechanisms.setdefault(json.dumps(plain(record), sort_keys=True), _maker(record))

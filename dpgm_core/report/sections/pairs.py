@@ -10,7 +10,7 @@ from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.plots.drawn import matrix_of
 from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, figure, joined, paragraph
+from dpgm_core.report.parts import Section, cut, data_table, figure, join, paragraph
 
 __all__ = ["section"]
 
@@ -20,7 +20,7 @@ _TOP, _BYTES = 20, 700_000
 
 def section(material: Material) -> Section:
     """The pairs."""
-    return Section("pairs", "Pairs of attributes", joined(_parts(material)))
+    return Section("pairs", "Pairs of attributes", join(_parts(material)))
 
 
 def _parts(material: Material) -> list[object]:

@@ -7,7 +7,7 @@ import shlex
 from dpgm_core.markup import Html, tag, text
 from dpgm_core.printable import printable
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, joined, paragraph
+from dpgm_core.report.parts import Section, join, paragraph
 
 __all__ = ["section"]
 
@@ -40,7 +40,7 @@ def section(material: Material) -> Section:
         "model.guarantee()",
     ]
     words = "All of this is computed from what was released, costs nothing, and can be done as often as you like."
-    return Section("use", "How to use it", joined([paragraph(words), _lines(shell, "sh"), _lines(python, "python")]))
+    return Section("use", "How to use it", join([paragraph(words), _lines(shell, "sh"), _lines(python, "python")]))
 
 
 def _evidence(material: Material, attribute: str) -> str:
