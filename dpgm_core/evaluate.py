@@ -31,8 +31,10 @@ __all__ = [
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
-    """KL(truth || learned), nats: the paper's measure of accuracy. See `Model.kl` on attributes that were not measured.
+    """Return KL(truth || learned), nats. See `Model.kl` on unmeasured attributes.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -44,11 +46,27 @@ def kl_divergence(truth: Model, learned: Model) -> float:
 
 
 def log_likelihood(model: Model, records: object, *, allow_non_private: bool = False) -> float:
-    """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
+    """Return the sum of log p(x) over records, nats. NOT PRIVATE: an exact function of the records.
 
-    An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the number
-    of records for the mean. Attributes that no release measured count as the potentials have them, uniform.
+    Parameters
+    ----------
+    model : Model
+    records : path, data frame, code array or Source
+    allow_non_private : bool
+        Must be True.
 
+    Returns
+    -------
+    float
+        Divide it by the number of records for the mean. Unmeasured attributes count as the potentials have them.
+
+    Raises
+    ------
+    NonPrivateError
+        `allow_non_private` is not True.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> uniform = Model(structure, Tables.zeros(structure))
@@ -68,13 +86,23 @@ def total_variation(
     *,
     allow_non_private: bool = False,
 ) -> dict[Clique, float]:
-    """Total variation distance, half the L1 distance of probabilities, on each clique: between 0 and 1.
+    """Return the total variation distance, half the L1 distance of probabilities, on each clique.
 
-    reference: a Model, Tables (normalised table by table; noisy ones may have negative cells and be further away
-    than 1), or records (a path, data frame, code array or Source),
-    which are exact and NOT PRIVATE and need `allow_non_private`. cliques: those of the model when None; with Tables,
-    those of the tables; of these the ones without attributes that no release measured, which are refused where named,
-    and not the empty one, in which all agree.
+    Parameters
+    ----------
+    model : Model
+    reference : Model, Tables, path, data frame, code array or Source
+        Tables are normalised one by one; noisy ones may have negative cells and be further away than 1. Records are
+        exact and NOT PRIVATE, and need `allow_non_private`.
+    cliques : iterable of cliques, optional
+        By default those of the model, or of the tables, without attributes that no release measured and without the
+        empty clique. Unmeasured attributes that are named are refused.
+    allow_non_private : bool
+
+    Returns
+    -------
+    dict of clique to float
+        From 0 to 1.
     """
     names = None if cliques is None else [tuple(clique) for clique in cliques]
     nothing = {*model.left_out, *(reference.left_out if isinstance(reference, Model) else ())}
@@ -109,10 +137,12 @@ def total_variation(
 def true_shares(
     domain: Domain, records: object, cliques: Iterable[Clique], *, allow_non_private: bool = False
 ) -> tuple[dict[Clique, FloatArray], int]:
-    """The records' own shares in the cells of each clique's table, axes in its order, and their number. NOT PRIVATE.
+    """Return the records' own shares in the cells of each clique's table, and the number of records. NOT PRIVATE.
 
-    Raises NonPrivateError unless `allow_non_private` is True. Of no records all shares of a table are equal.
+    Raises NonPrivateError unless `allow_non_private` is True. Without records all shares of a table are equal.
 
+    Examples
+    --------
     >>> shares, count = true_shares(
     ...     Domain.from_sizes({"a": 2}), np.array([[0], [1], [1], [1]]), [("a",)], allow_non_private=True
     ... )
@@ -127,11 +157,12 @@ def true_shares(
 
 
 def tabulate(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
-    """Exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
+    """Return exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
 
-    Raises NonPrivateError unless `allow_non_private` is True, which is right for records that are nobody's: synthetic
-    ones.
+    Raises NonPrivateError unless `allow_non_private` is True, which is right for synthetic records.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> tabulate(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
@@ -142,7 +173,7 @@ def tabulate(records: object, structure: Structure, *, allow_non_private: bool =
 
 
 def columns_of(records: object) -> tuple[str, ...]:
-    """The names of the columns of records; () of a source that has none.
+    """Return the names of the columns of records; () for a source without names.
 
     >>> columns_of({"source": "csv", "path": "no-such.csv"})
     Traceback (most recent call last):
@@ -153,7 +184,7 @@ def columns_of(records: object) -> tuple[str, ...]:
 
 
 def normalise(table: Array) -> Array:
-    """A table of counts as shares of their sum; uniform where that is not positive.
+    """Return a table of counts as shares of their sum; uniform where the sum is not positive.
 
     >>> normalise(np.array([1, 3])).tolist()
     [0.25, 0.75]
@@ -163,7 +194,7 @@ def normalise(table: Array) -> Array:
 
 
 def distance(one: Array, other: Array) -> float:
-    """The total variation distance of two tables of probabilities, half the L1 distance.
+    """Return the total variation distance of two tables of probabilities, half their L1 distance.
 
     >>> distance(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
     0.25

@@ -1,4 +1,4 @@
-"""Every subject against the first: read, matched by name and label, and compared as its kind can be."""
+"""Comparison of every subject with the first, matched by name and label."""
 
 from __future__ import annotations
 
@@ -30,13 +30,26 @@ __all__ = ["compare", "privacy_of"]
 def compare(
     *subjects: Content | str | Path, names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> Comparison:
-    """Models, releases and synthetic files side by side, each of the others against the first. Free in privacy.
+    """Compare models, releases and synthetic files, each of the others with the first. Free in privacy.
 
-    subjects: at least two, as objects or files (`read_subject`). names: what they are called, by default their files or
-    numbers. domain: of synthetic files, where no model or release is among the subjects. Raises OptionError for fewer
-    than two, one twice, a release against records, and records without a domain; DomainError where two share no
-    attribute that can be compared; what reading them raises.
+    Parameters
+    ----------
+    *subjects : Model, NoisyTables, Synthetic, str or Path
+        At least two, as objects or files (`read_subject`).
+    names : sequence of str, optional
+        Of the subjects; by default their files or numbers.
+    domain : Domain, optional
+        Of synthetic files, where no model or release is among the subjects.
 
+    Raises
+    ------
+    OptionError
+        Fewer than two subjects, one of them twice, a release against records, or records without a domain.
+    DomainError
+        Two subjects share no attribute that can be compared.
+
+    Examples
+    --------
     >>> from dpgm_core.structure import Structure
     >>> from dpgm_core.tables import Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -64,7 +77,7 @@ def compare(
 
 
 def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
-    """What holds for whatever is computed from subjects with these caveats.
+    """Return the privacy statement of values computed from subjects with these caveats.
 
     >>> privacy_of([(), ()])
     'post-processing of releases, as private as they are'
@@ -76,7 +89,7 @@ def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
 
 
 def _trusted(contents: Sequence[Content], called: Sequence[str]) -> str:
-    """Whose word it is that records are synthetic: their rows are read, and nothing in them could prove it."""
+    """Return a note that nothing proves records to be synthetic except their stamp."""
     drawn = [name for name, one in zip(called, contents, strict=True) if isinstance(one, Synthetic)]
     if not drawn:
         return ""
@@ -101,7 +114,7 @@ def _domain_of(content: Content) -> Domain | None:
 
 
 def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
-    """What answers about any table; a release does not."""
+    """Return the side that answers about any table; None for a release."""
     if isinstance(content, Model):
         return ModelSide(model=content)
     if isinstance(content, NoisyTables):

@@ -1,4 +1,4 @@
-"""Two sides that answer about any table: how far apart they are, attribute by attribute and pair by pair."""
+"""Distances of two sides that answer about any table, attribute by attribute and pair by pair."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dpgm_core.domain import Domain
 from dpgm_core.evaluate import distance
 from dpgm_core.structure import Clique
 
-__all__ = ["MOST_PAIRS", "differences", "difference_of", "choose_tables"]
+__all__ = ["MAX_PAIRS", "differences", "difference_of", "choose_tables"]
 
-#: Pairs of attributes that are compared, cells of a table, cells of tables at once, and tables whose errors are asked.
-MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
+#: Compared pairs of attributes, cells of a table, cells of tables at once, and tables with scores.
+MAX_PAIRS, _MAX_TABLE_CELLS, _CELLS_AT_ONCE, _MAX_TABLES_SCORED = 2000, 2**20, 2**22, 40
 
 
 def differences(
     first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]
 ) -> tuple[list[Difference], list[str]]:
-    """All shared attributes, their pairs, and the larger tables that one of the two holds; and what was left out.
+    """Return the differences of shared attributes, their pairs and larger tables, and notes on what was left out.
 
-    held: cliques of both structures. Of more than `MOST_PAIRS` pairs those are compared that a clique holds, then those
-    of the attributes that differ most.
+    cliques: of both structures. Of more than `MAX_PAIRS` pairs those inside a clique come first, then those of the
+    attributes that differ most.
     """
     single = _compared(first, other, matching, [(name,) for name in matching.shared])
     ranked = [one.attributes[0] for one in _worst(single)]
@@ -41,7 +41,7 @@ def differences(
 def choose_tables(
     shared: Clique, ranked: Sequence[str], cliques: Sequence[Clique], domain: Domain
 ) -> tuple[list[Clique], list[str]]:
-    """The tables of two and more attributes to compare, and what was left out. ranked: of `shared`, the worst first.
+    """Return the larger tables to compare, and notes on what was left out. ranked: `shared`, the worst first.
 
     >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
     >>> choose_tables(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
@@ -54,10 +54,10 @@ def choose_tables(
     together = itertools.chain.from_iterable(itertools.combinations(clique, 2) for clique in inside)
     several = math.comb(len(shared), 2)
     # More attributes than these have more pairs than are compared.
-    near = ranked[: (1 + math.isqrt(1 + 8 * MOST_PAIRS)) // 2 + 1]
+    near = ranked[: (1 + math.isqrt(1 + 8 * MAX_PAIRS)) // 2 + 1]
     among = (tuple(sorted(pair, key=at.__getitem__)) for pair in itertools.combinations(near, 2))
-    everything = itertools.combinations(shared, 2) if several <= MOST_PAIRS else among
-    pairs = list(itertools.islice(dict.fromkeys([*together, *everything]), MOST_PAIRS))
+    everything = itertools.combinations(shared, 2) if several <= MAX_PAIRS else among
+    pairs = list(itertools.islice(dict.fromkeys([*together, *everything]), MAX_PAIRS))
     notes = []
     if len(pairs) < several:
         notes.append(
@@ -65,9 +65,9 @@ def choose_tables(
             "then those of the attributes that differ most"
         )
     queries = [*pairs, *(clique for clique in inside if len(clique) > 2)]
-    fit = [clique for clique in queries if math.prod(domain.shape(clique)) <= _MOST_CELLS]
+    fit = [clique for clique in queries if math.prod(domain.shape(clique)) <= _MAX_TABLE_CELLS]
     if len(fit) < len(queries):
-        notes.append(f"{len(queries) - len(fit)} tables of more than {_MOST_CELLS:,} cells were not compared")
+        notes.append(f"{len(queries) - len(fit)} tables of more than {_MAX_TABLE_CELLS:,} cells were not compared")
     return fit, notes
 
 
@@ -96,7 +96,7 @@ def _compared(first: Side, other: Side, matching: Overlap, cliques: Iterable[Cli
 
 
 def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
-    """What both say of each table, in the first's order of labels."""
+    """Return both answers about each table, in the first's order of labels."""
     answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
 
@@ -111,8 +111,8 @@ def _scored(
             "ATTRIBUTE --intervals 0.9 makes and keeps"
         )
         return differing
-    single = [one for one in differing if len(one.attributes) == 1][:_SCORED]
-    several = [one for one in differing if len(one.attributes) > 1][:_SCORED]
+    single = [one for one in differing if len(one.attributes) == 1][:_MAX_TABLES_SCORED]
+    several = [one for one in differing if len(one.attributes) > 1][:_MAX_TABLES_SCORED]
     cliques = [one.attributes for one in (*single, *several)]
     if len(cliques) < len(differing):
         notes.append(f"scores are those of the {len(cliques)} tables that differ most")
@@ -134,7 +134,7 @@ def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]
     cells = 0
     for clique in cliques:
         size = math.prod(domain.shape(clique))
-        if block and cells + size > _AT_ONCE:
+        if block and cells + size > _CELLS_AT_ONCE:
             yield block
             block, cells = [], 0
         block.append(clique)

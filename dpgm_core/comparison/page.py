@@ -14,14 +14,14 @@ from dpgm_core.report.parts import Section, cut, data_table, fold, join, listing
 __all__ = ["make_page"]
 
 #: Rows that are seen at once, and rows that are there on demand.
-_SHOWN, _FOLDED = 15, 500
+_ROWS_SHOWN, _MAX_MORE_ROWS = 15, 500
 
 
 def make_page(comparison: Comparison) -> str:
-    """One HTML page that needs nothing else and may load nothing: side by side, each pair, and every guarantee.
+    """Return one HTML page that loads nothing: the subjects side by side, each pair, and every guarantee.
 
-    As private as what it was made from, whose caveats stand on each section. All numbers are in `found.to_dict()`; of
-    long tables the page has the worst 515 rows.
+    The page is as private as the subjects, whose caveats are on each section. All numbers are in `Comparison.to_dict`;
+    of long tables the page has the worst 515 rows.
     """
     short = {name: cut(text) for name, text in short_names(comparison).items()}
     caveats = dict.fromkeys(caveat for one in comparison.subjects for caveat in one.caveats)
@@ -89,11 +89,11 @@ def _gaps(gaps: Sequence[Gap]) -> Html:
 
 def _long_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> Html:
     """The worst rows, and more on demand."""
-    top = data_table(caption, header, rows[:_SHOWN], numbers=numbers)
-    rest = rows[_SHOWN : _SHOWN + _FOLDED]
+    top = data_table(caption, header, rows[:_ROWS_SHOWN], numbers=numbers)
+    rest = rows[_ROWS_SHOWN : _ROWS_SHOWN + _MAX_MORE_ROWS]
     if not rest:
         return top
-    left = len(rows) - _SHOWN - len(rest)
+    left = len(rows) - _ROWS_SHOWN - len(rest)
     more = f"The next {several(len(rest), 'row')}" + (f"; {left:,} are closer together yet" if left else "")
     return join([top, fold(more, data_table(f"{caption}, continued", header, rest, numbers=numbers))])
 

@@ -1,4 +1,4 @@
-"""Noisy tables against noisy tables, and against a model."""
+"""Comparison of noisy tables with noisy tables and with a model."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[st
 
 
 def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool) -> dict[Clique, float]:
-    """How many standard errors each table lies from the model; none where it has not all of them in this order."""
+    """Return how many standard errors each table lies from the model; empty where it lacks some of them."""
     groups = release.structure.groups
     if matching.reordered or any(len(group) > 1 or not set(group[0]) <= set(matching.shared) for group in groups):
         return {}

@@ -1,4 +1,4 @@
-"""How many standard errors apart two answers are, allowing for how many cells a table has."""
+"""Standard errors between two answers, corrected for the number of cells of a table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dpgm_core.structure import Clique
 
 __all__ = ["Aligned", "has_scores", "joint_cell_score", "scores"]
 
-#: From so many expected records on a cell of drawn records is taken as normal; smaller ones say nothing.
-_LEAST = 5.0
-_ROUNDING = 1e-12
+#: Expected records from which a cell of drawn records is taken as normal; smaller cells are ignored.
+_MIN_EXPECTED = 5.0
+_DIFFERENCE_TOLERANCE = 1e-12
 
-#: What two sides say of one table, in the order of labels of the first.
+#: Answers of two sides about one table, in the first's order of labels.
 Aligned: TypeAlias = tuple[FloatArray, FloatArray]
 
 
@@ -33,7 +33,7 @@ def has_scores(first: Side, other: Side) -> bool:
 def scores(
     first: Side, other: Side, cliques: Sequence[Clique], matching: Overlap, tables: Sequence[Aligned]
 ) -> list[float]:
-    """Of each table's furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni).
+    """Return each table's furthest cell as a normal deviate, corrected for the number of cells (Bonferroni).
 
     Two models: their errors are those of their replicates, taken as independent, so that of models about the same
     people the scores are too small rather than too large. A model and records: whether the model as it is could have
@@ -62,7 +62,7 @@ def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatAr
     if not min(counts):
         return np.full(expected.shape, np.inf)
     variances = sum(expected * (1 - expected) / count for count in counts)
-    return np.where(min(counts) * np.minimum(expected, 1 - expected) >= _LEAST, variances, np.inf)
+    return np.where(min(counts) * np.minimum(expected, 1 - expected) >= _MIN_EXPECTED, variances, np.inf)
 
 
 def joint_cell_score(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
@@ -73,7 +73,7 @@ def joint_cell_score(differences: FloatArray, variances: FloatArray, degrees: fl
     """
     from scipy.special import ndtri, stdtr
 
-    apart = np.where(np.abs(differences) > _ROUNDING, np.abs(differences), 0.0).reshape(-1)
+    apart = np.where(np.abs(differences) > _DIFFERENCE_TOLERANCE, np.abs(differences), 0.0).reshape(-1)
     errors = np.sqrt(variances).reshape(-1)
     ratios = np.divide(apart, errors, out=np.where(apart > 0, np.inf, 0.0), where=errors > 0)
     worst = float(ratios.max())

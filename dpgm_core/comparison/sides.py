@@ -1,4 +1,4 @@
-"""The two kinds of subject that have a probability for any table: a model, and synthetic records counted."""
+"""Sides of a comparison with probabilities for any table: a model, and counted synthetic records."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Side(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """Of its answers."""
+        """Domain of its answers."""
 
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """p(clique) of each, axes in the order of its names."""
 
     def standing(self, clique: Clique) -> str:
-        """What such an answer rests on, in a word or two."""
+        """Return the basis of such an answer, in a word or two."""
 
 
 @frozen(kw_only=True)
@@ -106,7 +106,7 @@ class RecordsSide:
 
     @cached_property
     def records(self) -> int:
-        """How many records the file has."""
+        """Number of records in the file."""
         first = self.domain.names[:1]
         return int(self._counts([first])[0].sum())
 
@@ -115,7 +115,7 @@ class RecordsSide:
         return [normalise(table) for table in self._counts(cliques)]
 
     def standing(self, clique: Clique) -> str:
-        """Whatever the model behind it says; a file of records does not tell."""
+        """Return "drawn": a file of records does not state the basis of its model."""
         return "drawn"
 
     def _counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:

@@ -1,4 +1,4 @@
-"""What is compared: a file read for what it is, and the facts of each kind side by side."""
+"""Subjects of a comparison: reading a file, and the facts of each kind."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dpgm_core.structure import Structure
 
 __all__ = ["Content", "Synthetic", "kind_of", "read_subject", "structure_of", "subject_of"]
 
-_TABLES = (".csv", ".csv.gz", ".parquet", ".arrow")
-_STAMP = ("private", "unsafe", "conditions", "guarantee")
+_RECORD_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow")
+_STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
 
 
 @frozen(kw_only=True)
@@ -52,7 +52,7 @@ def read_subject(path: str | Path) -> Content:
     completed rows; ModelFileError for files that are none of these, damaged or too new.
     """
     path = Path(path)
-    if path.name.lower().endswith(_TABLES):
+    if path.name.lower().endswith(_RECORD_SUFFIXES):
         return _synthetic(path)
     if reading(path, "model or release file", lambda archive: "model.json" in archive.names()):
         return load_model(path)
@@ -97,7 +97,7 @@ def subject_of(name: str, content: Content) -> Subject:
         caveats, unmeasured = caveats_of([content]), content.structure.untold
     else:
         facts = _stamped_facts(content.stamp)
-        stamp = {key: content.stamp.get(key) for key in _STAMP}
+        stamp = {key: content.stamp.get(key) for key in _STAMP_KEYS}
         caveats, unmeasured = _stamped_caveats(content.stamp), ()
     return Subject(
         name=name, kind=kind_of(content), facts=facts, stamp=stamp, caveats=caveats, unmeasured=tuple(unmeasured)
@@ -155,7 +155,7 @@ def _entropy(model: Model) -> float | None:
 
 
 def _stamped_facts(stamp: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stamp says; whoever wrote it may have written anything."""
+    """Return facts from a stamp, whose values may be anything."""
     try:
         cost = str(Budget.parse(stamp.get("cost")))
     except (BudgetError, TypeError, ValueError):

@@ -14,7 +14,7 @@ from dpgm_core.structure import Clique
 
 __all__ = ["Labels", "number_table"]
 
-#: Of each attribute.
+#: Labels of each attribute.
 Labels = Sequence[Sequence[str]]
 
 

@@ -1,7 +1,7 @@
-"""What a structure check says of a model's answers: how far the structure misses, and how much wider that makes them.
+"""Error of the structure from a structure check, and the variance that it adds to answers.
 
-A pair of attributes that no clique holds is answered by the model's independences. The check measured some such pairs;
-what it found there is taken to hold for all of them, measured by the check or not.
+The model answers about a pair of attributes in no clique by its independences. The check measured some such pairs; the
+error found there is taken to hold for all of them.
 """
 
 from __future__ import annotations
@@ -144,8 +144,7 @@ def squared_errors(
 def structure_variance(
     structure: Structure, names: Clique, fixed: Mapping[str, int], answer: FloatArray, answers: Answers
 ) -> FloatArray | None:
-    """What tau squared is multiplied with for the variance of p(names | given), entry by entry; None where all is
-    measured.
+    """Return the factor of tau squared in the variance of p(names | fixed), by entry; None where all is measured.
 
     Errors of pairs are taken as independent, and to first order: that of a pair moves p(x) in the proportion in which
     it moves the pair's own cell. Pairs among what is given cancel out.

@@ -1,4 +1,4 @@
-"""Rows with gaps, filled from a model: what stands in a row stays, what is missing is drawn given it.
+"""Completion of rows with missing cells: present values stay, missing ones are drawn given them.
 
 A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
 missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
@@ -30,22 +30,22 @@ from dpgm_core.models.within import missing_code
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "stamp_own_rows"]
+__all__ = ["ROWS_AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "stamp_own_rows"]
 
-#: What output of completed rows says of its privacy.
+#: Privacy statement of completed rows.
 OWN_ROWS = (
     "NOT COVERED by the guarantee: the rows that were completed are in it as they were given; of the cells that were "
     "filled in, and of nothing else, holds: "
 )
-#: Rows that are filled together: patterns of what is missing share work, and memory stays small.
-AT_ONCE = 2**16
+#: Rows filled together: equal patterns of missing cells share work, and memory stays small.
+ROWS_AT_ONCE = 2**16
 _MISSING = -1
-_SHOWN = 8  # labels in an error
+_MAX_LABELS_SHOWN = 8  # labels in an error
 
 
 @frozen(kw_only=True, eq=False)
 class Filled:
-    """What a column's missing cells became. rows: (cells,), where; codes and places: as a `Decoder` has them."""
+    """The filled cells of a column. rows: (cells,), their rows; codes and places: as in `Decoder`."""
 
     rows: IntArray
     codes: Array
@@ -58,11 +58,11 @@ class Filled:
         return ~self.decoder.empty[self.codes]
 
     def values(self) -> pa.Array:
-        """In the column's own type."""
+        """Return them in the column's own type."""
         return self.decoder.values(self.codes, self.places)
 
     def texts(self) -> pa.Array:
-        """As the column writes them."""
+        """Return them as the column writes them."""
         return self.decoder.texts(self.codes, self.places)
 
 
@@ -82,7 +82,7 @@ class Completion:
     def fill(
         self, columns: Mapping[str, pa.Array], rows: int, generator: np.random.Generator, *, start: int = 0
     ) -> dict[str, Filled]:
-        """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
+        """Return the filled cells of some rows, by attribute; attributes without a missing cell are left out.
 
         columns: the attributes that the rows have; the others are missing in all of them. start: how many rows came
         before, for errors. Raises DataError for values that the model does not know and for rows to which it gives
@@ -137,7 +137,7 @@ class Completion:
         start: int,
     ) -> dict[str, Array]:
         """The codes of rows with the missing ones drawn: answers where there are any."""
-        # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
+        # Attributes that no release measured are neither evidence nor output; their draws are dropped.
         every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
         answers, anything = self._conditional
         drawn, possible = answers.draw(every, rows, generator, weighed)
@@ -157,7 +157,7 @@ class Completion:
 
 
 def completion(distribution: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
-    """What fills rows from a distribution over the domain; names: the attributes that it answers about."""
+    """Return the completion of rows from a distribution; names: the attributes that it answers about."""
     decoders = decoders_of(distribution, domain, names)
     answers = {name: ~one.empty for name, one in decoders.items() if not one.empty.all()}
     return Completion(
@@ -192,7 +192,9 @@ def _read(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Ar
     result = codes[numbers]
     unknown = np.flatnonzero(result < _MISSING)
     if len(unknown):
-        shown = ", ".join(map(repr, attribute.labels[:_SHOWN])) + (", ..." if attribute.size > _SHOWN else "")
+        shown = ", ".join(map(repr, attribute.labels[:_MAX_LABELS_SHOWN])) + (
+            ", ..." if attribute.size > _MAX_LABELS_SHOWN else ""
+        )
         raise DataError(
             f"row {start + int(unknown[0]) + 1}: its value of {attribute.name!r} is none that the model knows; its "
             f"labels are {shown}"

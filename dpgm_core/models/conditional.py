@@ -1,9 +1,9 @@
-"""Codes of some attributes drawn given the others, row by row: exact, for many rows that each lack other ones.
+"""Exact conditional sampling, row by row, for many rows that each lack other attributes.
 
-What a row lacks falls into connected parts of the model's graph, and all around a part is given. Every table is cut at
-each row's given codes, so that only the part is left, and that is eliminated for all rows at once that have this part;
-rows with the same codes around it share the work. So no table is wider than in the model, whatever is given, and the
-cost is that of the parts' clusters times the distinct codes around them.
+The missing attributes of a row form connected parts of the model's graph, and all neighbours of a part are known. Every
+table is cut at each row's known codes; the remaining part is eliminated for all rows that lack it at once, and rows
+with the same codes around it share the work. So no table is wider than in the model, and the cost is that of the parts'
+clusters times the distinct codes around them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dpgm_core.structure import Clique, graphs, human_bytes
 
 __all__ = ["Conditional", "conditional"]
 
-#: Cells of one table for all rows that are handled at once, and of one for a single row.
-_CELLS, _MOST = 2**21, 2**27
+#: Cells of a table for all rows handled at once, and for a single row.
+_CELLS_AT_ONCE, _MAX_ROW_CELLS = 2**21, 2**27
 
-#: What a state of rows is called among attributes, none of which can have such a name.
+#: Prefix of the names of row states among attributes, which cannot have such names.
 _STATE = "\ud800"
 
 #: Log-weights over missing attributes, the first axis for distinct given codes: one row where they do not matter.
@@ -93,7 +93,7 @@ class Conditional:
         return graphs.neighbours_of(self.domain.names, [clique for clique, _ in self._tables])
 
     def _log_allowed(self, name: str) -> FloatArray:
-        """What may be drawn of a missing attribute, as log-weights of its codes or blocks."""
+        """Return log-weights of the codes or blocks that may be drawn for a missing attribute."""
         weights: Array = self.allowed[name].astype(np.float64)
         if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
             merge = self.distribution.merged.of[name]
@@ -174,7 +174,7 @@ def _part(
     fixed = {name: codes[name][distinct] for name in around}
     sizes = {name: table.shape[clique.index(name)] for clique, table in tables for name in clique}
     elimination = graphs.elimination_orders(near, {name: sizes[name] for name in names})[0]
-    if elimination.peak > _MOST:
+    if elimination.peak > _MAX_ROW_CELLS:
         raise TooLarge(
             f"what is missing in a row together needs a table of {elimination.peak:,} cells, "
             f"{human_bytes(8 * elimination.peak)}; leave fewer attributes out at once"
@@ -182,7 +182,7 @@ def _part(
     drawn = {name: np.zeros(rows, np.int64) for name in names}
     possible = np.zeros(rows, bool)
     order = np.argsort(state, kind="stable")
-    step = max(1, _CELLS // elimination.peak)
+    step = max(1, _CELLS_AT_ONCE // elimination.peak)
     ends = np.searchsorted(state[order], np.arange(0, len(distinct) + step, step))
     for number, low in enumerate(range(0, len(distinct), step)):
         here = order[ends[number] : ends[number + 1]]

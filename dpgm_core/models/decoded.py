@@ -35,7 +35,7 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _PLAIN_FORMAT = re.compile(r"(%[YmdHMSjy]|[^%])*")
 #: Arrow writes smaller decimals with an exponent.
 _PLAIN_DECIMALS = 6
-#: Of numbers whose digits are put in groups.
+#: Whole parts of numbers whose digits are grouped.
 _DIGITS = re.compile(r"-?[1-9][0-9]{3,}")
 _ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 
@@ -86,7 +86,7 @@ class Decoder:
         return (np.ceil(places * parts) if up else np.floor(places * parts)) / parts
 
     def values(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
-        """In the column's own type; places: of `places`, where there is a distribution."""
+        """Return values of the column's own type; places: from `places`, where there is a distribution."""
         import pyarrow as pa
 
         if self.dist is None:
@@ -124,7 +124,7 @@ class Decoder:
 
 
 def decoder(attribute: Attribute, table: FloatArray | None = None) -> Decoder:
-    """What decodes an attribute's codes. table: a model's marginal of the attribute, to which wide bins are fitted."""
+    """Return the decoder of an attribute. table: a model's marginal, to which wide bins are fitted."""
     dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
     raw: list[str | None] = list(map(str, range(attribute.size)) if attribute.coded else attribute.labels)
     if dist is not None:
@@ -140,13 +140,13 @@ def decoder(attribute: Attribute, table: FloatArray | None = None) -> Decoder:
 def decoders_of(
     distribution: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]
 ) -> dict[str, Decoder]:
-    """What decodes some attributes of a distribution over the domain, the wide bins as they fit it."""
+    """Return decoders of some attributes, with wide bins fitted to the distribution."""
     tables = tables_of_wide(distribution, [domain[name] for name in names])
     return {name: decoder(domain[name], tables.get(name)) for name in names}
 
 
 def _decimals(attribute: Attribute, dist: BinDistribution | None) -> int | None:
-    """How many digits after the point a number is written with; None for all it has."""
+    """Return the number of digits written after the decimal point; None for all."""
     if dist is None or dist.values.kind != "number" or dist.values.decimals is not None or attribute.edges is None:
         return None if dist is None else dist.values.decimals
     edges = np.array(attribute.edges)
@@ -214,7 +214,7 @@ def _grouped(texts: pa.Array, sign: str, point: str) -> pa.Array:
 
 
 def _fixed(scaled: IntArray, decimals: int, null: Array) -> pa.Array:
-    """Whole numbers of tenths, hundredths, ... as texts with just so many decimals."""
+    """Return scaled whole numbers as texts with a fixed number of decimals."""
     import pyarrow as pa
 
     if decimals == 0:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Form", "Writer", "batches", "writer"]
 
-#: What records are written as: labels of the domain, values of the columns' own types, or those as they are spelled.
+#: Form of records: labels of the domain, values of the columns' own types, or these values as texts.
 Form: TypeAlias = Literal["labels", "values", "texts"]
 
-#: Records drawn at once, and records written at once: what they take in memory does not depend on how many there are.
-_DRAWN, _WRITTEN = 2**20, 2**17
-_TRIED = 10_000  # records, before it is told how many of them lack what none may
+#: Records drawn and written at once, so that memory does not grow with their number.
+_RECORDS_DRAWN, _RECORDS_WRITTEN = 2**20, 2**17
+_MIN_RECORDS_TRIED = 10_000  # before too many missing values are refused
 
 
 @frozen(kw_only=True, eq=False)
@@ -83,7 +83,7 @@ class Writer:
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
 
     def ruled_out(self, evidence: Evidence) -> list[tuple[Clique, FloatArray]]:
-        """What given values leave of the bins of others that must be above or below them, as log-weights."""
+        """Return log-weights of bins that the orders allow for other attributes, given the values of the evidence."""
         places = {name: np.array([evidence.places.get(name, np.nan)]) for name in self._orders.dists}
         gaps = {name: np.array([name not in evidence.codes]) for name in self._orders.dists}
         pieces = []
@@ -142,7 +142,9 @@ def batches(
     while True:
         left = count - done
         ask = (
-            count if method == "rounded" else min(_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
+            count
+            if method == "rounded"
+            else min(_RECORDS_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
         )
         codes = dict(
             zip(write.domain.names, draw_codes(distribution, ask, method, generator, evidence.codes), strict=True)
@@ -156,10 +158,10 @@ def batches(
                 valid &= codes[name] != code
             codes = {name: column[valid][:left] for name, column in codes.items()}
             size, tried = min(int(valid.sum()), left), tried + ask
-            if tried >= _TRIED and (done + size) * 100 < tried:
+            if tried >= _MIN_RECORDS_TRIED and (done + size) * 100 < tried:
                 raise OptionError(_scarce(never))
-        for low in range(0, size if done else max(size, 1), _WRITTEN):
-            part = {name: column[low : low + _WRITTEN] for name, column in codes.items()}
+        for low in range(0, size if done else max(size, 1), _RECORDS_WRITTEN):
+            part = {name: column[low : low + _RECORDS_WRITTEN] for name, column in codes.items()}
             yield write.table(part, evidence, values)
         done += size
         if done >= count:

@@ -1,4 +1,4 @@
-"""What is given of records: as labels, codes, or values, which fall into a bin and are kept as they are."""
+"""Evidence: attribute values that a query conditions on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Evidence", "read_evidence"]
 
 @frozen(kw_only=True)
 class Evidence:
-    """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
+    """The evidence that all records share. codes: attribute -> code. places: of evidence given as values, on the axis.
 
     >>> read_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
     {'sex': 1}
@@ -29,16 +29,16 @@ class Evidence:
     places: Mapping[str, float]
 
     def stamp(self, domain: Domain) -> dict[str, Any]:
-        """What a stamp says of records that have this in common; nothing of all others."""
+        """Return the entry of the evidence in the stamp of records; empty without evidence."""
         return {"given": {name: domain[name].labels[code] for name, code in self.codes.items()}} if self.codes else {}
 
     def bins(self, domain: Domain) -> dict[str, str]:
-        """Attribute -> the label of the bin that a value fell into, of those given as values."""
+        """Return attribute -> label of the bin, for evidence given as values."""
         return {name: domain[name].labels[self.codes[name]] for name in self.places}
 
 
 def read_evidence(domain: Domain, given: Mapping[str, Any] | None) -> Evidence:
-    """Read what is given as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
+    """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
 
     >>> from dpgm_core.attribute import Attribute
     >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
@@ -59,7 +59,7 @@ def read_evidence(domain: Domain, given: Mapping[str, Any] | None) -> Evidence:
 
 
 def _check_orders(domain: Domain, places: Mapping[str, float]) -> None:
-    """Refuse values that an order forbids though their bins do not, such as two of one bin; of chains of orders too."""
+    """Refuse values that an order, or a chain of orders, forbids though their bins do not, such as two in one bin."""
     orders = [one for one in domain.constraints if isinstance(one, Ordered)]
     for start, place in places.items():
         waiting, seen = [(start, False)], set[tuple[str, bool]]()

@@ -1,9 +1,8 @@
-"""Merged codes in a model: learned over fewer codes of some attributes, it answers about all of them.
+"""Merged codes of a model: it is learned over fewer codes of some attributes and answers about all of them.
 
-A session may merge rare codes once their one-way tables are released, and count everything else by what is left. The
-model then knows each merged block as one code; within it, p(code | block) comes from the released one-way table, and
-is taken as independent of all other attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)).
-That is post-processing of the release, and free.
+A session may merge rare codes once their one-way tables are released, and count all else by blocks of merged codes.
+Within a block, p(code | block) comes from the released one-way table and is taken as independent of all other
+attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)). That is post-processing of the release, and free.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from dpgm_core.structure import Clique
 
 __all__ = ["MergedAttribute", "MergedCodes", "block_weights", "find_merged_codes"]
 
-#: Standard deviations of the noise that a code in a block is taken to have more than its estimate, records.
+#: Part of the noise's standard deviation that is added to each estimated count of a block.
 _MIN_NOISE_SHARE = 0.25
 
 
 @frozen(kw_only=True, eq=False)
 class MergedAttribute:
-    """How an attribute's codes lie in the blocks that a model was learned over.
+    """The blocks of merged codes of one attribute.
 
     codes: (labels,), the block of each. weights: (labels,), the probability of each in its block. counts, variance: the
     noisy one-way table behind the weights, records, and the noise of a cell; None and 0 where none was released.
@@ -45,13 +44,13 @@ class MergedAttribute:
     variance: float = 0.0
 
     def expand(self, table: FloatArray, axis: int) -> FloatArray:
-        """The table with an axis of blocks spread over their codes."""
+        """Spread an axis of blocks over their codes."""
         shape = [-1 if at == axis else 1 for at in range(table.ndim)]
         return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
 
     @cached_property
     def blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return int(self.codes.max()) + 1
 
     @cached_property
@@ -76,7 +75,7 @@ class MergedAttribute:
         return np.where(self.codes == blocks[:, None], self.log_weights, -np.inf)
 
     def draw(self, blocks: IntArray, at: FloatArray) -> IntArray:
-        """Codes of records in these blocks; at: a number in [0, 1) for each, the place in the block's distribution."""
+        """Draw codes of records in these blocks; at: quantiles inside each block's distribution, in [0, 1)."""
         order = np.argsort(self.codes, kind="stable")
         sorted_codes, sorted_weights = self.codes[order], self.weights[order]
         starts = np.searchsorted(sorted_codes, np.arange(self.blocks))
@@ -94,13 +93,13 @@ class MergedAttribute:
 
 @frozen(kw_only=True, eq=False)
 class MergedCodes:
-    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its level."""
+    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its blocks."""
 
     fine: Domain
     of: Mapping[str, MergedAttribute]
 
     def to_blocks(self, fixed: Mapping[str, int]) -> dict[str, int]:
-        """Codes as the blocks they lie in."""
+        """Return evidence with codes replaced by their blocks."""
         return {name: int(self.of[name].codes[code]) if name in self.of else code for name, code in fixed.items()}
 
     def is_possible(self, fixed: Mapping[str, int]) -> bool:
@@ -108,16 +107,16 @@ class MergedCodes:
         return all(self.of[name].weights[code] > 0 for name, code in fixed.items() if name in self.of)
 
     def expand(self, names: Clique, table: FloatArray) -> FloatArray:
-        """The probabilities of codes from those of blocks."""
+        """Return probabilities of codes from those of blocks."""
         for axis, name in enumerate(names):
             if name in self.of:
                 table = self.of[name].expand(table, axis)
         return table
 
     def needs_independence(self, names: Sequence[str], fixed: Mapping[str, int]) -> bool:
-        """Whether an answer about these attributes needs more than the tables: that blocks are split independently.
+        """Whether an answer about these attributes relies on the independent split of blocks, beyond released tables.
 
-        Alone, an attribute is told by its one-way table, if there was one; fixed to a code of its own it is not split.
+        A single attribute has its one-way table, if it was released; fixed to a code of its own it is not split.
         """
         split = [one for one in names if one in self.of]
         split += [one for one, code in fixed.items() if one in self.of and not self.of[one].is_alone[code]]
@@ -126,17 +125,17 @@ class MergedCodes:
         return any(self.of[one].counts is None for one in split)
 
     def redraw(self, shares: Mapping[str, FloatArray], total: float, generator: np.random.Generator) -> MergedCodes:
-        """What the weights could have been under other records and noise, for the error bars of answers.
+        """Draw weights as other records and noise could have given them, for the error bars of answers.
 
-        shares: p of each merged attribute's codes. total: N. What is drawn is not shrunk again: the weights are nearly
-        even already, so refits that shrink would all agree, however uneven the truth is. Blocks keep their mass, which
-        is the model's. Where no table was released nothing is drawn.
+        shares: p of each merged attribute's codes. total: N. The draws are not shrunk again: the weights are nearly
+        even already, so shrinking refits would all agree, however uneven the truth is. Blocks keep the model's mass.
+        Without a released table nothing is drawn.
         """
         return evolve(self, of={name: _redraw(one, total * shares[name], generator) for name, one in self.of.items()})
 
 
 def find_merged_codes(domain: Domain, releases: Sequence[NoisyTables]) -> MergedCodes | None:
-    """The merged attributes of a model over `domain`, as the sessions among its releases state them; None without.
+    """Return the merged codes of a model over `domain`, as the sessions among its releases state them; None without.
 
     Raises StructureError for merges that do not lead to the model's attributes.
     """
@@ -160,18 +159,19 @@ def find_merged_codes(domain: Domain, releases: Sequence[NoisyTables]) -> Merged
     if not codes:
         return None
     measured = Domain(fine.values(), domain.constraints)
-    return MergedCodes(fine=measured, of={name: _level(measured, name, new, merged) for name, new in codes.items()})
+    return MergedCodes(
+        fine=measured, of={name: _merged_attribute(measured, name, new, merged) for name, new in codes.items()}
+    )
 
 
 def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
-    """p(code | block) from noisy counts, (labels,): those of a block shrunk toward their mean, and above 0 under noise.
+    """Return p(code | block) from noisy counts, (labels,): shrunk toward the block's mean, and above 0 under noise.
 
     variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
-    differ mostly by noise: taken as they are they would make rare codes common and others impossible. They are
-    shrunk as far as their spread is explained by noise and sampling (the positive-part rule of James and Stein, with
-    as many degrees of freedom as there are, so that two codes are shrunk too), then brought to the nearest
-    distribution, and each gets a part of the noise's standard deviation more: noise says of no code that it cannot be.
-    Nothing left of a block is spread evenly.
+    differ mostly by noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as
+    noise and sampling explain their spread (the positive-part rule of James and Stein, with as many degrees of freedom
+    as there are, so that two codes are shrunk too), then projected on the nearest distribution, and each gets a part of
+    the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
 
     >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
     [1.0, 0.71, 0.29, 0.5, 0.5]
@@ -204,7 +204,7 @@ def _redraw(level: MergedAttribute, expected: FloatArray, generator: np.random.G
 
 
 def _nearest(values: FloatArray) -> FloatArray:
-    """The nearest distribution to numbers that sum to 1 (Euclid's distance)."""
+    """Return the nearest distribution, in Euclidean distance, to numbers that sum to 1."""
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     above = np.flatnonzero(ordered > excess)[-1]
@@ -212,8 +212,8 @@ def _nearest(values: FloatArray) -> FloatArray:
     return np.asarray(shifted / shifted.sum())
 
 
-def _level(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
-    """From all one-way tables over the attribute as it was, by inverse variance."""
+def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
+    """Return the blocks of one attribute, with weights from all one-way tables over it by inverse variance."""
     codes = np.asarray(new, dtype=np.int64)
     tops, bottom = np.zeros(len(codes)), 0.0
     for release in releases:

@@ -1,4 +1,4 @@
-"""The distribution of a model with merged codes: asked about all codes, answered from the one over their blocks."""
+"""The distribution of a model with merged codes: queried over all codes, answered from the one over blocks."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
     "reweight",
 ]
 
-#: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
+#: Sampling method: independent records, or records whose tables are the expected counts, rounded.
 SampleMethod: TypeAlias = Literal["independent", "rounded"]
 
-#: Of log-potentials written out over all codes.
-_MOST_BYTES = 2**30
+#: Largest size of log-potentials expanded over all codes.
+_MAX_BYTES = 2**30
 
 
 class MergedDistribution:
-    """p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)); it is asked just as a `Distribution` is.
+    """p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)), with the methods of a `Distribution`.
 
-    base: over the blocks. merged: of the merged attributes.
+    base: over the blocks of merged codes. merged: the merged attributes.
 
     >>> from dpgm_core import Domain, Structure
     >>> from dpgm_core.models.levels import MergedAttribute, MergedCodes
@@ -58,14 +58,14 @@ class MergedDistribution:
         self.merged = merged
 
     def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
-        """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
+        """Return p(names | fixed) of each query, axes in the order of its names. Raises TooLarge and InferenceError."""
         self._check(fixed)
         # Given its block, a code tells nothing of the other attributes.
         tables = self.base.marginals_of(queries, self.merged.to_blocks(fixed))
         return [self.merged.expand(names, table) for names, table in zip(queries, tables, strict=True)]
 
     def estimates_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
-        """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
+        """Return `marginals_of` with Monte Carlo errors; None for an engine that states none."""
         self._check(fixed)
         estimates = self.base.estimates_of(queries, self.merged.to_blocks(fixed))
         if estimates is None:
@@ -78,7 +78,7 @@ class MergedDistribution:
         return evolve(estimates, tables=spread(estimates.tables), errors=spread(estimates.errors))
 
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
-        """The codes of a most probable record: of each block its likeliest code counts, and its weight."""
+        """Return the codes of a most probable record: a block counts with its likeliest code and that code's weight."""
         self._check(fixed)
         free = {name: merge for name, merge in self.merged.of.items() if name not in fixed}
         best = [((name,), merge.log_weights[merge.likeliest]) for name, merge in free.items()]
@@ -89,7 +89,7 @@ class MergedDistribution:
         return {**codes, **fixed}
 
     def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
-        """Codes of independent records of p(. | fixed), an array per attribute of the domain. Raises InferenceError."""
+        """Return codes of independent records of p(. | fixed), one array per attribute. Raises InferenceError."""
         fixed = fixed or {}
         self._check(fixed)
         return self._split(
@@ -99,7 +99,7 @@ class MergedDistribution:
         )
 
     def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
-        """Codes of records whose tables are the expected ones up to roundings, also inside of blocks."""
+        """Return codes of records whose tables are the expected ones up to rounding, also inside blocks."""
         fixed = fixed or {}
         self._check(fixed)
         order = generator.permutation(count)
@@ -113,14 +113,14 @@ class MergedDistribution:
         return self._split(self.base.rounded(count, generator, self.merged.to_blocks(fixed)), codes_of, fixed)
 
     def entropy(self) -> float:
-        """Of one record, nats: that of the blocks, and that inside of them."""
+        """Return the entropy of one record, nats: of the blocks, plus that inside blocks."""
         inside = sum(self._inside(name, merge.log_weights) for name, merge in self.merged.of.items())
         return max(0.0, self.base.entropy() - inside)
 
     def _split(
         self, columns: Codes, codes_of: Callable[[MergedAttribute, IntArray], IntArray], fixed: Mapping[str, int]
     ) -> Codes:
-        """Records with the blocks of merged attributes replaced by codes; those that are fixed by theirs."""
+        """Replace the blocks of merged attributes by codes; fixed attributes by their code."""
         codes = []
         for one, column in zip(self.merged.fine, columns, strict=True):
             merge = self.merged.of.get(one.name)
@@ -132,7 +132,7 @@ class MergedDistribution:
         return codes
 
     def _inside(self, name: str, logs: FloatArray) -> float:
-        """The expectation of a function of one attribute's code, where it may be infinite with probability 0."""
+        """Return the expectation of a function of one attribute's code, which may be infinite with probability 0."""
         return expectation(self.marginals_of([(name,)], {})[0], logs)
 
     def _check(self, fixed: Mapping[str, int]) -> None:
@@ -141,7 +141,7 @@ class MergedDistribution:
 
 
 def with_merged_codes(base: Distribution, merged: MergedCodes | None) -> Distribution | MergedDistribution:
-    """The distribution over all codes; the one over the structure where none are merged."""
+    """Return the distribution over all codes; the one over the structure where none are merged."""
     return base if merged is None else MergedDistribution(base, merged)
 
 
@@ -166,9 +166,9 @@ def draw_codes(
     generator: np.random.Generator,
     fixed: Mapping[str, int] | None = None,
 ) -> Codes:
-    """Codes of records of p(. | fixed), one array per attribute of the domain.
+    """Return codes of records of p(. | fixed), one array per attribute of the domain.
 
-    Raises OptionError for what is no number of records or no method, InferenceError for an engine that cannot.
+    Raises OptionError for an invalid number of records or method, InferenceError for an engine that cannot sample.
     """
     count = checked_count(count, method)
     draw = distribution.sample if method == "independent" else distribution.rounded
@@ -176,7 +176,7 @@ def draw_codes(
 
 
 def checked_count(count: object, method: object) -> int:
-    """A number of records, and a way to draw them. Raises OptionError."""
+    """Return a checked number of records, for a known method. Raises OptionError."""
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
         raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
     if method not in ("independent", "rounded"):
@@ -185,7 +185,7 @@ def checked_count(count: object, method: object) -> int:
 
 
 def divergence(one: Distribution | MergedDistribution, other: Distribution | MergedDistribution) -> float:
-    """KL(one || other), nats, of two over one domain, merged or not: -H(p) + log Z_q - E_p[theta_q + log w_q]."""
+    """Return KL(one || other), nats, over one domain, merged or not: -H(p) + log Z_q - E_p[theta_q + log w_q]."""
     if isinstance(one, Distribution) and isinstance(other, Distribution):
         return one.divergence(other)
     base, merged = (other, {}) if isinstance(other, Distribution) else (other.base, other.merged.of)
@@ -199,9 +199,9 @@ def divergence(one: Distribution | MergedDistribution, other: Distribution | Mer
 
 
 def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
-    """Log-potentials of the same distribution over all codes; the same ones where none are merged.
+    """Return log-potentials of the same distribution over all codes; unchanged where none are merged.
 
-    Raises TooLarge, with sizes, for more than 1 GiB of them.
+    Raises TooLarge, with sizes, for more than 1 GiB.
 
     >>> from dpgm_core import Domain, Structure
     >>> from dpgm_core.models.levels import MergedAttribute, MergedCodes
@@ -214,10 +214,10 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
     if merged is None:
         return potentials
     needed = 8 * sum(math.prod(merged.fine.shape(clique)) for clique in potentials.structure.cliques)
-    if needed > _MOST_BYTES:
+    if needed > _MAX_BYTES:
         raise TooLarge(
             f"the model over all codes of its {len(merged.of)} merged attributes takes {human_bytes(needed)}, against "
-            f"{human_bytes(_MOST_BYTES)}; write its own potentials, which are over merged codes"
+            f"{human_bytes(_MAX_BYTES)}; write its own potentials, which are over merged codes"
         )
     shapes = {names: merged.fine.shape(names) for names, _ in pieces_of(potentials)}
     pieces = [
@@ -229,7 +229,7 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
 
 
 def _spread(names: Clique, table: FloatArray, merged: Mapping[str, MergedAttribute]) -> FloatArray:
-    """A table over blocks as one over codes, which all have what their block has; flat."""
+    """Return a table over blocks as a flat one over codes, each with the value of its block."""
     for axis, name in enumerate(names):
         if name in merged:
             table = table.take(merged[name].codes, axis=axis)

@@ -28,9 +28,9 @@ from dpgm_core.tables import Tables
 
 __all__ = ["Component", "cell_scales", "component", "joint_score", "margin_scales", "table_scores"]
 
-#: From so many expected records on a Poisson count is taken as normal, at so many points over so many deviations.
-_NORMAL_FROM, _POINTS, _DEVIATIONS = 400.0, 401, 10.0
-_POWER = 0.75  # of a cell's scale; see above
+#: Expected records from which a Poisson count is taken as normal; points and deviations of its quadrature.
+_MIN_NORMAL_MEAN, _QUADRATURE_POINTS, _MAX_DEVIATIONS = 400.0, 401, 10.0
+_SCALE_POWER = 0.75  # of a cell's scale; see above
 #: Cells whose distributions are summed at once; bounds memory.
 _CELLS_AT_ONCE = 2000
 
@@ -70,7 +70,7 @@ class Component:
 
 
 def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]:
-    """How many standard errors each noisy table lies from a model, by the first clique of its group.
+    """Return how many standard errors each noisy table lies from a model, by the first clique of its group.
 
     marginals: the model's, over the release's structure, as counts of one record. The scores of a right model are at
     most those of a normal deviate: above z with the chance that one exceeds z, for whatever noise, N and size of table.
@@ -121,13 +121,13 @@ def joint_score(scores: Sequence[float]) -> float:
 
 
 def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
-    """What tau is multiplied with, cell by cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
+    """Return the factor of tau in each cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
     return np.outer(margin_scales(one), margin_scales(two))
 
 
 def margin_scales(shares: FloatArray) -> FloatArray:
     """The part of `cell_scales` that comes from one attribute."""
-    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _POWER
+    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _SCALE_POWER
     return scale
 
 
@@ -178,7 +178,7 @@ def _deviates(noisy: FloatArray, expected: FloatArray, noise: Noise, tied: int) 
     points, below, above = _noise_distribution(noise)
     deviates = np.empty_like(noisy)
     means = expected / tied
-    few = means < _NORMAL_FROM
+    few = means < _MIN_NORMAL_MEAN
     for cells, nodes_of in ((np.flatnonzero(few), _poisson), (np.flatnonzero(~few), _normal)):
         for start in range(0, len(cells), _CELLS_AT_ONCE):
             some = cells[start : start + _CELLS_AT_ONCE]
@@ -209,12 +209,12 @@ def _noise_distribution(noise: Noise) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def _poisson(means: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts and their chances, (cells, counts), for means below `_NORMAL_FROM`."""
+    """Counts and their chances, (cells, counts), for means below `_MIN_NORMAL_MEAN`."""
     from scipy.special import gammaln, xlogy
 
     root = np.sqrt(means)
-    low = np.floor(np.maximum(means - _DEVIATIONS * root - 2, 0.0))
-    width = math.ceil(float(2 * _DEVIATIONS * root.max() + 30))
+    low = np.floor(np.maximum(means - _MAX_DEVIATIONS * root - 2, 0.0))
+    width = math.ceil(float(2 * _MAX_DEVIATIONS * root.max() + 30))
     counts = low[:, None] + np.arange(float(width))
     weights: FloatArray = np.exp(xlogy(counts, means[:, None]) - means[:, None] - gammaln(counts + 1))
     return counts, weights / weights.sum(axis=1, keepdims=True)
@@ -222,6 +222,6 @@ def _poisson(means: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same as points of a normal distribution with the mean and variance of the count."""
-    steps = np.linspace(-_DEVIATIONS, _DEVIATIONS, _POINTS)
+    steps = np.linspace(-_MAX_DEVIATIONS, _MAX_DEVIATIONS, _QUADRATURE_POINTS)
     weights = np.exp(-(steps**2) / 2)
     return means[:, None] + np.sqrt(means)[:, None] * steps, (weights / weights.sum())[None, :]

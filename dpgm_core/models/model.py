@@ -1,6 +1,6 @@
 """The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
 
-Everything here is post-processing of the release and free in privacy; what compares with records is in `evaluate`.
+Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dpgm_core.models.checked import (
     squared_errors,
     structure_variance,
 )
-from dpgm_core.models.completion import AT_ONCE, Completion, completion, stamp_own_rows
+from dpgm_core.models.completion import ROWS_AT_ONCE, Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.drawing import Form, batches, writer
@@ -80,16 +80,36 @@ _STAMPED_COMPONENTS = ("selector", "learner", "inference")
 
 
 class Model:
-    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
+    """Discrete graphical model, p(x) proportional to exp(sum over cliques of theta_C(x_C)), with its provenance.
 
-    potentials: theta, nats, one table per group of the structure; -inf is legal. releases: all that was paid for to
-    learn it, about the same people under one relation; a view such as `levelled` stands for what is behind it. Where
-    one of them merged codes the model answers about the codes as they were (see `coarse`). provenance: plain values
-    (learner, options, converged, notes, ...). inference: the component that answers queries (name or object); a query
-    that does not fit raises TooLarge and is never approximated silently. replicates: log-potentials of refits, (B,
-    cells), as `bootstrap` makes them. conversion_delta: at which zCDP is converted, where costs differ in kind. Raises
-    StructureError and InferenceError for potentials that fit no model, BudgetError for releases that do not add up.
+    Parameters
+    ----------
+    structure : Structure
+    potentials : Tables
+        theta, nats, one table per group of the structure; -inf is legal.
+    releases : sequence of NoisyTables
+        All that was paid for to learn the model, about the same people under one relation; a view such as `levelled`
+        stands for the release behind it. Where one of them merged codes, the model answers about the original codes
+        (see `coarse`).
+    provenance : mapping, optional
+        Plain values: learner, options, converged, notes, ...
+    inference : str or Inference
+        The component that answers queries. A query that does not fit raises TooLarge and is never approximated
+        silently.
+    replicates : array of shape (B, cells), optional
+        Log-potentials of refits, as `bootstrap` makes them.
+    conversion_delta : Fraction, optional
+        The delta at which zCDP is converted where costs differ in kind.
 
+    Raises
+    ------
+    StructureError, InferenceError
+        The potentials fit no model.
+    BudgetError
+        The releases do not add up.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -139,7 +159,7 @@ class Model:
 
     @classmethod
     def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
-        """The Bayesian network with these tables: child -> P(child | parents), axes child, then parents.
+        """Return the Bayesian network with these tables: child -> P(child | parents), axes child, then parents.
 
         facts: as in the constructor. Raises StructureError where rows are no probabilities that sum to 1 within 1e-9.
 
@@ -153,16 +173,16 @@ class Model:
         return cls(potentials.structure, potentials, **facts)
 
     def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
-        """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
+        """Return the same model with another inference component or another treatment of unmeasured attributes.
 
-        unmeasured: attributes in no released table. "omit", as every model starts: records are sampled without them,
-        and a query that names one is refused. "uniform": they are answered as the potentials have them, uniform unless
-        the learner made it otherwise. None leaves either as it is. Raises OptionError.
-
-        >>> from dpgm_core.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> Model(structure, Tables.zeros(structure)).using("loopy-bp", unmeasured="uniform").left_out
-        ()
+        Parameters
+        ----------
+        inference : str or Inference, optional
+            Such as "loopy-bp".
+        unmeasured : {"omit", "uniform"}, optional
+            Attributes in no released table. "omit", the default of every model: records are sampled without them, and a
+            query that names one is refused. "uniform": they are answered as the potentials have them, uniform unless
+            the learner made it otherwise.
         """
         if unmeasured not in (None, "omit", "uniform"):
             raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
@@ -175,10 +195,10 @@ class Model:
 
     @property
     def coarse(self) -> Model:
-        """The same model about the codes that it was learned over, where a session merged some; itself without.
+        """The model over the codes it was learned over, where a session merged some; the model itself otherwise.
 
-        `structure`, `potentials`, `marginals` and the engine are always over these; all other answers are about the
-        codes as they were before, see `dpgm_core.models.levels`.
+        `structure`, `potentials`, `marginals` and the engine are always over these codes; all other answers are about
+        the codes before they were merged.
         """
         if self._merged_codes is None:
             return self
@@ -188,38 +208,35 @@ class Model:
         return self._coarse
 
     def expanded(self) -> Tables:
-        """The potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
+        """Return the potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
 
-        Those of the model itself where none are merged. Raises TooLarge, with sizes, for more than 1 GiB.
+        Raises TooLarge, with sizes, for more than 1 GiB.
         """
         return expand_potentials(self.potentials, self._merged_codes)
 
     def with_replicates(self, potentials: Array) -> Model:
-        """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
-
-        `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
-        """
+        """Return the same model with these replicates: log-potentials of refits, (B, cells), nats, B at least 2."""
         return self._with(self._distribution.base, potentials)
 
     def noted(self, notes: Sequence[str]) -> Model:
-        """The same model with these notes in its provenance, in place of those it had."""
+        """Return the same model with these notes in its provenance, in place of its own."""
         return self._with(self._distribution.base, self._refits, {**self.provenance, "notes": list(notes)})
 
     # --- facts -----------------------------------------------------------------------------------------------------
 
     @property
     def domain(self) -> Domain:
-        """The attributes that it answers about; where a session merged codes, as they were before."""
+        """The attributes that the model answers about; with all codes where a session merged some."""
         return self.structure.domain if self._merged_codes is None else self._merged_codes.fine
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
-        """The releases that it was learned from: all but that of a structure check."""
+        """The releases that the model was learned from: all except those of a structure check."""
         return tuple(one for one in self.releases if not one.check)
 
     @property
     def release(self) -> NoisyTables | None:
-        """The release it was learned from: the only one, all in one where they were pooled, else the last.
+        """The release the model was learned from: the only one, all as one where they were pooled, otherwise the last.
 
         Raises BudgetError where releases that do not pool are said to have been.
         """
@@ -229,17 +246,17 @@ class Model:
 
     @property
     def pooled(self) -> bool:
-        """Whether its learner asked for one release, and was given several as one."""
+        """Whether the learner takes one release and got several as one."""
         return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
 
     @property
     def seen(self) -> tuple[NoisyTables, ...]:
-        """What its learner saw: each release that it was learned from, or all in one where they were pooled."""
+        """The releases as the learner saw them: each of `learned`, or all as one where they were pooled."""
         return (self.release,) if self.pooled and self.release is not None else self.learned
 
     @property
     def check(self) -> NoisyTables | None:
-        """The release of its structure check, all in one where there are several; None without one.
+        """The release of the structure check, all as one where there are several; None without a check.
 
         Raises BudgetError where they do not pool.
         """
@@ -251,46 +268,41 @@ class Model:
 
     @property
     def checked(self) -> bool:
-        """Whether a structure check among the releases tells of pairs that it answers by structure."""
+        """Whether a structure check measured pairs that the model answers by structure."""
         return bool(self._missed)
 
     @property
     def private(self) -> bool | None:
-        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
+        """Whether all releases were drawn without a seed; None for a model without a release."""
         return all(one.private for one in self.releases) if self.releases else None
 
     @property
     def converged(self) -> bool:
-        """Whether the learner said that it had converged."""
+        """Whether the learner reported convergence."""
         return bool(self.provenance.get("converged", True))
 
     def made_by(self, kind: str) -> str:
-        """The name of the component that made it, such as its "learner"; its class where that has none.
-
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> Model(structure, Tables.zeros(structure)).made_by("learner")
-        'no learner'
-        """
+        """Return the name of the component of a kind, such as "learner", or its class where it has no name."""
         record = self.provenance.get(kind)
         facts = record if isinstance(record, Mapping) else {}
         return str(facts.get("name") or facts.get("class") or f"no {kind}")
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """The attributes that no release behind it measured; none of a model without a release, which is as it is."""
+        """The attributes that no release measured; empty for a model without a release."""
         return self._basis.unmeasured
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The attributes it gives no answers about: all that are `unmeasured`, or none after `using(...)`."""
+        """The attributes it does not answer about: all `unmeasured` ones, none after `using(unmeasured="uniform")`."""
         return self.unmeasured if self._unmeasured_as == "omit" else ()
 
     def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
-        """What p(attributes | given) rests on, those given counted among the attributes.
+        """Return the basis of p(attributes | given), with the given attributes counted among the attributes.
 
-        "measured": one released table holds them all. "by structure": each was measured, but together they need the
-        independences of the structure, what ties its tables, or what splits merged codes. "not measured": some
-        attribute is in no table. "by definition": the model carries no release. Raises StructureError.
+        "measured": one released table contains them all. "by structure": each was measured, but together they need the
+        independences of the structure, the assumption that ties its tables, or the split of merged codes. "not
+        measured": some attribute is in no table. "by definition": the model carries no release. Raises StructureError.
 
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
         >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
@@ -307,17 +319,17 @@ class Model:
         return standing
 
     def guarantee(self) -> str:
-        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
+        """Return the guarantee of all releases together as text; learning and querying add nothing to it."""
         if self.cost is None:
             return UNKNOWN
         return guarantee_of(self.releases, self.cost)
 
     def stamp(self) -> dict[str, Any]:
-        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
+        """Return what accompanies anything computed from the model: guarantee, conditions, cost and components.
 
-        private, unsafe and conditions say what the guarantee says in words. provenance: selector, learner and inference
-        with their settings, and nothing that was learned. unmeasured: of these attributes nothing is known;
-        unmeasured_as: whether they are left out ("omit") or "uniform".
+        private, unsafe and conditions state parts of the guarantee as values. provenance: selector, learner and
+        inference with their options. unmeasured: attributes that no release measured; unmeasured_as: "omit" or
+        "uniform".
 
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
         >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
@@ -342,46 +354,52 @@ class Model:
 
     @property
     def engine(self) -> Engine:
-        """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
+        """The engine over the whole structure, compiled once. Raises TooLarge where it does not fit."""
         return self._distribution.base.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
-        """Marginals and log-partition of the whole model; computed once."""
+        """Return marginals and log-partition of the whole model, computed once."""
         return self._distribution.base.beliefs()
 
     @property
     def log_partition(self) -> float:
-        """log Z of one record, nats; as near as the engine comes, which is exact for the junction tree.
+        """log Z of one record, nats; exact with the junction tree.
 
-        What it certainly lies between where it is not: `engine.bounds(potentials)`, of engines with that capability.
-
-        >>> from dpgm_core.domain import Domain
-        >>> ring = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c"), ("c", "a")])
-        >>> model = Model(ring, Tables(ring, np.tile([1.0, 0.0, 0.0, 1.0], 3)), inference="loopy-bp")
-        >>> within = model.engine.bounds(model.potentials)
-        >>> within.low <= model.using("junction-tree").log_partition <= within.high
-        True
+        `engine.bounds(potentials)` bounds it where an approximate engine has that capability.
         """
         return self.beliefs().log_partition
 
     def marginals(self) -> Tables:
-        """The model's probabilities on each clique (a tied group's table sums to its number of cliques)."""
+        """Return the probabilities on each clique; a tied group's table sums to its number of cliques."""
         return self.beliefs().marginals
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What its engine has to say of records and averages drawn from this model, as sentences; none of most."""
+        """Sentences of the engine about records and averages drawn from this model; usually none."""
         return tuple(self._distribution.base.caveats())
 
     # --- queries ---------------------------------------------------------------------------------------------------
 
     def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
-        """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
+        """Return p(attributes | given) of any attributes, also across cliques.
 
-        given: attribute -> label (text) or code (whole number). `standing` says what the answer rests on. A notebook
-        shows the labels beside the numbers (`Marginal`); `table` has both for other programs. Raises TooLarge,
-        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
-        unless they are taken as uniform (`using`).
+        Parameters
+        ----------
+        attributes : sequence of str or str
+        given : mapping of str to object, optional
+            attribute -> label (text) or code (whole number).
+
+        Returns
+        -------
+        array
+            One axis per attribute, in the order named. A notebook shows the labels beside the numbers.
+
+        Raises
+        ------
+        TooLarge, InferenceError
+            The query does not fit; `given` has probability 0.
+        StructureError
+            No release measured one of the attributes, unless they are taken as uniform (`using`).
         """
         ((names, table),) = self.marginals_of([attributes], given).items()
         labels = tuple(self.domain[name].labels for name in names)
@@ -390,10 +408,10 @@ class Model:
     def marginals_of(
         self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
     ) -> dict[Clique, FloatArray]:
-        """p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
+        """Return p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
 
-        The answer has a table for each, keyed by the tuple of its names, its axes in their order. Whatever the sets
-        share is computed once. Raises what `marginal` does, before any table that does not fit is made.
+        The result has a table for each tuple of names, its axes in their order. Raises as `marginal`, before any table
+        is made.
 
         >>> from dpgm_core import Domain, Model, Structure, Tables
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
@@ -410,10 +428,9 @@ class Model:
     def estimates_of(
         self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
     ) -> Estimates | None:
-        """`marginals_of` with Monte Carlo standard errors, where the engine's answers are averages over draws.
+        """Return `marginals_of` with Monte Carlo standard errors, in the order of the queries; None for other engines.
 
-        Its tables and errors are in the order asked. None of other engines, exact or not. Raises what `marginals_of`
-        does. The errors are the engine's alone: what sampling, noise and structure do is in `intervals`.
+        The errors are the engine's alone; errors from sampling, noise and structure are in `intervals`.
         """
         given = given or {}
         queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
@@ -422,9 +439,9 @@ class Model:
         return self._distribution.estimates_of(queries, fixed)
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
-        """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
+        """Return p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
 
-        Where a value of `on` has probability 0 its slice is 0.
+        Slices of values of `on` with probability 0 are 0.
 
         >>> from dpgm_core import Domain, Model, Structure, Tables
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -445,11 +462,11 @@ class Model:
         *,
         level: float | None = None,
     ) -> pa.Table:
-        """p(attributes | given) as an Arrow table: a column of labels each, then `probability`, and last `standing`.
+        """Return p(attributes | given) as an Arrow table: columns of labels, then `probability`, and last `standing`.
 
-        level: adds `standard_error`, `low` and `high` of `intervals`. One row per combination of labels, the last
-        attribute's fastest. `stamp()` is in the schema's metadata, as `sample` has it. Raises what `marginal` and
-        `intervals` do, StructureError where an attribute has the name of a column.
+        level: adds `standard_error`, `low` and `high` of `intervals`. There is one row per combination of labels, the
+        last attribute's fastest, and `stamp()` in the schema's metadata. Raises as `marginal` and `intervals`, and
+        StructureError where an attribute has the name of a column.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), [("sex",)])
@@ -467,23 +484,23 @@ class Model:
         return probability_table(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
-        """A most probable record, attribute -> label, with the given attributes held fixed.
+        """Return a most probable record, attribute -> label, with the given attributes fixed.
 
-        What no release measured is left out (see `using`). Raises InferenceError when the engine cannot maximise or
-        `given` has probability 0, StructureError where nothing that is given or left over was measured.
+        Unmeasured attributes are left out (see `using`). Raises InferenceError where the engine cannot maximise or
+        `given` has probability 0, and StructureError where no attribute involved was measured.
         """
         refuse_unmeasured(given or (), self.left_out)
         codes = self._distribution.most_probable(encode_evidence(self.domain, given or {}))
         return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
-        """Entropy of one record, nats: log Z - theta . mu, over all attributes; see `kl` on those not measured."""
+        """Return the entropy of one record, nats: log Z - theta . mu, over all attributes, measured or not."""
         return self._distribution.entropy()
 
     def kl(self, other: Model) -> float:
-        """KL(self || other), nats; infinite where `other` rules out what this model allows.
+        """Return KL(self || other), nats, exactly; infinite where `other` rules out what this model allows.
 
-        Exact. All attributes count, those that no release measured as the potentials have them.
+        All attributes count, unmeasured ones as the potentials have them.
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
@@ -492,11 +509,11 @@ class Model:
     # --- numbers ---------------------------------------------------------------------------------------------------
 
     def mean(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
-        """The mean of an attribute's numbers, exact for the model and its bins; missing ones left out.
+        """Return the mean of an attribute's numbers; missing values are left out.
 
-        Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. Of bins without
-        an end all values stand at the finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
-        what `marginal` does, DomainError for an attribute without numbers, InferenceError where all are missing.
+        Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. All values of a
+        bin without an end are at its finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
+        as `marginal`, DomainError for an attribute without numbers, InferenceError where all values are missing.
 
         >>> from dpgm_core import Attribute, Domain, Model, Structure, Tables
         >>> structure = Structure(Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")]), [("age",)])
@@ -506,22 +523,19 @@ class Model:
         return mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
-        """The variance of an attribute's numbers, between its bins and inside of them; see `mean`."""
+        """Return the variance of an attribute's numbers, between and inside bins; see `mean`."""
         return variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
-        """The least number that `share` of the numbers are not above, such as the median for 0.5; see `mean`.
+        """Return the smallest number that at least `share` of the numbers do not exceed, such as the median for 0.5.
 
-        Inside a bin it lies where the distribution of the bin has it; whole numbers stay whole. Raises OptionError.
+        Inside a bin it follows the distribution of the bin; whole numbers stay whole. See `mean`. Raises OptionError.
         """
         share = checked_share(share)
         return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
 
     def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
-        """Pearson's correlation of two attributes' numbers, of records that have both; see `mean`.
-
-        `standing` says whether they were measured together.
-        """
+        """Return Pearson's correlation of two attributes over records that have both numbers; see `mean`."""
         distributions = self._numbers_of(first), self._numbers_of(second)
         return correlation_of(distributions, self.marginal((first, second), given))
 
@@ -536,17 +550,29 @@ class Model:
         form: Form = "values",
         randomness: Randomness | None = None,
     ) -> pa.Table:
-        """`count` synthetic records as an Arrow table, a column for each attribute.
+        """Return synthetic records as an Arrow table, a column for each attribute.
 
-        method: "independent": rows as people drawn from the model, for whatever looks at how much data vary.
-        "rounded": each row alone has the model's distribution, but all together have the expected counts, rounded, in
-        every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
-        release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
-        p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
-        drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
-        value, except rounded ones; "texts" for these as the columns write them; "labels" for the domain's. The schema
-        has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. randomness: None takes the operating
-        system's. Raises OptionError, InferenceError.
+        Parameters
+        ----------
+        count : int
+        method : {"independent", "rounded"}
+            "independent": rows as people drawn from the model, for uses that depend on sampling variation. "rounded":
+            each row has the model's distribution, but together they have the expected counts, rounded, in every clique:
+            their tables have smaller errors, and standard errors computed from them are too large.
+        given : mapping of str to object, optional
+            As in `marginal`: records of p(. | given); a given value stays as it is.
+        form : {"values", "texts", "labels"}
+            "values": the columns' own types, with numbers drawn inside their bins and null for missing values
+            (independent records never lack a value of attributes with `null_values` ()). "texts": these values as the
+            columns write them. "labels": labels of the domain.
+        randomness : Randomness, optional
+            By default the operating system's.
+
+        Returns
+        -------
+        pyarrow.Table
+            The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
+            left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
         import pyarrow as pa
 
@@ -562,9 +588,9 @@ class Model:
         form: Form = "values",
         randomness: Randomness | None = None,
     ) -> Iterator[pa.Table]:
-        """What `sample` gives, as tables one after the other, so that memory does not grow with their number.
+        """Yield the records of `sample` as tables, so that memory does not grow with their number.
 
-        At least one, which may be empty. Raises what `sample` does, before the first.
+        There is at least one table, which may be empty. Errors are raised before the first.
         """
         fixed = read_evidence(self.domain, given)
         refuse_unmeasured(fixed.codes, self.left_out)
@@ -575,7 +601,7 @@ class Model:
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None
     ) -> tuple[pa.Table, ...]:
-        """Data sets of `count` records, each from another replicate, to be combined (`combine`). Raises OptionError."""
+        """Return data sets of `count` records, each from another replicate, for `combine`. Raises OptionError."""
         have = len(self.replicates)
         if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
             raise OptionError(
@@ -586,14 +612,21 @@ class Model:
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
-        """The rows of a table with their missing cells filled from the model, each given the rest of its row.
+        """Return the rows of a table with their missing cells filled from the model, each given the rest of its row.
 
-        table: anything with an Arrow stream (pyarrow, pandas, polars); its columns keep their types, and what stands in
-        them stays. Cells that are null, NaN or a null value of their column are missing, and so are whole columns that
-        the table lacks. Columns that the model does not know are carried through. What is filled in is drawn from
-        p(missing | given) of answers that are not missing themselves. The rows are the caller's own: the stamp says
-        that no guarantee covers them. Raises DataError for values that the model does not know and for rows to
-        which it gives probability 0, with the number of the row.
+        Parameters
+        ----------
+        table : object with an Arrow stream (pyarrow, pandas, polars)
+            Cells that are null, NaN or a null value of their column are missing, and so are columns that the table
+            lacks. Present values and types of columns stay; columns that the model lacks are passed through.
+        randomness : Randomness, optional
+
+        Returns
+        -------
+        pyarrow.Table
+            Missing cells are drawn from p(missing | given, not missing). The stamp says that no guarantee covers the
+            caller's own rows. Raises DataError for values that the model does not know and for rows to which it gives
+            probability 0, with the number of the row.
         """
         import pyarrow as pa
 
@@ -603,8 +636,8 @@ class Model:
             raise DataError(f"the table has two columns {repeated_name!r}; rename one")
         generator = given_or_system(randomness).generator()
         done = [
-            filling.table(rows.slice(start, AT_ONCE), generator, start=start)
-            for start in range(0, max(rows.num_rows, 1), AT_ONCE)
+            filling.table(rows.slice(start, ROWS_AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), ROWS_AT_ONCE)
         ]
         return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(stamp_own_rows(self.stamp()))})
 
@@ -619,18 +652,18 @@ class Model:
         return self._replicates
 
     def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
-        """The root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
+        """Return the root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
         return self.intervals(attributes, given).standard_error
 
     def intervals(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
     ) -> Interval:
-        """Intervals for the population's p(attributes | given), entry by entry.
+        """Return intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, the structure's error only where a structure check
+        They include sampling, noise and the learner's bias, and the structure's error only where a structure check
         measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
-        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate (see
-        `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
+        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate. Each
+        replicate is queried once. Raises OptionError before `bootstrap`.
         """
         names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
         result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
@@ -651,13 +684,12 @@ class Model:
         level: float = 0.9,
         within: tuple[float, float] = (-math.inf, math.inf),
     ) -> Interval:
-        """An interval for anything computed from a model: `lambda model: model.entropy()`, a difference, an odds ratio.
+        """Return an interval for any function of a model: `lambda model: model.entropy()`, a difference, an odds ratio.
 
-        within: the range of possible values. A replicate for which the query is undefined, as what is given has
-        probability 0 there, counts entry by entry as the end of that range farther from the estimate: such replicates
-        are the ones that know least, and to skip them would make intervals too short. `Interval.undefined` counts them.
-        Raises OptionError before `bootstrap`, InferenceError for infinite values, and for undefined ones where `within`
-        is infinite.
+        within: the range of possible values. A replicate for which the query is undefined, because the given evidence
+        has probability 0 there, counts as the end of the range farther from the estimate, entry by entry: skipping such
+        uncertain replicates would make intervals too short. `Interval.undefined` counts them. Raises OptionError before
+        `bootstrap`, InferenceError for infinite values, and for undefined ones where `within` is infinite.
         """
         if not self.replicates:
             raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
@@ -678,25 +710,18 @@ class Model:
     # --- goodness of fit -------------------------------------------------------------------------------------------
 
     def misfit(self) -> dict[Clique, float]:
-        """How many standard errors each table that it was learned from lies from the model, by clique.
+        """Return how many standard errors each table that the model was learned from lies from the model, by clique.
 
-        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does (see
-        `dpgm_core.models.misfit`). Of a clique measured several times the largest, less what so many have by chance;
-        none of sums of clipped scores. Raises what `marginals_of` does.
-
-        >>> from dpgm_core import Budget, Domain, SeededRandomness, fit
-        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-        >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
-        >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
-        >>> bool(done.model.misfit()["a", "b"] < 2)
-        True
+        The scores are one-sided and cautious: for a correct model a score exceeds z at most as often as a normal
+        deviate. A clique measured several times has its largest score, corrected for the number of tables; sums of
+        clipped scores have none. Raises as `marginals_of`.
         """
         return scores_of(self.learned, self.coarse.marginals_of)
 
     def structure_error(self, *, level: float = 0.9) -> Interval:
-        """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
+        """Return the total variation distance between structure and truth, the mean over pairs that no clique contains.
 
-        From the tables of its structure check; with replicates, what the fit is off by is taken out. Raises
+        It comes from the tables of the structure check; with replicates, the error of the fit is subtracted. Raises
         OptionError without a check, and where none of its pairs is answered by structure any more.
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
@@ -704,9 +729,9 @@ class Model:
     # --- files -----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write one `.dpgm` file, atomically: the model and the releases it came from.
+        """Write one `.dpgm` file, atomically: the model and its releases.
 
-        An older model may stand there and is replaced; any other file is refused. Raises ModelFileError.
+        An older model at the path is replaced; any other file is refused. Raises ModelFileError.
         """
         documents = {"model.json": self.to_document()}
         arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
@@ -768,7 +793,7 @@ class Model:
         return self._component
 
     def _completion(self) -> Completion:
-        """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
+        """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
         return completion(self._distribution, self.domain, self._answered())
 
     def _numbers_of(self, name: str) -> BinDistribution:

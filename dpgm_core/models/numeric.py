@@ -115,9 +115,11 @@ def correlation_of(dists: tuple[BinDistribution, BinDistribution], table: FloatA
 
 
 def checked_share(share: object) -> float:
-    """Of a quantile: a number from 0 to 1. Raises OptionError."""
+    """Return a checked share of a quantile, from 0 to 1. Raises OptionError."""
     if not isinstance(share, (int, float, np.floating)) or isinstance(share, bool) or not 0 <= share <= 1:
-        raise OptionError(f"a quantile is asked for as a number from 0 to 1, such as 0.5 for the median; got {share!r}")
+        raise OptionError(
+            f"the share of a quantile must be a number from 0 to 1, such as 0.5 for the median; got {share!r}"
+        )
     return float(share)
 
 

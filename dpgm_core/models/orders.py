@@ -22,9 +22,9 @@ from dpgm_core.structure import Clique, graphs
 
 __all__ = ["Orders", "orders_among"]
 
-#: Of a pair in one bin a round settles half, so what is left after all is left with probability 2^-256.
-_ROUNDS = 256
-_DAY = 86_400.0
+#: A round orders half of the pairs in one bin, so a pair remains unordered with probability 2^-256.
+_MAX_ROUNDS = 256
+_SECONDS_PER_DAY = 86_400.0
 
 
 @frozen(kw_only=True, eq=False)
@@ -59,9 +59,9 @@ class Orders:
         gaps: Mapping[str, Array],
         generator: np.random.Generator,
     ) -> dict[str, FloatArray]:
-        """Places of rows of which some values are given: these stay, and every order holds for the others.
+        """Return places of rows with some known values: these stay, and every order holds for the others.
 
-        codes: of all columns. given: the places of values that are given. gaps: column -> which rows are drawn.
+        codes: of all columns. known: places of the known values. gaps: column -> rows that are drawn.
         """
         places: dict[str, FloatArray] = {}
         stay = {name: np.where(gaps[name], np.nan, known[name]) for name in self.dists}
@@ -89,11 +89,11 @@ class Orders:
     def ruled_out(
         self, known_places: Mapping[str, FloatArray], gaps: Mapping[str, Array]
     ) -> list[tuple[Clique, FloatArray, IntArray]]:
-        """What values that are given leave of the codes that are missing: those with a value on the right side of them.
+        """Return which missing codes the known values leave: those with a value on the right side of them.
 
-        given: the places of values, NaN for none. gaps: column -> which rows lack it. Of each: the column, behind it
-        those of the chain between it and what is given, all of which must have values for this to hold; log-weights
-        (states, codes) that are 0 or -inf; and the state of each row.
+        known_places: places of known values, NaN for none. gaps: column -> rows that lack it. Each entry has the
+        missing column, followed by those of the chain between it and the known one, all of which must have values;
+        log-weights (states, codes), 0 or -inf; and the state of each row.
         """
         pieces = []
         for chain in chains(self.pairs):
@@ -159,8 +159,8 @@ class Orders:
             yield _upwards([name for name in names if name in part], self.pairs), pairs
 
     def _unit(self, name: str) -> float:
-        """What brings a column's places on one axis with the others': seconds in a day."""
-        return _DAY if self.dists[name].values.kind == "date" else 1.0
+        """Return the factor that brings a column's places on the common axis: seconds in a day."""
+        return _SECONDS_PER_DAY if self.dists[name].values.kind == "date" else 1.0
 
     def _broken(self, pairs: Sequence[Pair], places: Mapping[str, FloatArray]) -> Array:
         """Which records break an order; one without a number breaks none."""
@@ -182,12 +182,12 @@ class Orders:
         """Draw the columns of these rows anew, in place, until they keep the orders. codes: each after those below."""
         low, high = self._box(pairs, codes, stay)
         left = np.arange(len(rows))
-        for number in range(_ROUNDS + 1):
+        for number in range(_MAX_ROUNDS + 1):
             drawn_places: dict[str, FloatArray] = {}
             for name, column in codes.items():
                 bound = low[name][left]
                 # Where all rounds failed, the lower ones leave the upper ones what is above them.
-                if number == _ROUNDS:
+                if number == _MAX_ROUNDS:
                     bound = np.fmax(bound, self._below(pairs, name, drawn_places, bound))
                 drawn = self._between(name, column[left], bound, high[name][left], generator)
                 drawn_places[name] = _first_of(stay[name][left], drawn)
@@ -310,7 +310,7 @@ def orders_among(constraints: Sequence[Constraint], decoders: Mapping[str, Decod
 
 
 def _first_of(own: FloatArray, other: FloatArray) -> FloatArray:
-    """What must stay where there is such a thing, else the other."""
+    """Return the fixed place where there is one, otherwise the other."""
     return np.where(np.isnan(own), other, own)
 
 

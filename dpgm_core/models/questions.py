@@ -1,4 +1,4 @@
-"""What is asked of a model: names and labels as users write them, checked against its attributes."""
+"""Checks of queries: names and labels as users write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["encode_evidence", "check_queries", "read_names"]
 
 
 def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
-    """The attributes asked for, each once and none of them given. Raises StructureError.
+    """Return the queried attributes, each once and none of them in the evidence. Raises StructureError.
 
     >>> read_names(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
     ('a',)
@@ -33,7 +33,7 @@ def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mappin
 
 
 def check_queries(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | str]:
-    """A list of queries, as it is. Raises StructureError for one name, which would be read letter by letter."""
+    """Return a list of queries unchanged. Raises StructureError for a single name, read letter by letter."""
     if isinstance(cliques, str) or not isinstance(cliques, Iterable):
         shown = repr(cliques)[:40]
         raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
@@ -41,9 +41,9 @@ def check_queries(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[s
 
 
 def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
-    """Attribute -> code of what is given as labels or codes.
+    """Return attribute -> code for evidence given as labels or codes.
 
-    Raises StructureError and DomainError, also for what a constraint leaves no record for.
+    Raises StructureError and DomainError, also for evidence that a constraint rules out.
 
     >>> encode_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}

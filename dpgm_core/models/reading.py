@@ -14,7 +14,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
-from dpgm_core.models.intervals import MOST_REPLICATES
+from dpgm_core.models.intervals import MAX_REPLICATES
 from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.reading import check_format, read_release, read_structure
@@ -24,13 +24,24 @@ from dpgm_core.tables import Tables
 __all__ = ["load_model"]
 
 #: A file that claims more was not written by dpgm.
-_MOST_RELEASES = 10_000
+_MAX_RELEASES = 10_000
 
 
 def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
-    """Read a `.dpgm` model file. ModelFileError for anything damaged, hostile or too new.
+    """Read a `.dpgm` model file.
 
-    The release inside needs its mechanism's plugin; PluginError says which.
+    Parameters
+    ----------
+    path : str or Path
+    registry : Registry, optional
+        Of components, by default the installed plugins.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, hostile, too new, or not a model.
+    PluginError
+        The mechanism of a release needs a plugin that is not installed.
     """
 
     def read(archive: Archive) -> Model:
@@ -42,8 +53,8 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
         has_count = document["schema"] > 1
         count = document["releases"] if has_count else int("release.json" in archive.names())
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MOST_RELEASES:
-            raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {count!r}")
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MAX_RELEASES:
+            raise ModelFileError(f"the number of releases must be from 0 to {_MAX_RELEASES}, got {count!r}")
         stated = {name for number in range(1, count + 1) for name in member_names(number)}
         if any(name.startswith(("release", "tables")) for name in archive.names() - stated):
             raise ModelFileError(f"{path} carries more releases than the {count} it states")
@@ -70,9 +81,9 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
 
 
 def _covers(stated: object, model: Model) -> bool:
-    """Whether a file states the cost of its releases; where these were converted, also more epsilon at that delta.
+    """Whether a file states the cost of its releases, or a larger epsilon at the same delta where they were converted.
 
-    What was written under a conversion that proved less is still true.
+    Files written under a conversion that proved less remain true.
     """
     cost = model.cost
     if cost is None or len({one.cost.kind for one in model.releases}) == 1:
@@ -84,8 +95,8 @@ def _covers(stated: object, model: Model) -> bool:
 def _replicates(archive: Archive, count: object, cells: int) -> Array | None:
     if count == 0 and not isinstance(count, bool):
         return None
-    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
-        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MOST_REPLICATES}, got {count!r}")
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MAX_REPLICATES:
+        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MAX_REPLICATES}, got {count!r}")
     return archive.array("replicates.npz", count * cells, (np.float32,)).reshape(count, cells)
 
 

@@ -1,4 +1,4 @@
-"""What an answer rests on: tables that were released, or the model's structure alone, or nothing at all."""
+"""The basis of an answer: released tables, the model's structure, or nothing."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = [
 
 #: The attributes lie inside one released table.
 MEASURED = "measured"
-#: Each was measured, but not together: the answer needs the independences of the structure, or its tied tables.
+#: Each attribute was measured, but not together: the answer needs independences or tied tables.
 BY_STRUCTURE = "by structure"
 #: One of them is in no released table.
 NOT_MEASURED = "not measured"
-#: The model carries no release: it was written down, and its answers are what it says. Also what has one label only.
+#: The model carries no release, or all attributes have one label only.
 BY_DEFINITION = "by definition"
 
 
-#: What to do with attributes that no release measured: leave them out, or take them as the potentials have them.
+#: Treatment of attributes that no release measured: left out, or as the potentials have them.
 Unmeasured: TypeAlias = Literal["omit", "uniform"]
 
 
 class Basis:
     """What the releases behind a model measured.
 
-    domain: the model's. structures: those of its releases; without one nothing was measured and nothing is unknown.
-    contrasts: those among them whose cliques were measured by their products alone.
+    domain: the model's. structures: those of its releases; without any, nothing was measured and nothing is unknown.
+    contrasts: those among them whose cliques were measured only by their products.
 
     >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 2)), [("a", "b"), ("b", "c")])
     >>> basis = Basis(structure.domain, [structure])
@@ -71,7 +71,7 @@ class Basis:
                 self._around.setdefault(name, []).append(clique)
 
     def standing(self, names: Iterable[str]) -> str:
-        """Of an answer about these attributes together, those it is conditioned on among them."""
+        """Return the basis of an answer about these attributes together, evidence included."""
         queried = frozenset(self._told.get(name, name) for name in names) - self._single
         if not self._known or not queried:
             return BY_DEFINITION
@@ -88,7 +88,7 @@ def _teller(name: str, sources: Mapping[str, str]) -> str:
 
 
 def refuse_unmeasured(names: Iterable[str], left_out: Collection[str]) -> None:
-    """Refuse, with StructureError, a question that names an attribute of which nothing was measured."""
+    """Refuse, with StructureError, a query that names an attribute that no release measured."""
     nothing = set(left_out)
     unknown = [name for name in dict.fromkeys(names) if name in nothing]
     if unknown:
@@ -100,7 +100,7 @@ def refuse_unmeasured(names: Iterable[str], left_out: Collection[str]) -> None:
 
 
 def quote_names(names: Sequence[str], most: int = 5) -> str:
-    """Names for an error or a note: the first few, and how many there are.
+    """Return names for an error or a note: the first few, and how many there are.
 
     >>> quote_names(["a", "b"]), quote_names(["a", "b", "c"], most=2)
     ("'a', 'b'", "'a', 'b', ... 3 in all")

@@ -27,9 +27,9 @@ __all__ = ["fit_wide_bins", "tables_of_wide", "wide_bins", "wide_note"]
 
 #: A bin is wide if it is at least so many times as wide as the narrower of its neighbours. Below, on the distributions
 #: that it was chosen on, the mean gains less than 1 % of a standard deviation.
-_WIDE = 4
+_MIN_WIDTH_RATIO = 4
 _MAX_NAMED = 5  # attributes in a note
-_HALVINGS = 200
+_MAX_HALVINGS = 200
 
 
 def wide_bins(attribute: Attribute) -> dict[int, int]:
@@ -51,7 +51,7 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     for code in np.flatnonzero(known).tolist():
         neighbours = [near for near in (code - 1, code + 1) if 0 <= near < bins]
         near = min(neighbours, key=lambda other: widths[other], default=code)
-        if widths[code] >= _WIDE * widths[near]:
+        if widths[code] >= _MIN_WIDTH_RATIO * widths[near]:
             neighbour_of[code] = near
     return neighbour_of
 
@@ -103,9 +103,9 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
         return None
     shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
     return (
-        f"some bins are at least {_WIDE} times as wide as a neighbour: {shown}; numbers in them are not spread evenly, "
-        "but decrease exponentially at the rate that the counts of both bins give; add edges there if you can, or keep "
-        "such bins even with shape = 'uniform'"
+        f"some bins are at least {_MIN_WIDTH_RATIO} times as wide as a neighbour: {shown}; numbers in them are not "
+        "spread evenly, but decrease exponentially at the rate that the counts of both bins give; add edges there if "
+        "you can, or keep such bins even with shape = 'uniform'"
     )
 
 
@@ -123,7 +123,7 @@ def _rate(near: float, near_width: float, wide: float, wide_width: float) -> flo
         return 0.0
     ratio = math.log(near) - math.log(wide)
     low, high = 0.0, float(np.logaddexp(0.0, ratio)) / near_width  # of a wide bin without an end
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         rate = (low + high) / 2
         if rate in (low, high):
             break

@@ -24,12 +24,12 @@ from dpgm_core.columns.values import EXACT_WHOLE, Kind, Values
 
 __all__ = ["BinDistribution", "missing_code", "ordered_bin_distribution", "bin_distribution"]
 
-#: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
-_BELOW = 1e-3
-#: There is no 24:00.
+#: Distance of the values of a bin that is open downwards from its edge, as a part of the next bin's width.
+_OPEN_BIN_OFFSET = 1e-3
+#: Last second of a day.
 _LAST_SECOND = 86_399
-#: Whole numbers of a bin that a sum on a logarithmic scale goes through one by one.
-_TERMS = 2**20
+#: Whole numbers of a bin that are summed one by one.
+_MAX_TERMS = 2**20
 
 
 @frozen(kw_only=True, eq=False)
@@ -83,11 +83,11 @@ class BinDistribution:
         return self.lattice is None or bool(self.lattice.place(self.lattice.first(at))[0] == place)
 
     def first(self, places: FloatArray) -> Array:
-        """In the terms of `low`: the least value at or above each place."""
+        """Return the smallest value at or above each place, in the unit of `low`."""
         return places if self.lattice is None else self.lattice.first(places)
 
     def last(self, places: FloatArray) -> Array:
-        """In the terms of `high`: the largest value at or below each place."""
+        """Return the largest value at or below each place, in the unit of `high`."""
         return places if self.lattice is None else self.lattice.last(places)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -131,9 +131,9 @@ class BinDistribution:
             return mean, max(0.0, (high - low) * (high + low) / (2 * span) - mean**2)
         count = int(high) - int(low) + 1
         places: Callable[[IntArray], FloatArray] = self.lattice.place
-        if count > _TERMS:
+        if count > _MAX_TERMS:
             # So many that they are as good as a line of that many parts, each at its lower end.
-            numbers = np.linspace(float(low), float(high), _TERMS).astype(np.int64)
+            numbers = np.linspace(float(low), float(high), _MAX_TERMS).astype(np.int64)
         else:
             numbers = np.arange(low, high + 1)
         weights = np.log1p(1 / numbers) if logarithmic else np.ones(len(numbers))
@@ -208,7 +208,7 @@ def bin_distribution(attribute: Attribute) -> BinDistribution | None:
 
 
 def _kind(edges: tuple[float, ...]) -> Kind:
-    """What plain bins, whose column declares no type, are taken to cut: whole numbers where all their edges are."""
+    """Return the kind of bins of a column without a declared type: integers where all edges are whole."""
     whole = all(math.isinf(edge) or (edge.is_integer() and abs(edge) < EXACT_WHOLE) for edge in edges)
     return "integer" if whole else "number"
 
@@ -232,7 +232,7 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
     if np.isinf(edges[0]):
         if lattice is None:
             width = edges[2] - edges[1] if len(edges) > 2 and np.isfinite(edges[2]) else max(abs(edges[1]), 1.0)
-            above[0] = min(above[0], edges[1] - _BELOW * width)
+            above[0] = min(above[0], edges[1] - _OPEN_BIN_OFFSET * width)
         below[0] = above[0]
 
 

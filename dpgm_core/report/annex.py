@@ -1,4 +1,4 @@
-"""The owner's annex: how near the model is to the true table. Exact functions of the records, and NOT PRIVATE."""
+"""The owner's annex: distances between the model and the true tables. Exact functions of the records, NOT PRIVATE."""
 
 from __future__ import annotations
 
@@ -24,18 +24,31 @@ __all__ = ["make_annex"]
 
 _STAMP = "NOT PRIVATE: exact functions of the records. For the owner alone: never publish, send or enclose it."
 #: Pairs that are compared; cells of all tables that are counted, and of one.
-_PAIRS, _CELLS, _LARGEST = 1000, 2 * 10**7, 10**6
-_SHOWN, _LABELS = 200, 4000
+_MAX_PAIRS, _MAX_CELLS, _MAX_TABLE_CELLS = 1000, 2 * 10**7, 10**6
+_MAX_ROWS, _MAX_LABELS = 200, 4000
 
 
 def make_annex(
     model: Model, records: object, *, file: str | Path | None = None, allow_non_private: bool = False
 ) -> str:
-    """A page that holds the model against the records it was learned from. NOT PRIVATE.
+    """Return a page that compares the model with the records it was learned from. NOT PRIVATE.
 
-    Total variation on each table of the model and on pairs that no table holds, and all marginals side by side.
-    records: a path, data frame, code array or Source. file: where the model is saved, for the title. Raises
-    NonPrivateError unless `allow_non_private` is True, and what reading records does.
+    It has the total variation on each table of the model and on pairs that no table contains, and all one-way
+    marginals side by side.
+
+    Parameters
+    ----------
+    model : Model
+    records : path, data frame, code array or Source
+    file : path, optional
+        Where the model is saved, for the title.
+    allow_non_private : bool
+        Must be True.
+
+    Raises
+    ------
+    NonPrivateError
+        `allow_non_private` is not True.
     """
     require_non_private("an annex, which compares the model with records,", allow_non_private)
     names = [one for one in model.domain.names if one not in set(model.unmeasured)]
@@ -66,22 +79,22 @@ def make_annex(
 
 
 def _fitting(model: Model, cliques: Sequence[Clique]) -> list[Clique]:
-    """Those whose tables are not too large to be counted together; each set of attributes once."""
+    """Return the cliques whose tables are small enough to be counted together; each set of attributes once."""
     sizes, selected, cells = model.domain.sizes, [], 0
     unmeasured = set(model.unmeasured)
     for clique in {frozenset(one): one for one in reversed(cliques)}.values():
         size = math.prod(sizes[name] for name in clique)
-        if size <= _LARGEST and cells + size <= _CELLS and unmeasured.isdisjoint(clique):
+        if size <= _MAX_TABLE_CELLS and cells + size <= _MAX_CELLS and unmeasured.isdisjoint(clique):
             cells += size
             selected.append(clique)
     return sorted(selected, key=cliques.index)
 
 
 def _some(pairs: Sequence[Clique]) -> list[Clique]:
-    """All, or as many as are compared at most, evenly from among them."""
-    if len(pairs) <= _PAIRS:
+    """Return all pairs, or `_MAX_PAIRS` of them at even distances."""
+    if len(pairs) <= _MAX_PAIRS:
         return list(pairs)
-    return [pairs[number * len(pairs) // _PAIRS] for number in range(_PAIRS)]
+    return [pairs[number * len(pairs) // _MAX_PAIRS] for number in range(_MAX_PAIRS)]
 
 
 def _summary(
@@ -108,9 +121,9 @@ def _summary(
 def _distances(key: str, title: str, cliques: Sequence[Clique], distances: Mapping[Clique, float]) -> Section:
     if not cliques:
         return Section(key, title, paragraph("There are none."))
-    worst = sorted(cliques, key=lambda clique: -distances[clique])[:_SHOWN]
+    worst = sorted(cliques, key=lambda clique: -distances[clique])[:_MAX_ROWS]
     rows = [[" × ".join(map(cut, clique)), f"{distances[clique]:.4f}"] for clique in worst]
-    left = f"The {_SHOWN} furthest of {len(cliques):,} are listed." if len(cliques) > _SHOWN else ""
+    left = f"The {_MAX_ROWS} furthest of {len(cliques):,} are listed." if len(cliques) > _MAX_ROWS else ""
     table = data_table("The furthest first", ["table", "total variation"], rows, numbers={1}, label=title)
     return Section(key, title, join([paragraph(left, class_="note") if left else "", table]))
 
@@ -118,7 +131,7 @@ def _distances(key: str, title: str, cliques: Sequence[Clique], distances: Mappi
 def _marginals(
     model: Model, singles: Sequence[Clique], ours: Mapping[Clique, FloatArray], truth: Mapping[Clique, FloatArray]
 ) -> Section:
-    most = max(10, _LABELS // max(1, len(singles)))
+    most = max(10, _MAX_LABELS // max(1, len(singles)))
     parts: list[object] = []
     for (name,) in singles:
         labels, one, two = model.domain[name].labels, ours[name,], truth[name,]

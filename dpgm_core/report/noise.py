@@ -1,4 +1,4 @@
-"""What was measured, each table once, and how much noise it has."""
+"""The measured tables, each once, and their noise."""
 
 from __future__ import annotations
 

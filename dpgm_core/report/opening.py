@@ -1,4 +1,4 @@
-"""What stands on the first screen: the model in a sentence, stamps, and the guarantee in numbers."""
+"""The first screen: the model in a sentence, stamps, and the guarantee in numbers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _figures(material: Material) -> list[tuple[str, object]]:
 
 
 def _about(promised: Promised) -> str:
-    """What an attacker would like to know."""
+    """Return what an attacker tries to learn."""
     if promised.presence:
         return "a certain unit is in the data"
     return "a certain unit has one set of values rather than another" + (" in as many rows" if promised.by_rows else "")

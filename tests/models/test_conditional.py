@@ -80,7 +80,7 @@ def test_merged_codes_have_theirs(weight0):
 
 def test_batches_of_states_are_the_same_law(monkeypatch):
     """Where few rows fit at once."""
-    monkeypatch.setattr(module, "_CELLS", 30)
+    monkeypatch.setattr(module, "_CELLS_AT_ONCE", 30)
     held(*plain(0.15), {}, 7)
 
 
@@ -96,7 +96,7 @@ def test_one_gap_is_drawn_with_its_probability():
 
 def test_what_is_too_wide_is_refused(monkeypatch):
     """With its size, before it is made."""
-    monkeypatch.setattr(module, "_MOST", 5)
+    monkeypatch.setattr(module, "_MAX_ROW_CELLS", 5)
     model, _ = plain(0.0)
     codes = {name: np.full(3, -1) for name in SIZES.names}
     with pytest.raises(TooLarge, match="leave fewer attributes out"):

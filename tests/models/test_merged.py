@@ -220,7 +220,7 @@ def test_records_are_scored_by_their_own_codes(tmp_path):
 
 def test_a_model_too_large_to_write_out_is_refused(monkeypatch):
     """By name, with the size, before anything is made."""
-    monkeypatch.setattr(merged, "_MOST_BYTES", 100)
+    monkeypatch.setattr(merged, "_MAX_BYTES", 100)
     with pytest.raises(TooLarge, match="2 merged attributes takes 216 B, against 100 B"):
         model_of(1).expanded()
 

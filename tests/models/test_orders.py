@@ -116,7 +116,7 @@ def test_what_is_given_stays():
 
 def test_where_rounds_run_out_the_order_holds(monkeypatch):
     """The lower first, the upper above it."""
-    monkeypatch.setattr("dpgm_core.models.orders._ROUNDS", 0)
+    monkeypatch.setattr("dpgm_core.models.orders._MAX_ROUNDS", 0)
     _, orders, _ = made(TABLES["whole"], strict=True)
     places = orders.places({name: np.zeros(2000, int) for name in "abc"}, {}, np.random.default_rng(3))
     assert (places["a"] < places["b"]).all() and (places["b"] < places["c"]).all()

@@ -11,11 +11,11 @@ from dpgm_core.report.parts import Section, cut, data_table, figure, fold, join,
 __all__ = ["section"]
 
 #: Attributes with a picture; labels listed of all attributes together, and of one at least and at most.
-_PICTURES, _ROWS, _LEAST, _MOST = 60, 4000, 10, 200
+_MAX_PICTURES, _MAX_ROWS, _MIN_LABELS, _MAX_LABELS = 60, 4000, 10, 200
 #: Bytes of all pictures together.
-_BYTES = 1_500_000
+_MAX_PICTURE_BYTES = 1_500_000
 #: Labels whose table is not folded away.
-_FEW = 4
+_MAX_UNFOLDED_LABELS = 4
 
 
 def section(material: Material) -> Section:
@@ -46,16 +46,17 @@ def _parts(material: Material) -> list[object]:
         box = tag("input", type="search", id="find", autocomplete="off", spellcheck="false")
         label = tag("label", "Find an attribute or label", for_="find")
         parts.append(tag("div", label, box, tag("span", id="found", aria_live="polite"), class_="search", hidden=True))
-    if len(material.names) > _PICTURES:
+    if len(material.names) > _MAX_PICTURES:
         parts.append(
             paragraph(
-                f"The first {_PICTURES} of {len(material.names)} attributes have pictures; the others have tables.",
+                f"The first {_MAX_PICTURES} of {len(material.names)} attributes have pictures; the others have tables.",
                 class_="note",
             )
         )
-    most = max(_LEAST, min(_MOST, _ROWS // len(material.names)))
+    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_ROWS // len(material.names)))
     cards = [
-        _card(material, at, one, shares[one], most=most, drawn=at < _PICTURES) for at, one in enumerate(material.names)
+        _card(material, at, one, shares[one], most=most, drawn=at < _MAX_PICTURES)
+        for at, one in enumerate(material.names)
     ]
     return [*parts, tag("div", *cards, class_="cards")]
 
@@ -64,7 +65,7 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
     of = material.model.domain[attribute]
     picture = Html("")
     if drawn:
-        room = _BYTES // min(len(material.names), _PICTURES)
+        room = _MAX_PICTURE_BYTES // min(len(material.names), _MAX_PICTURES)
         picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
     table = _table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
@@ -76,7 +77,7 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
         tag("h3", name(attribute), id=f"attribute-{at + 1}"),
         paragraph(note, class_="note"),
         picture,
-        table if not picture and of.size <= _FEW else fold("As a table", table),
+        table if not picture and of.size <= _MAX_UNFOLDED_LABELS else fold("As a table", table),
         class_="card",
         data_find=search_text,
         aria_labelledby=f"attribute-{at + 1}",

@@ -1,4 +1,4 @@
-"""What was paid: the charge of each release, and the state of the ledger where its file is shown."""
+"""Costs: the charge of each release, and the state of the ledger where its file is shown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpgm_core.report.wording import amounts
 
 __all__ = ["check_ledger", "section"]
 
-_SHOWN = 40
+_MAX_ROWS = 40
 
 
 def section(material: Material) -> Section:
-    """What was paid for."""
+    """Return the section on costs."""
     return Section("cost", "What it cost", join([_releases(material), _ledger(material)]))
 
 
@@ -78,13 +78,13 @@ def _releases(material: Material) -> Html:
     ]
     rows += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
     header = ["release", "cost", "charged to", "state"]
-    table = data_table("What was released", header, rows[:_SHOWN])
+    table = data_table("What was released", header, rows[:_MAX_ROWS])
     more = (
         ""
-        if len(rows) <= _SHOWN
+        if len(rows) <= _MAX_ROWS
         else fold(
-            f"The other {several(len(rows) - _SHOWN, 'release')}",
-            data_table("Further releases", header, rows[_SHOWN : 10 * _SHOWN]),
+            f"The other {several(len(rows) - _MAX_ROWS, 'release')}",
+            data_table("Further releases", header, rows[_MAX_ROWS : 10 * _MAX_ROWS]),
         )
     )
     words = (
@@ -153,9 +153,9 @@ def _history(material: Material, ledger: Ledger) -> Html:
     entries = ledger.history()
     rows = [_charge(entry, entry.id in own) for entry in entries]
     header = ["entry", "when (UTC)", "cost", "state", "conditions", "of this model"]
-    parts = [data_table("All charges", header, rows[-_SHOWN:])]
-    if len(rows) > _SHOWN:
-        parts.append(paragraph(f"The last {_SHOWN} of {len(rows)}; dpgm ledger show has all.", class_="note"))
+    parts = [data_table("All charges", header, rows[-_MAX_ROWS:])]
+    if len(rows) > _MAX_ROWS:
+        parts.append(paragraph(f"The last {_MAX_ROWS} of {len(rows)}; dpgm ledger show has all.", class_="note"))
     if any(entry.conditions for entry in entries):
         parts.append(paragraph("Some charges are conditional: the total is no unconditional guarantee."))
     parts.append(

@@ -1,4 +1,4 @@
-"""How well the model fits what it was learned from, and what its structure misses."""
+"""Goodness of fit, and the error of the structure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dpgm_core.report.parts import Section, cut, data_table, join, listing, para
 
 __all__ = ["section"]
 
-_SHOWN = 15
+_MAX_ROWS = 15
 
 
 def section(material: Material) -> Section:
-    """What is wrong with it, as far as that is known."""
+    """Return the section on goodness of fit."""
     return Section("fit", "How well it fits", join([*_learner(material), *_misfit(material), *_structure(material)]))
 
 
@@ -43,10 +43,10 @@ def _misfit(material: Material) -> list[Html]:
         "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."
     )
     verdict = notes or [f"All {several(len(scores), 'table')} lie as near to the model as their noise lets be seen."]
-    worst = sorted(scores.items(), key=lambda one: -one[1])[:_SHOWN]
+    worst = sorted(scores.items(), key=lambda one: -one[1])[:_MAX_ROWS]
     rows = [[" × ".join(map(cut, clique)) or "all records", _score(score)] for clique, score in worst]
     caption = (
-        "The tables furthest from the model" if len(scores) > _SHOWN else "Tables and their distance from the model"
+        "The tables furthest from the model" if len(scores) > _MAX_ROWS else "Tables and their distance from the model"
     )
     table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
     return [heading, paragraph(words), listing(verdict), table]

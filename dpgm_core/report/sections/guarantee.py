@@ -1,5 +1,4 @@
-"""The guarantee in words that a board can use: who is protected, how well, on what condition, and what is not "
-"covered."""
+"""The guarantee in words: who is protected, how well, on what condition, and what is not covered."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_tex
 
 __all__ = ["section"]
 
-#: What an attacker believes before, of which the table says what can come of it.
+#: Prior beliefs of an attacker, for which the table bounds the posterior.
 _BELIEFS = (0.01, 0.1, 0.5)
-_GROUPS = (1, 2, 5, 10)
-#: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
-_LONG = 3000
-_INEXACT = (
+_GROUP_SIZES = (1, 2, 5, 10)
+#: Letters of the guarantee that are shown unfolded; that of a thousand rounds is longer.
+_MAX_LETTERS = 3000
+_INEXACT_NOISE = (
     "The noise is not drawn as it is described, as the red stamp says. What follows would hold if it were, and is "
     "proven of nothing that was published here."
 )
@@ -43,8 +42,8 @@ _TOTALS = {
     "public": "published exactly",
     "declared": "stated by the owner as public knowledge",
 }
-#: What is left of add-remove once the number of records is published.
-_PRESENT = (
+#: The add-remove relation once the number of records is published.
+_PRESENCE_PUBLIC = (
     "The exact number of records was published, and whoever knows all other records sees from it whether one more is "
     "there. So that a unit is in the data is not hidden at all. What is promised is about the values of a unit that is "
     "known to be in: to exchange them is to remove one unit and to add another, and the loss of that is what follows."
@@ -71,7 +70,7 @@ def _body(material: Material) -> Html:
             )
         )
     elif material.flaws:
-        parts.append(paragraph(_INEXACT))
+        parts.append(paragraph(_INEXACT_NOISE))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
@@ -102,7 +101,7 @@ def _terms(material: Material, terms: Terms) -> Html:
 def _promise(promised: Promised, cost: Budget) -> Html:
     parts = [Html("<h3>What is promised</h3>")]
     if cost != promised.budget:
-        parts.append(paragraph(_PRESENT))
+        parts.append(paragraph(_PRESENCE_PUBLIC))
     if promised.budget is None:
         return join([*parts, paragraph("At such a loss nothing is bounded.")])
     differ = "with one protected unit in the first that is not in the second"
@@ -120,7 +119,7 @@ def _promise(promised: Promised, cost: Budget) -> Html:
 
 
 def _bound(cost: Budget) -> Html:
-    """What holds between the probabilities of an outcome under two neighbours."""
+    """State the bound between the probabilities of an outcome under two neighbours."""
     if cost.kind == "zcdp":
         words = (
             "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
@@ -139,7 +138,7 @@ def _bound(cost: Budget) -> Html:
 
 
 def _attacker(promised: Promised) -> Html:
-    """What the budget bounds of the best-informed attacker's success."""
+    """State the bound on the best-informed attacker's success."""
     cost, adding = promised.budget, promised.presence
     if cost is None:
         return Html("")
@@ -181,7 +180,7 @@ def _believed(belief: float, epsilon: float) -> str:
 
 def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
-    for size in _GROUPS:
+    for size in _GROUP_SIZES:
         worth = None if promised.budget is None else of_group(promised.budget, size)
         rows.append(
             [f"{size}", "no bound", "no bound"] if worth is None else [f"{size}", _short(worth), guess_text(worth)]
@@ -253,4 +252,4 @@ def _reach(material: Material) -> Html:
 def _verbatim(guarantee: str) -> Html:
     quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
     heading = Html("<h3>The guarantee, word for word</h3>")
-    return join([heading, quoted if len(guarantee) < _LONG else fold("Show all of it", quoted)])
+    return join([heading, quoted if len(guarantee) < _MAX_LETTERS else fold("Show all of it", quoted)])

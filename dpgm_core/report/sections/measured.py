@@ -1,4 +1,4 @@
-"""What was measured, with how much noise: a table, a matrix of the attributes, and how many records there are."""
+"""The measured tables with their noise, a matrix of the attributes, and the number of records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpgm_core.report.parts import Section, cut, data_table, fold, join, name, n
 
 __all__ = ["section"]
 
-_SHOWN, _FOLDED = 40, 400
+_ROWS_SHOWN, _MAX_ROWS = 40, 400
 
 _NOISE_NAMES = {
     "discrete-laplace": "discrete Laplace",
@@ -26,7 +26,7 @@ _NOISE_NAMES = {
 
 
 def section(material: Material) -> Section:
-    """What was measured."""
+    """Return the section on measured tables."""
     body = join(_parts(material)) if material.releases else paragraph("The model carries no release.")
     return Section("measured", "What was measured", body)
 
@@ -79,12 +79,14 @@ def _tables(tables: Sequence[Measured]) -> list[object]:
     header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
     rows = [_row(one, again) for one in tables]
     numbers = {1, 2, 3, 4, 5}
-    parts: list[object] = [data_table("Tables and their noise, in records", header, rows[:_SHOWN], numbers=numbers)]
-    if len(rows) > _SHOWN:
-        more = data_table("Further tables", header, rows[_SHOWN:_FOLDED], numbers=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _SHOWN, 'table')}", more))
-    if len(rows) > _FOLDED:
-        parts.append(paragraph(f"The first {_FOLDED} of {len(rows):,} are listed.", class_="note"))
+    parts: list[object] = [
+        data_table("Tables and their noise, in records", header, rows[:_ROWS_SHOWN], numbers=numbers)
+    ]
+    if len(rows) > _ROWS_SHOWN:
+        more = data_table("Further tables", header, rows[_ROWS_SHOWN:_MAX_ROWS], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _ROWS_SHOWN, 'table')}", more))
+    if len(rows) > _MAX_ROWS:
+        parts.append(paragraph(f"The first {_MAX_ROWS} of {len(rows):,} are listed.", class_="note"))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Versions and provenance: what is needed to learn the model again from its release."""
+"""Versions and provenance: what is needed to learn the model again from its releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpgm_core.report.parts import Section, cut, data_table, facts, join, listin
 
 __all__ = ["section"]
 
-_MAKERS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
+_COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
 
 
 def section(material: Material) -> Section:
@@ -30,7 +30,7 @@ def _parts(material: Material) -> list[object]:
         pairs.append(("SHA-256 of the file", tag("code", material.digest)))
     pairs.append(("dpgm that made this page", __version__))
     pairs += [
-        (title, _maker(model.provenance[kind])) for kind, title in _MAKERS if _is_maker(model.provenance.get(kind))
+        (title, _maker(model.provenance[kind])) for kind, title in _COMPONENTS if _is_maker(model.provenance.get(kind))
     ]
     pairs += [("Mechanism", mechanism) for mechanism in _mechanisms(material)]
     pairs += [

@@ -1,4 +1,4 @@
-"""How much attributes tell of each other: a matrix of all pairs, and those that do most."""
+"""Dependence of attributes: a matrix of all pairs, and the most dependent ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpgm_core.report.parts import Section, cut, data_table, figure, join, parag
 __all__ = ["section"]
 
 #: Pairs in the table, and bytes of the picture.
-_TOP, _BYTES = 20, 700_000
+_MAX_ROWS, _MAX_PICTURE_BYTES = 20, 700_000
 
 
 def section(material: Material) -> Section:
@@ -30,7 +30,7 @@ def _parts(material: Material) -> list[object]:
         dependence = measure_dependence(material.model, level=material.level)
     except (TooLarge, InferenceError) as error:
         return [paragraph(f"Exact answers about pairs do not fit: {error}")]
-    picture = figure(lambda: matrix_of(material.model, dependence), most=_BYTES)
+    picture = figure(lambda: matrix_of(material.model, dependence), most=_MAX_PICTURE_BYTES)
     words = (
         "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
         "measured where one released table holds both, label by label. All others are answered by structure: they "
@@ -46,7 +46,7 @@ def _parts(material: Material) -> list[object]:
 
 
 def _top(dependence: Dependence) -> Html:
-    order = np.argsort(-dependence.cramers_v, kind="stable")[:_TOP]
+    order = np.argsort(-dependence.cramers_v, kind="stable")[:_MAX_ROWS]
     sure = dependence.low is not None and dependence.high is not None
     header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
     rows = []

@@ -1,4 +1,4 @@
-"""How to ask the model and to draw records from it: commands and Python with this file's name."""
+"""Commands and Python to query and sample the model, with this file's name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpgm_core.report.parts import Section, join, paragraph
 __all__ = ["section"]
 
 #: Names that are longer make no example.
-_LONGEST = 40
+_MAX_LETTERS = 40
 
 
 def section(material: Material) -> Section:
     """Commands."""
     file = shlex.quote(material.file)
-    plain = [one for one in material.names if len(one) <= _LONGEST and printable(one) == one]
+    plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
     first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
     second = shlex.quote(plain[1]) if len(plain) > 1 else first
     evidence = _evidence(material, plain[1]) if len(plain) > 1 else ""
@@ -45,7 +45,7 @@ def section(material: Material) -> Section:
 
 def _evidence(material: Material, attribute: str) -> str:
     label = material.model.domain[attribute].labels[0]
-    if len(label) > _LONGEST or printable(label) != label:
+    if len(label) > _MAX_LETTERS or printable(label) != label:
         return ""
     return shlex.quote(f"{attribute}={label}")
 
