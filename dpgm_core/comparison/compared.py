@@ -61,7 +61,7 @@ def compare(
     called = list(names or (str(one) if isinstance(one, (str, Path)) else f"#{n}" for n, one in enumerate(subjects, 1)))
     if len(subjects) < 2 or len(called) != len(subjects):
         raise OptionError(
-            f"a comparison is of at least 2, each with a name; got {len(subjects)} and {len(called)} names"
+            f"a comparison needs at least 2 subjects, each with a name; got {len(subjects)} and {len(called)} names"
         )
     _check_different(subjects, called)
     contents = [read_subject(one) if isinstance(one, (str, Path)) else one for one in subjects]

@@ -67,7 +67,7 @@ def _synthetic(path: Path) -> Synthetic:
     where = f"{sidecar_path(path).name} beside it" if text else "its metadata"
     if stamp is not None and stamp.get("completed"):
         raise DataError(
-            f"{path} holds rows of people that dpgm complete filled in, by {where}; it is no synthetic file"
+            f"{path} holds rows of people that dpgm complete filled in, by {where}; it is not a synthetic file"
         )
     if stamp is None or stamp.get("synthetic") is not True or not isinstance(stamp["guarantee"], str):
         raise DataError(

@@ -66,13 +66,13 @@ def measure_structure_error(
     """
     if check is None:
         raise OptionError(
-            "the model has no structure check to tell how far its structure misses; set a share of the budget aside "
+            "the model has no structure check, which measures the structure's error; reserve a share of the budget "
             'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
         )
     if not pairs:
         raise OptionError(
-            "every pair of the structure check is by now inside a clique of the model, or not measured in what it was "
-            "learned from; nothing is left to tell"
+            "every pair of the structure check is inside a clique of the model or not measured by its releases, so the "
+            "structure's error cannot be estimated"
         )
     expected, known = answers(pairs), None if spreads is None else spreads(pairs)
     # Weighted tables were levelled to their own total.

@@ -266,6 +266,6 @@ def check_potentials(values: Array, replicates: Array | None = None) -> None:
         raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
     if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _MAX_POTENTIAL):
         raise InferenceError(
-            f"log-potentials must lie within {_MAX_POTENTIAL:g} nats of 0; farther out no digits are left for the "
-            "probabilities, and answers would be wrong without a word"
+            f"log-potentials must lie within {_MAX_POTENTIAL:g} nats of 0; farther out rounding leaves no "
+            "digits for the probabilities"
         )

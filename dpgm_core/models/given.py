@@ -37,7 +37,7 @@ class Evidence:
         return {name: domain[name].labels[self.codes[name]] for name in self.places}
 
 
-def read_evidence(domain: Domain, given: Mapping[str, Any] | None) -> Evidence:
+def read_evidence(domain: Domain, values: Mapping[str, Any] | None) -> Evidence:
     """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
 
     >>> from dpgm_core.attribute import Attribute
@@ -46,9 +46,9 @@ def read_evidence(domain: Domain, given: Mapping[str, Any] | None) -> Evidence:
     >>> found.codes, found.places, found.bins(ages)
     ({'age': 1}, {'age': 37.0}, {'age': '[18, 65]'})
     """
-    codes = encode_evidence(domain, given or {})
+    codes = encode_evidence(domain, values or {})
     places = {}
-    for name, value in (given or {}).items():
+    for name, value in (values or {}).items():
         one = domain[name]
         place = None if one.edges is None or value in one.labels else one.place(value)
         dist = bin_distribution(one)

@@ -36,9 +36,7 @@ def check_ledger(material: Material) -> None:
     for provenance, cost in _paid(material):
         named, number = _text(provenance.get("ledger")), provenance.get("entry")
         if named is None:
-            raise BudgetError(
-                f"{wrong}: a release of the model was charged to no ledger, so none tells of it; leave the ledger out"
-            )
+            raise BudgetError(f"{wrong}: a release of the model was charged to no ledger; leave the ledger out")
         if named != ledger.name:
             raise BudgetError(f"{wrong}: its releases were charged to {named!r}, and this is {ledger.name!r}")
         if provenance.get("ledger_identity") not in (None, ledger.identity):
