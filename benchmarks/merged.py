@@ -13,7 +13,7 @@ import numpy as np
 from dpgm_core import Domain, FloatArray, IntArray
 from dpgm_core.arrays import Array
 from dpgm_core.models.intervals import interval
-from dpgm_core.models.levels import Level, Levels, block_weights
+from dpgm_core.models.levels import MergedAttribute, MergedCodes, block_weights
 
 __all__ = ["main"]
 
@@ -52,13 +52,13 @@ def _draw(
     sizes = np.bincount(codes)
     blocks = _shares(np.bincount(codes, weights=counts + rng.normal(0, deviation / 2, LABELS)) / RECORDS)
     weights = block_weights(noisy, deviation**2, codes)
-    level = Level(codes=codes, weights=weights, counts=noisy, variance=deviation**2)
-    levels = Levels(fine=Domain.from_sizes({"a": LABELS}), of={"a": level})
+    level = MergedAttribute(codes=codes, weights=weights, counts=noisy, variance=deviation**2)
+    levels = MergedCodes(fine=Domain.from_sizes({"a": LABELS}), of={"a": level})
     found = blocks[codes] * weights
     refits = []
     for number in range(REPLICATES):
         spread = np.sqrt(blocks / RECORDS + sizes * (deviation / 2 / RECORDS) ** 2)
-        redrawn = levels.redrawn({"a": found}, RECORDS, np.random.default_rng(number)).of["a"].weights
+        redrawn = levels.redraw({"a": found}, RECORDS, np.random.default_rng(number)).of["a"].weights
         refits.append(_shares(blocks + rng.normal(size=len(blocks)) * spread)[codes] * redrawn)
     told = interval(found, np.stack(refits), level=0.9, within=(0, 1))
     ways = (found, blocks[codes] / sizes[codes], np.maximum(noisy, 0) / RECORDS)

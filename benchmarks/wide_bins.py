@@ -20,8 +20,8 @@ from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from dpgm_core import Attribute, FloatArray
 from dpgm_core.models.numeric import mean_of
-from dpgm_core.models.wide import fitted
-from dpgm_core.models.within import Within, within
+from dpgm_core.models.wide import fit_wide_bins
+from dpgm_core.models.within import BinDistribution, bin_distribution
 
 __all__ = ["GROUPS", "MEASUREMENT", "errors", "means"]
 
@@ -90,7 +90,7 @@ def errors(
         counts = generator.multinomial(RECORDS, table / table.sum()) + generator.laplace(size=one.size)
         noisy = np.maximum(counts * (np.arange(one.size) < len(edges) - 1), 0.0)
         noisy /= noisy.sum()
-        laws: tuple[Within | None, Within | None] = within(one), fitted(one, noisy)
+        laws: tuple[BinDistribution | None, BinDistribution | None] = bin_distribution(one), fit_wide_bins(one, noisy)
         off += [0.0 if law is None else abs(mean_of(law, noisy) - mean) for law in laws]
     return mean, off[0] / releases / deviation, off[1] / releases / deviation
 

@@ -23,16 +23,18 @@ __all__ = [
     "distance",
     "kl_divergence",
     "log_likelihood",
-    "normalised",
-    "tabulated",
+    "normalise",
+    "tabulate",
     "total_variation",
     "true_shares",
 ]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
-    """KL(truth || learned), nats: the paper's measure of accuracy. See `Model.kl` on attributes that were not measured.
+    """Return KL(truth || learned), nats. See `Model.kl` on unmeasured attributes.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -44,11 +46,27 @@ def kl_divergence(truth: Model, learned: Model) -> float:
 
 
 def log_likelihood(model: Model, records: object, *, allow_non_private: bool = False) -> float:
-    """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
+    """Return the sum of log p(x) over records, nats. NOT PRIVATE: an exact function of the records.
 
-    An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the number
-    of records for the mean. Attributes that no release measured count as the potentials have them, uniform.
+    Parameters
+    ----------
+    model : Model
+    records : path, data frame, code array or Source
+    allow_non_private : bool
+        Must be True.
 
+    Returns
+    -------
+    float
+        Divide it by the number of records for the mean. Unmeasured attributes count as the potentials have them.
+
+    Raises
+    ------
+    NonPrivateError
+        `allow_non_private` is not True.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> uniform = Model(structure, Tables.zeros(structure))
@@ -68,13 +86,23 @@ def total_variation(
     *,
     allow_non_private: bool = False,
 ) -> dict[Clique, float]:
-    """Total variation distance, half the L1 distance of probabilities, on each clique: between 0 and 1.
+    """Return the total variation distance, half the L1 distance of probabilities, on each clique.
 
-    reference: a Model, Tables (normalised table by table; noisy ones may have negative cells and be further away
-    than 1), or records (a path, data frame, code array or Source),
-    which are exact and NOT PRIVATE and need `allow_non_private`. cliques: those of the model when None; with Tables,
-    those of the tables; of these the ones without attributes that no release measured, which are refused where named,
-    and not the empty one, in which all agree.
+    Parameters
+    ----------
+    model : Model
+    reference : Model, Tables, path, data frame, code array or Source
+        Tables are normalised one by one; noisy ones may have negative cells and be further away than 1. Records are
+        exact and NOT PRIVATE, and need `allow_non_private`.
+    cliques : iterable of cliques, optional
+        By default those of the model, or of the tables, without attributes that no release measured and without the
+        empty clique. Unmeasured attributes that are named are refused.
+    allow_non_private : bool
+
+    Returns
+    -------
+    dict of clique to float
+        From 0 to 1.
     """
     names = None if cliques is None else [tuple(clique) for clique in cliques]
     nothing = {*model.left_out, *(reference.left_out if isinstance(reference, Model) else ())}
@@ -87,10 +115,10 @@ def total_variation(
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        wanted = names or known
-        if not wanted:
+        targets = names or known
+        if not targets:
             return {}
-        tables = tabulated(reference, Structure(model.domain, wanted), allow_non_private=True)
+        tables = tabulate(reference, Structure(model.domain, targets), allow_non_private=True)
     if tables.structure.domain == model.structure.domain:
         model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
@@ -102,17 +130,19 @@ def total_variation(
         number = tables.structure.find(clique)[0]
         group = tables.structure.groups[number]
         ours = np.mean([model.marginal(member) for member in group], axis=0)
-        distances[clique] = distance(ours, normalised(tables.group(number)))
+        distances[clique] = distance(ours, normalise(tables.group(number)))
     return distances
 
 
 def true_shares(
     domain: Domain, records: object, cliques: Iterable[Clique], *, allow_non_private: bool = False
 ) -> tuple[dict[Clique, FloatArray], int]:
-    """The records' own shares in the cells of each clique's table, axes in its order, and their number. NOT PRIVATE.
+    """Return the records' own shares in the cells of each clique's table, and the number of records. NOT PRIVATE.
 
-    Raises NonPrivateError unless `allow_non_private` is True. Of no records all shares of a table are equal.
+    Raises NonPrivateError unless `allow_non_private` is True. Without records all shares of a table are equal.
 
+    Examples
+    --------
     >>> shares, count = true_shares(
     ...     Domain.from_sizes({"a": 2}), np.array([[0], [1], [1], [1]]), [("a",)], allow_non_private=True
     ... )
@@ -120,21 +150,22 @@ def true_shares(
     ([0.25, 0.75], 4)
     """
     structure = Structure(domain, cliques)
-    tables = tabulated(records, structure, allow_non_private=allow_non_private).arrays()
-    found = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
-    number = next((round(float(table.sum())) for table in found.values()), 0)
-    return {clique: normalised(table) for clique, table in found.items()}, number
+    tables = tabulate(records, structure, allow_non_private=allow_non_private).arrays()
+    counts = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
+    number = next((round(float(table.sum())) for table in counts.values()), 0)
+    return {clique: normalise(table) for clique, table in counts.items()}, number
 
 
-def tabulated(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
-    """Exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
+def tabulate(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
+    """Return exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
 
-    Raises NonPrivateError unless `allow_non_private` is True, which is right for records that are nobody's: synthetic
-    ones.
+    Raises NonPrivateError unless `allow_non_private` is True, which is right for synthetic records.
 
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> tabulated(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
+    >>> tabulate(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
     [1, 2]
     """
     require_non_private("counting records", allow_non_private)
@@ -142,7 +173,7 @@ def tabulated(records: object, structure: Structure, *, allow_non_private: bool 
 
 
 def columns_of(records: object) -> tuple[str, ...]:
-    """The names of the columns of records; () of a source that has none.
+    """Return the names of the columns of records; () for a source without names.
 
     >>> columns_of({"source": "csv", "path": "no-such.csv"})
     Traceback (most recent call last):
@@ -152,10 +183,10 @@ def columns_of(records: object) -> tuple[str, ...]:
     return tuple(source.names()) if isinstance(source, NamedColumns) else ()
 
 
-def normalised(table: Array) -> Array:
-    """A table of counts as shares of their sum; uniform where that is not positive.
+def normalise(table: Array) -> Array:
+    """Return a table of counts as shares of their sum; uniform where the sum is not positive.
 
-    >>> normalised(np.array([1, 3])).tolist()
+    >>> normalise(np.array([1, 3])).tolist()
     [0.25, 0.75]
     """
     total = table.sum()
@@ -163,7 +194,7 @@ def normalised(table: Array) -> Array:
 
 
 def distance(one: Array, other: Array) -> float:
-    """The total variation distance of two tables of probabilities, half the L1 distance.
+    """Return the total variation distance of two tables of probabilities, half their L1 distance.
 
     >>> distance(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
     0.25

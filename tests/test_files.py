@@ -33,7 +33,7 @@ from dpgm_core.interop import read_bif, read_uai
 from dpgm_core.interop.uai import read_evidence, read_mar, read_pr
 from dpgm_core.metadata import read_metadata
 from dpgm_core.metadata.codebook import read_codebook
-from dpgm_core.models.stamped import stamp_in
+from dpgm_core.models.stamped import read_stamp
 from dpgm_core.releases.discovery import load_discovery
 from dpgm_core.releases.release import member_names
 from dpgm_core.sources import as_source
@@ -491,7 +491,7 @@ READERS = {
     "records.csv.gz": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
     "records.parquet": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
     "records.arrow": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
-    "stamp.json": stamp_in,
+    "stamp.json": read_stamp,
 }
 
 

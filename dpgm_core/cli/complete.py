@@ -97,9 +97,9 @@ def complete(
 
 
 def _stamp(model: Model) -> dict[str, Any]:
-    from dpgm_core.models.completion import owned
+    from dpgm_core.models.completion import stamp_own_rows
 
-    return owned(model.stamp())
+    return stamp_own_rows(model.stamp())
 
 
 def _check_suffixes(rows_file: Path, output: Path) -> None:
@@ -186,13 +186,13 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
 
     from dpgm_core.errors import DataError
     from dpgm_core.files import open_regular
-    from dpgm_core.models.completion import AT_ONCE
+    from dpgm_core.models.completion import ROWS_AT_ONCE
 
     try:
         open_regular(path).close()
         if path.suffix.lower() == ".parquet":
             file = pyarrow.parquet.ParquetFile(path)
-            schema, found = file.schema_arrow, file.iter_batches(AT_ONCE)
+            schema, found = file.schema_arrow, file.iter_batches(ROWS_AT_ONCE)
         else:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
             schema, found = reader.schema, map(reader.get_batch, range(reader.num_record_batches))
@@ -224,7 +224,7 @@ def _csv(
     """A CSV file, line by line; what stands in it comes out byte for byte. stated: whether `how` has its delimiter."""
     from dpgm_core.cli.records import take_over
     from dpgm_core.files import atomic_file
-    from dpgm_core.models.completion import AT_ONCE
+    from dpgm_core.models.completion import ROWS_AT_ONCE
     from dpgm_core.sources.transcoding import as_utf8
 
     filling, cells, rows = model._completion(), Counter[str](), 0
@@ -233,7 +233,7 @@ def _csv(
         layout = Layout(stream.readline(), filling.names, rows_file, how.delimiter.encode() if stated else DELIMITERS)
         with atomic_file(output) as file:
             file.writelines(transcoded([layout.header()], how.encoding))
-            while lines := list(itertools.islice(stream, AT_ONCE)):
+            while lines := list(itertools.islice(stream, ROWS_AT_ONCE)):
                 parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
                 _fill(filling, layout, parts, rows, cells, generator)
                 ends = map(line_end, lines)
@@ -264,7 +264,7 @@ def _fill(
     place = {name: at for at, name in enumerate([*layout.names, *layout.added])}
     for part in parts:
         part.extend([b""] * len(layout.added))
-    for name, found in filling.filled(columns, len(parts), generator, start=start).items():
+    for name, found in filling.fill(columns, len(parts), generator, start=start).items():
         at = place[name]
         cells_of = zip(found.rows.tolist(), found.texts().to_pylist(), found.answers.tolist(), strict=True)
         for row, text, answer in cells_of:

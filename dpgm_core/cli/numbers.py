@@ -46,8 +46,8 @@ def say_statistics(
     as_json: bool,
 ) -> None:
     """A row for each statistic of each attribute, or pair of them. loaded: the model, and one with replicates."""
-    from dpgm_core.models.given import given_of
-    from dpgm_core.models.numeric import law_of_numbers, share_of
+    from dpgm_core.models.given import read_evidence
+    from dpgm_core.models.numeric import number_distribution, share_of
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
     model, refitted = loaded
@@ -62,14 +62,16 @@ def say_statistics(
             row["undefined_replicates"] = found.undefined
         row["texts"] = [_text(model, asked, row[key]) for key in ("value", "low", "high") if key in row]
         rows.append(row | {"standing": model.standing(asked.names, given)})
-    present = {name: share_of(law_of_numbers(model.domain[name]), model.marginal(name, given)) for name in attributes}
+    present = {
+        name: share_of(number_distribution(model.domain[name]), model.marginal(name, given)) for name in attributes
+    }
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         sure = {} if refitted is None else {"level": level, "replicates": len(refitted.replicates)}
         print_json({"given": dict(given), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_bins(given_of(model.domain, given).bins(model.domain), given)
+    say_bins(read_evidence(model.domain, given).bins(model.domain), given)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:
@@ -107,9 +109,9 @@ def _asked(domain: Domain, attributes: Sequence[str], wanted: Sequence[str], giv
 
 
 def _single(one: Attribute, statistic: str, share: float | None, given: Mapping[str, str]) -> _Asked:
-    from dpgm_core.models.numeric import ends_of, law_of_numbers
+    from dpgm_core.models.numeric import ends_of, number_distribution
 
-    name, ends = one.name, ends_of(law_of_numbers(one))
+    name, ends = one.name, ends_of(number_distribution(one))
     made = partial(_Asked, names=(name,), statistic=statistic)
     if share is not None:
         return made(of=lambda model: model.quantile(name, share, given), placed=True, within=ends)

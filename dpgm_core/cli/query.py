@@ -102,7 +102,7 @@ def query(
     from dpgm_core.errors import OptionError
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.reading import load_model
-    from dpgm_core.models.standing import spelled
+    from dpgm_core.models.standing import quote_names
 
     loaded = load_model(model_file)
     model = loaded.using(inference, unmeasured=unmeasured)
@@ -124,7 +124,7 @@ def query(
     left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
     attributes = tuple(name for name in attributes if name not in left_out)
     if not attributes:
-        raise OptionError(f"no release behind the model measured {spelled(left_out)}, so nothing is left to answer")
+        raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
 
     def refitted() -> Model | None:
         if level is None:
@@ -151,7 +151,7 @@ def _say_table(
 ) -> None:
     """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.given import given_of
+    from dpgm_core.models.given import read_evidence
     from dpgm_core.releases.stamps import caveats_of
 
     model, refitted = loaded
@@ -171,7 +171,7 @@ def _say_table(
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         say_left_out(left_out)
-        say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
+        say_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _say_standing(standing, found)
         if found is not None and found.note is not None:

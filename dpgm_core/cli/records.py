@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dpgm_core.cli.dialect import PLAIN, Written, is_csv, sink
-from dpgm_core.models.stamped import beside, stamp_in
+from dpgm_core.models.stamped import read_stamp, sidecar_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def take_over(output: Path, stamp: Mapping[str, Any]) -> None:
     check_output(output)
     output.unlink(missing_ok=True)
     if is_csv(output):
-        stamp_file = beside(output)
+        stamp_file = sidecar_path(output)
         stamp_file.unlink(missing_ok=True)
         atomic_write(stamp_file, json.dumps(stamp, indent=2).encode() + b"\n")
 
@@ -126,8 +126,8 @@ def check_output(path: Path) -> None:
     from dpgm_core.errors import ModelFileError
     from dpgm_core.files import check_writable
 
-    stamp = beside(path) if is_csv(path) else path
-    stamped = stamp.is_file() and stamp_in(stamp) is not None
+    stamp = sidecar_path(path) if is_csv(path) else path
+    stamped = stamp.is_file() and read_stamp(stamp) is not None
     if stamp != path and stamp.exists() and not stamped:
         raise ModelFileError(
             f"{stamp} exists and is no stamp of dpgm, so no stamp can stand beside the records; name another file"

@@ -95,7 +95,7 @@ def sample(
     records are for tables, independent ones for whatever looks at how much data vary.
     """
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.given import given_of
+    from dpgm_core.models.given import read_evidence
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
@@ -137,7 +137,7 @@ def sample(
         return
     stamp(model_file, caveats_of(model.releases))
     say_left_out(model.left_out)
-    say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
+    say_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
     if unmeasured == "uniform" and model.unmeasured:
         talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:

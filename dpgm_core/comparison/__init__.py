@@ -1,7 +1,7 @@
-"""Two or more releases, models or synthetic files side by side: computed from released things alone, so free.
+"""Comparison of two or more releases, models or synthetic files, from released values alone and therefore free.
 
-`compare` takes them as objects or files and gives a `Comparison`: what each costs and promises, and how far each of the
-others is from the first. No records are read; what compares a model with records is in `dpgm_core.evaluate`.
+`compare` takes objects or files and returns a `Comparison`: the cost and guarantee of each, and how far each of the
+others is from the first. No records are read; a model is compared with records in `dpgm_core.evaluate`.
 """
 
 from __future__ import annotations

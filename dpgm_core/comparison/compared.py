@@ -1,4 +1,4 @@
-"""Every subject against the first: read, matched by name and label, and compared as its kind can be."""
+"""Comparison of every subject with the first, matched by name and label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import evolve
 from dpgm_core.comparison.distances import differences
 from dpgm_core.comparison.matching import Overlap, matching
 from dpgm_core.comparison.released import against_model, gaps
-from dpgm_core.comparison.sides import Drawn, ModelSide, Side
+from dpgm_core.comparison.sides import ModelSide, RecordsSide, Side
 from dpgm_core.comparison.subjects import Content, Synthetic, kind_of, read_subject, structure_of, subject_of
 from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair, Subject
 from dpgm_core.domain import Domain
@@ -20,7 +20,7 @@ from dpgm_core.errors import DomainError, InferenceError, OptionError, TooLarge
 from dpgm_core.evaluate import kl_divergence
 from dpgm_core.models.conditioning import expectation, pieces_of
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
@@ -30,13 +30,26 @@ __all__ = ["compare", "privacy_of"]
 def compare(
     *subjects: Content | str | Path, names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> Comparison:
-    """Models, releases and synthetic files side by side, each of the others against the first. Free in privacy.
+    """Compare models, releases and synthetic files, each of the others with the first. Free in privacy.
 
-    subjects: at least two, as objects or files (`read_subject`). names: what they are called, by default their files or
-    numbers. domain: of synthetic files, where no model or release is among the subjects. Raises OptionError for fewer
-    than two, one twice, a release against records, and records without a domain; DomainError where two share no
-    attribute that can be compared; what reading them raises.
+    Parameters
+    ----------
+    *subjects : Model, NoisyTables, Synthetic, str or Path
+        At least two, as objects or files (`read_subject`).
+    names : sequence of str, optional
+        Of the subjects; by default their files or numbers.
+    domain : Domain, optional
+        Of synthetic files, where no model or release is among the subjects.
 
+    Raises
+    ------
+    OptionError
+        Fewer than two subjects, one of them twice, a release against records, or records without a domain.
+    DomainError
+        Two subjects share no attribute that can be compared.
+
+    Examples
+    --------
     >>> from dpgm_core.structure import Structure
     >>> from dpgm_core.tables import Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -48,40 +61,40 @@ def compare(
     called = list(names or (str(one) if isinstance(one, (str, Path)) else f"#{n}" for n, one in enumerate(subjects, 1)))
     if len(subjects) < 2 or len(called) != len(subjects):
         raise OptionError(
-            f"a comparison is of at least 2, each with a name; got {len(subjects)} and {len(called)} names"
+            f"a comparison needs at least 2 subjects, each with a name; got {len(subjects)} and {len(called)} names"
         )
     _check_different(subjects, called)
     contents = [read_subject(one) if isinstance(one, (str, Path)) else one for one in subjects]
-    given = domain or next(filter(None, map(_domain_of, contents)), None)
-    sides = [_side(one, given, name) for one, name in zip(contents, called, strict=True)]
+    shared_domain = domain or next(filter(None, map(_domain_of, contents)), None)
+    sides = [_side(one, shared_domain, name) for one, name in zip(contents, called, strict=True)]
     pairs = [
         _pair((called[0], contents[0], sides[0]), (name, content, side))
         for name, content, side in list(zip(called, contents, sides, strict=True))[1:]
     ]
-    found = tuple(_subject(*one) for one in zip(called, contents, sides, strict=True))
-    privacy = privacy_of([one.caveats for one in found]) + _trusted(contents, called)
-    return Comparison(subjects=found, pairs=tuple(pairs), privacy=privacy)
+    described = tuple(_subject(*one) for one in zip(called, contents, sides, strict=True))
+    privacy = privacy_of([one.caveats for one in described]) + _trusted(contents, called)
+    return Comparison(subjects=described, pairs=tuple(pairs), privacy=privacy)
 
 
 def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
-    """What holds for whatever is computed from subjects with these caveats.
+    """Return the privacy statement of values computed from subjects with these caveats.
 
     >>> privacy_of([(), ()])
     'post-processing of releases, as private as they are'
     """
-    found = dict.fromkeys(caveat for one in caveats for caveat in one)
-    if not found:
+    distinct = dict.fromkeys(caveat for one in caveats for caveat in one)
+    if not distinct:
         return "post-processing of releases, as private as they are"
-    return f"post-processing of releases, and no more private than they are: {'; '.join(found)}"
+    return f"post-processing of releases, and no more private than they are: {'; '.join(distinct)}"
 
 
 def _trusted(contents: Sequence[Content], called: Sequence[str]) -> str:
-    """Whose word it is that records are synthetic: their rows are read, and nothing in them could prove it."""
+    """Return a note that nothing proves records to be synthetic except their stamp."""
     drawn = [name for name, one in zip(called, contents, strict=True) if isinstance(one, Synthetic)]
     if not drawn:
         return ""
     are = "is synthetic is the word of its stamp" if len(drawn) == 1 else "are synthetic is the word of their stamps"
-    return f"; that {spelled(drawn)} {are}, which nothing proves: of real records all of this would be exact"
+    return f"; that {quote_names(drawn)} {are}, which nothing proves: of real records all of this would be exact"
 
 
 def _check_different(subjects: Sequence[object], called: Sequence[str]) -> None:
@@ -100,26 +113,26 @@ def _domain_of(content: Content) -> Domain | None:
     return None if isinstance(content, Synthetic) else content.structure.domain
 
 
-def _side(content: Content, given: Domain | None, name: str) -> Side | None:
-    """What answers about any table; a release does not."""
+def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
+    """Return the side that answers about any table; None for a release."""
     if isinstance(content, Model):
         return ModelSide(model=content)
     if isinstance(content, NoisyTables):
         return None
-    if given is None:
+    if domain is None:
         raise OptionError(
             f"{name} holds records, and nothing here says what labels their columns have; name the model they were "
             "drawn from first, or its domain: --domain FILE"
         )
-    return Drawn(content=content, whole=given)
+    return RecordsSide(content=content, whole=domain)
 
 
 def _subject(name: str, content: Content, side: Side | None) -> Subject:
     """Its facts; of drawn records also how many there are, and of how many attributes."""
-    found = subject_of(name, content)
-    if not isinstance(side, Drawn):
-        return found
-    return evolve(found, facts={**found.facts, "records": side.records, "attributes": len(side.domain)})
+    subject = subject_of(name, content)
+    if not isinstance(side, RecordsSide):
+        return subject
+    return evolve(subject, facts={**subject.facts, "records": side.records, "attributes": len(side.domain)})
 
 
 def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Side | None]) -> Pair:
@@ -136,23 +149,23 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
     matched = matching(domains[0], domains[1], unknown=unknown)
     if not matched.shared:
         raise DomainError(_nothing_shared(first[0], other[0], matched))
-    held, common, alone = _structures(contents)
-    found: list[Difference] = []
+    cliques, common, alone = _structures(contents)
+    differing: list[Difference] = []
     far: list[Gap] = []
     kl, no_kl = None, None
     if isinstance(contents[0], NoisyTables) and isinstance(contents[1], NoisyTables):
         far, notes = gaps(contents[0], contents[1], matched)
     elif isinstance(contents[0], Model) and isinstance(contents[1], NoisyTables):
-        found, notes = against_model(contents[0], contents[1], matched, model_first=True)
+        differing, notes = against_model(contents[0], contents[1], matched, model_first=True)
     elif isinstance(contents[0], NoisyTables) and isinstance(contents[1], Model):
-        found, notes = against_model(contents[1], contents[0], matched, model_first=False)
+        differing, notes = against_model(contents[1], contents[0], matched, model_first=False)
     else:
         assert sides[0] is not None and sides[1] is not None  # only releases have none
-        found, notes = differences(sides[0], sides[1], matched, held)
+        differing, notes = differences(sides[0], sides[1], matched, cliques)
     if isinstance(contents[0], Model) and isinstance(contents[1], Model):
         kl, no_kl = _kl(contents[0], contents[1], matched)
         if kl is not None and unknown:
-            notes.append(f"the KL takes {spelled(unknown)} as the models have them, as no release measured them")
+            notes.append(f"the KL takes {quote_names(unknown)} as the models have them, as no release measured them")
     return Pair(
         first=first[0],
         other=other[0],
@@ -162,17 +175,17 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
         only_other=None if alone is None else alone[1],
         kl=kl,
         no_kl=no_kl,
-        differences=tuple(found),
+        differences=tuple(differing),
         gaps=tuple(far),
         notes=tuple(notes),
     )
 
 
-def _nothing_shared(first: str, other: str, found: Overlap) -> str:
-    why = [f"{spelled(list(found.labels))} have other labels"] if found.labels else []
-    why += [f"of {spelled(found.unmeasured)} nothing was measured"] if found.unmeasured else []
-    why += [f"the one has {spelled(found.only_first)}"] if found.only_first else []
-    why += [f"the other {spelled(found.only_other)}"] if found.only_other else []
+def _nothing_shared(first: str, other: str, overlap: Overlap) -> str:
+    why = [f"{quote_names(list(overlap.labels))} have other labels"] if overlap.labels else []
+    why += [f"of {quote_names(overlap.unmeasured)} nothing was measured"] if overlap.unmeasured else []
+    why += [f"the one has {quote_names(overlap.only_first)}"] if overlap.only_first else []
+    why += [f"the other {quote_names(overlap.only_other)}"] if overlap.only_other else []
     return f"{first} and {other} share no attribute with the same labels, so there is nothing to compare: " + "; ".join(
         why
     )
@@ -192,15 +205,15 @@ def _structures(
 ) -> tuple[list[Clique], int | None, tuple[tuple[Clique, ...], tuple[Clique, ...]] | None]:
     """All cliques, and of two structures how many are common and which are in one alone, up to the order of names."""
     structures = [structure_of(one) for one in contents]
-    held = [clique for one in structures if one is not None for clique in one.cliques]
+    cliques = [clique for one in structures if one is not None for clique in one.cliques]
     if structures[0] is None or structures[1] is None:
-        return held, None, None
+        return cliques, None, None
     ours, theirs = ({frozenset(clique): clique for clique in one.cliques if clique} for one in structures if one)
     alone = (
         tuple(ours[key] for key in ours if key not in theirs),
         tuple(theirs[key] for key in theirs if key not in ours),
     )
-    return held, len(ours.keys() & theirs.keys()), alone
+    return cliques, len(ours.keys() & theirs.keys()), alone
 
 
 def _kl(first: Model, other: Model, matched: Overlap) -> tuple[tuple[float, float] | None, str | None]:

@@ -1,4 +1,4 @@
-"""Two sides that answer about any table: how far apart they are, attribute by attribute and pair by pair."""
+"""Distances of two sides that answer about any table, attribute by attribute and pair by pair."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from dpgm_core.domain import Domain
 from dpgm_core.evaluate import distance
 from dpgm_core.structure import Clique
 
-__all__ = ["MOST_PAIRS", "differences", "difference_of", "wanted"]
+__all__ = ["MAX_PAIRS", "differences", "difference_of", "choose_tables"]
 
-#: Pairs of attributes that are compared, cells of a table, cells of tables at once, and tables whose errors are asked.
-MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
+#: Compared pairs of attributes, cells of a table, cells of tables at once, and tables with scores.
+MAX_PAIRS, _MAX_TABLE_CELLS, _CELLS_AT_ONCE, _MAX_TABLES_SCORED = 2000, 2**20, 2**22, 40
 
 
 def differences(
-    first: Side, other: Side, matching: Overlap, held: Sequence[Clique]
+    first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]
 ) -> tuple[list[Difference], list[str]]:
-    """All shared attributes, their pairs, and the larger tables that one of the two holds; and what was left out.
+    """Return the differences of shared attributes, their pairs and larger tables, and notes on what was left out.
 
-    held: cliques of both structures. Of more than `MOST_PAIRS` pairs those are compared that a clique holds, then those
-    of the attributes that differ most.
+    cliques: of both structures. Of more than `MAX_PAIRS` pairs those inside a clique come first, then those of the
+    attributes that differ most.
     """
     single = _compared(first, other, matching, [(name,) for name in matching.shared])
     ranked = [one.attributes[0] for one in _worst(single)]
-    asked, notes = wanted(matching.shared, ranked, held, first.domain)
-    found = [*single, *_compared(first, other, matching, asked)]
-    return _scored(first, other, matching, _worst(found), notes), notes
+    queries, notes = choose_tables(matching.shared, ranked, cliques, first.domain)
+    differing = [*single, *_compared(first, other, matching, queries)]
+    return _scored(first, other, matching, _worst(differing), notes), notes
 
 
-def wanted(
-    shared: Clique, ranked: Sequence[str], held: Sequence[Clique], domain: Domain
+def choose_tables(
+    shared: Clique, ranked: Sequence[str], cliques: Sequence[Clique], domain: Domain
 ) -> tuple[list[Clique], list[str]]:
-    """The tables of two and more attributes to compare, and what was left out. ranked: of `shared`, the worst first.
+    """Return the larger tables to compare, and notes on what was left out. ranked: `shared`, the worst first.
 
     >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
-    >>> wanted(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
+    >>> choose_tables(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
     [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'b', 'c')]
     """
     at = {name: number for number, name in enumerate(shared)}
     inside = dict.fromkeys(
-        tuple(sorted(clique, key=at.__getitem__)) for clique in held if len(clique) > 1 and set(clique) <= set(at)
+        tuple(sorted(clique, key=at.__getitem__)) for clique in cliques if len(clique) > 1 and set(clique) <= set(at)
     )
     together = itertools.chain.from_iterable(itertools.combinations(clique, 2) for clique in inside)
     several = math.comb(len(shared), 2)
     # More attributes than these have more pairs than are compared.
-    near = ranked[: (1 + math.isqrt(1 + 8 * MOST_PAIRS)) // 2 + 1]
+    near = ranked[: (1 + math.isqrt(1 + 8 * MAX_PAIRS)) // 2 + 1]
     among = (tuple(sorted(pair, key=at.__getitem__)) for pair in itertools.combinations(near, 2))
-    everything = itertools.combinations(shared, 2) if several <= MOST_PAIRS else among
-    pairs = list(itertools.islice(dict.fromkeys([*together, *everything]), MOST_PAIRS))
+    everything = itertools.combinations(shared, 2) if several <= MAX_PAIRS else among
+    pairs = list(itertools.islice(dict.fromkeys([*together, *everything]), MAX_PAIRS))
     notes = []
     if len(pairs) < several:
         notes.append(
             f"{len(pairs):,} of {several:,} pairs of attributes were compared: those in a table of one of the two, "
             "then those of the attributes that differ most"
         )
-    asked = [*pairs, *(clique for clique in inside if len(clique) > 2)]
-    fit = [clique for clique in asked if math.prod(domain.shape(clique)) <= _MOST_CELLS]
-    if len(fit) < len(asked):
-        notes.append(f"{len(asked) - len(fit)} tables of more than {_MOST_CELLS:,} cells were not compared")
+    queries = [*pairs, *(clique for clique in inside if len(clique) > 2)]
+    fit = [clique for clique in queries if math.prod(domain.shape(clique)) <= _MAX_TABLE_CELLS]
+    if len(fit) < len(queries):
+        notes.append(f"{len(queries) - len(fit)} tables of more than {_MAX_TABLE_CELLS:,} cells were not compared")
     return fit, notes
 
 
@@ -87,41 +87,45 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
 
 
 def _compared(first: Side, other: Side, matching: Overlap, cliques: Iterable[Clique]) -> list[Difference]:
-    found = []
+    result = []
     for block in _blocks(cliques, first.domain):
         for names, tables in zip(block, _aligned(first, other, matching, block), strict=True):
             standing = first.standing(names), other.standing(names)
-            found.append(difference_of(names, first.domain, tables, standing))
-    return found
+            result.append(difference_of(names, first.domain, tables, standing))
+    return result
 
 
 def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
-    """What both say of each table, in the first's order of labels."""
+    """Return both answers about each table, in the first's order of labels."""
     answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
 
 
-def _scored(first: Side, other: Side, matching: Overlap, found: list[Difference], notes: list[str]) -> list[Difference]:
+def _scored(
+    first: Side, other: Side, matching: Overlap, differing: list[Difference], notes: list[str]
+) -> list[Difference]:
     """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
     if not has_scores(first, other):
         notes.append(
             "whether errors explain these differences is not known: a model lacks replicates, which dpgm query MODEL "
             "ATTRIBUTE --intervals 0.9 makes and keeps"
         )
-        return found
-    single = [one for one in found if len(one.attributes) == 1][:_SCORED]
-    several = [one for one in found if len(one.attributes) > 1][:_SCORED]
+        return differing
+    single = [one for one in differing if len(one.attributes) == 1][:_MAX_TABLES_SCORED]
+    several = [one for one in differing if len(one.attributes) > 1][:_MAX_TABLES_SCORED]
     cliques = [one.attributes for one in (*single, *several)]
-    if len(cliques) < len(found):
+    if len(cliques) < len(differing):
         notes.append(f"scores are those of the {len(cliques)} tables that differ most")
-    told: dict[Clique, float] = {}
+    score_of: dict[Clique, float] = {}
     for block in _blocks(cliques, first.domain):
-        told |= zip(block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True)
-    return [evolve(one, score=told.get(one.attributes)) for one in found]
+        score_of |= zip(
+            block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True
+        )
+    return [evolve(one, score=score_of.get(one.attributes)) for one in differing]
 
 
-def _worst(found: Iterable[Difference]) -> list[Difference]:
-    return sorted(found, key=lambda one: -one.total_variation)
+def _worst(differing: Iterable[Difference]) -> list[Difference]:
+    return sorted(differing, key=lambda one: -one.total_variation)
 
 
 def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]:
@@ -130,7 +134,7 @@ def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]
     cells = 0
     for clique in cliques:
         size = math.prod(domain.shape(clique))
-        if block and cells + size > _AT_ONCE:
+        if block and cells + size > _CELLS_AT_ONCE:
             yield block
             block, cells = [], 0
         block.append(clique)

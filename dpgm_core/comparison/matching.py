@@ -1,4 +1,4 @@
-"""Which attributes two domains share, and how the labels of one are those of the other in another order."""
+"""Attributes that two domains share, and the order of their labels."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Overlap:
 
 
 def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> Overlap:
-    """What can be compared between two domains. unknown: attributes that one side has no answer about.
+    """Match two domains by names and labels. unknown: attributes that one side has no answer about.
 
     >>> one = Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"], "job": ["y", "n"]})
     >>> two = Domain.from_dict({"age": ["old", "young"], "job": ["y", "no"]})

@@ -1,4 +1,4 @@
-"""Noisy tables against noisy tables, and against a model."""
+"""Comparison of noisy tables with noisy tables and with a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import evolve
 from dpgm_core.comparison.distances import difference_of
 from dpgm_core.comparison.matching import Overlap
 from dpgm_core.comparison.values import Difference, Gap
-from dpgm_core.evaluate import normalised
+from dpgm_core.evaluate import normalise
 from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.model import Model
 from dpgm_core.releases.coarse import cell_variances
@@ -31,9 +31,9 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
         return [], ["their tables are not compared: they weight the rows of a person differently"]
     if first.contrasts or other.contrasts:
         return [], ["their tables are not compared: sums of products were measured, and no cells"]
-    found = []
-    theirs = _held(other, matching)
-    for names, number in _held(first, matching).items():
+    result = []
+    theirs = _shared_tables(other, matching)
+    for names, number in _shared_tables(first, matching).items():
         if names not in theirs:
             continue
         clique = first.structure.groups[number][0]
@@ -41,7 +41,7 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
         counts = matching.aligned(clique, np.asarray(other.tables[clique], dtype=np.float64))
         both = variances[0] + matching.aligned(clique, variances[1])
         apart = (np.asarray(first.tables.group(number)) - counts) / np.sqrt(both)
-        found.append(
+        result.append(
             Gap(
                 attributes=clique,
                 deviations=float(np.sqrt(np.mean(apart**2))),
@@ -50,10 +50,10 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[lis
                 noise_other=math.sqrt(variances[1].mean()),
             )
         )
-    notes = [] if found else ["no table was measured by both"]
-    if found and not any(one.largest for one in found):
+    notes = [] if result else ["no table was measured by both"]
+    if result and not any(one.largest for one in result):
         notes.append("all numbers of these tables are the same: it is one release under two names")
-    return sorted(found, key=lambda one: -one.deviations), notes
+    return sorted(result, key=lambda one: -one.deviations), notes
 
 
 def against_model(
@@ -63,15 +63,15 @@ def against_model(
 
     matching: of the two domains, the first's first.
     """
-    ours = [release.structure.groups[number][0] for number in _held(release, matching).values()]
+    ours = [release.structure.groups[number][0] for number in _shared_tables(release, matching).values()]
     if not ours:
         return [], ["the model answers about no whole table of the release"]
     answers = model.marginals_of(ours)
     domain = (model if model_first else release.structure).domain
     scores = _scores(model, release, matching, model_first=model_first)
-    found = []
+    differences = []
     for clique in ours:
-        probabilities, shares = answers[clique], normalised(np.asarray(release.tables[clique], dtype=np.float64))
+        probabilities, shares = answers[clique], normalise(np.asarray(release.tables[clique], dtype=np.float64))
         both = (
             (probabilities, matching.aligned(clique, shares))
             if model_first
@@ -81,11 +81,11 @@ def against_model(
             )
         )
         standing = (model.standing(clique), "measured") if model_first else ("measured", model.standing(clique))
-        found.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))
-    return sorted(found, key=lambda one: -one.total_variation), []
+        differences.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))
+    return sorted(differences, key=lambda one: -one.total_variation), []
 
 
-def _held(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
+def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
     """The number of each table, not tied and not empty, whose attributes are all shared."""
     return {
         frozenset(group[0]): number
@@ -95,7 +95,7 @@ def _held(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
 
 
 def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool) -> dict[Clique, float]:
-    """How many standard errors each table lies from the model; none where it has not all of them in this order."""
+    """Return how many standard errors each table lies from the model; empty where it lacks some of them."""
     groups = release.structure.groups
     if matching.reordered or any(len(group) > 1 or not set(group[0]) <= set(matching.shared) for group in groups):
         return {}
@@ -103,5 +103,5 @@ def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_firs
         return {}
     answers = model.marginals_of([group[0] for group in groups if group[0]])
     arrays = {group[0]: answers.get(group[0], np.ones(())) for group in groups}
-    found = table_scores(release, Tables.from_arrays(release.structure, arrays))
-    return {clique: max(0.0, score) for clique, score in found.items()}
+    scores = table_scores(release, Tables.from_arrays(release.structure, arrays))
+    return {clique: max(0.0, score) for clique, score in scores.items()}

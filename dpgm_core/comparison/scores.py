@@ -1,4 +1,4 @@
-"""How many standard errors apart two answers are, allowing for how many cells a table has."""
+"""Standard errors between two answers, corrected for the number of cells of a table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.comparison.matching import Overlap
-from dpgm_core.comparison.sides import Drawn, ModelSide, Side
+from dpgm_core.comparison.sides import ModelSide, RecordsSide, Side
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.structure import Clique
 
-__all__ = ["Aligned", "has_scores", "joined", "scores"]
+__all__ = ["Aligned", "has_scores", "joint_cell_score", "scores"]
 
-#: From so many expected records on a cell of drawn records is taken as normal; smaller ones say nothing.
-_LEAST = 5.0
-_ROUNDING = 1e-12
+#: Expected records from which a cell of drawn records is taken as normal; smaller cells are ignored.
+_MIN_EXPECTED = 5.0
+_DIFFERENCE_TOLERANCE = 1e-12
 
-#: What two sides say of one table, in the order of labels of the first.
+#: Answers of two sides about one table, in the first's order of labels.
 Aligned: TypeAlias = tuple[FloatArray, FloatArray]
 
 
@@ -33,7 +33,7 @@ def has_scores(first: Side, other: Side) -> bool:
 def scores(
     first: Side, other: Side, cliques: Sequence[Clique], matching: Overlap, tables: Sequence[Aligned]
 ) -> list[float]:
-    """Of each table's furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni).
+    """Return each table's furthest cell as a normal deviate, corrected for the number of cells (Bonferroni).
 
     Two models: their errors are those of their replicates, taken as independent, so that of models about the same
     people the scores are too small rather than too large. A model and records: whether the model as it is could have
@@ -45,34 +45,35 @@ def scores(
         degrees = min(len(side.model.replicates) for side in (first, other)) - 1.0
     else:
         variances, degrees = [_sampling(first, other, p, q) for p, q in tables], math.inf
-    return [joined(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
+    return [joint_cell_score(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
 
 
 def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Of the difference, where the law behind both is the model's, or the mean of two files; infinite in small cells.
+    """Return the sampling variance of each cell's difference; infinite in small cells.
 
-    Of records p (1 - p) / n, as they were drawn one by one; rounded ones vary less, so the score is cautious again.
+    Under the model's probabilities p, or the mean of two files, it is p (1 - p) / n for n independent records. Rounded
+    records vary less, so the score is cautious for them.
     """
-    counts = [side.records for side in (first, other) if isinstance(side, Drawn)]
+    counts = [side.records for side in (first, other) if isinstance(side, RecordsSide)]
     if len(counts) == 1:
-        law = p if isinstance(first, ModelSide) else q
+        expected = p if isinstance(first, ModelSide) else q
     else:
-        law = (counts[0] * p + counts[1] * q) / max(sum(counts), 1)
+        expected = (counts[0] * p + counts[1] * q) / max(sum(counts), 1)
     if not min(counts):
-        return np.full(law.shape, np.inf)
-    variances = sum(law * (1 - law) / count for count in counts)
-    return np.where(min(counts) * np.minimum(law, 1 - law) >= _LEAST, variances, np.inf)
+        return np.full(expected.shape, np.inf)
+    variances = sum(expected * (1 - expected) / count for count in counts)
+    return np.where(min(counts) * np.minimum(expected, 1 - expected) >= _MIN_EXPECTED, variances, np.inf)
 
 
-def joined(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
+def joint_cell_score(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
     """One score of many cells; degrees: of freedom of Student's t, as of so few replicates.
 
-    >>> round(joined(np.array([0.03, 0.0]), np.array([1e-4, 1e-4])), 2), joined(np.zeros(2), np.ones(2))
-    (2.55, 0.0)
+    >>> round(joint_cell_score(np.array([0.03, 0.0]), np.array([1e-4, 1e-4])), 2)
+    2.55
     """
     from scipy.special import ndtri, stdtr
 
-    apart = np.where(np.abs(differences) > _ROUNDING, np.abs(differences), 0.0).reshape(-1)
+    apart = np.where(np.abs(differences) > _DIFFERENCE_TOLERANCE, np.abs(differences), 0.0).reshape(-1)
     errors = np.sqrt(variances).reshape(-1)
     ratios = np.divide(apart, errors, out=np.where(apart > 0, np.inf, 0.0), where=errors > 0)
     worst = float(ratios.max())

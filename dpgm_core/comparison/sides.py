@@ -1,4 +1,4 @@
-"""The two kinds of subject that have a probability for any table: a model, and synthetic records counted."""
+"""Sides of a comparison with probabilities for any table: a model, and counted synthetic records."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpgm_core.comparison.subjects import Synthetic
 from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.evaluate import columns_of, normalised, tabulated
+from dpgm_core.evaluate import columns_of, normalise, tabulate
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["Drawn", "ModelSide", "Side"]
+__all__ = ["RecordsSide", "ModelSide", "Side"]
 
 
 class Side(Protocol):
@@ -28,13 +28,13 @@ class Side(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """Of its answers."""
+        """Domain of its answers."""
 
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """p(clique) of each, axes in the order of its names."""
 
     def standing(self, clique: Clique) -> str:
-        """What such an answer rests on, in a word or two."""
+        """Return the basis of such an answer, in a word or two."""
 
 
 @frozen(kw_only=True)
@@ -57,11 +57,11 @@ class ModelSide:
         if self.model.checked:
             return [self.model.intervals(names).standard_error for names in cliques]
         # All at once: each replicate is asked once.
-        found = self.model.interval_of(
+        intervals = self.model.interval_of(
             lambda one: np.concatenate([t.ravel() for t in one.marginals_of(cliques).values()])
         )
         shapes = [self.domain.shape(names) for names in cliques]
-        parts = np.split(found.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        parts = np.split(intervals.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def standing(self, clique: Clique) -> str:
@@ -70,7 +70,7 @@ class ModelSide:
 
 
 @frozen(kw_only=True, slots=False)
-class Drawn:
+class RecordsSide:
     """Synthetic records, counted over a domain that a model or its owner gave.
 
     A value that is no label of the domain counts as what its column takes for unknown. Raises DataError for a file that
@@ -96,29 +96,29 @@ class Drawn:
     def domain(self) -> Domain:
         """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
         columns = set(columns_of(self._data))
-        kept = [one for one in self.whole if one.name in columns]
-        if not kept:
+        attributes = [one for one in self.whole if one.name in columns]
+        if not attributes:
             raise DataError(
-                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); say how it is "
+                f"{self.content.path} has no column of the domain ({quote_names(self.whole.names)}); say how it is "
                 "written: --dialect delimiter=, encoding="
             )
-        return Domain(kept)
+        return Domain(attributes)
 
     @cached_property
     def records(self) -> int:
-        """How many records the file has."""
+        """Number of records in the file."""
         first = self.domain.names[:1]
         return int(self._counts([first])[0].sum())
 
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """Shares of the records, from one pass over the file."""
-        return [normalised(table) for table in self._counts(cliques)]
+        return [normalise(table) for table in self._counts(cliques)]
 
     def standing(self, clique: Clique) -> str:
-        """Whatever the model behind it says; a file of records does not tell."""
+        """Return "drawn": a file of records does not state the basis of its model."""
         return "drawn"
 
     def _counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         # These are nobody's records: their stamp says that a model drew them.
-        counted = tabulated(self._data, Structure(self.domain, cliques), allow_non_private=True)
+        counted = tabulate(self._data, Structure(self.domain, cliques), allow_non_private=True)
         return [np.asarray(counted[clique], dtype=np.float64) for clique in cliques]

@@ -1,4 +1,4 @@
-"""What is compared: a file read for what it is, and the facts of each kind side by side."""
+"""Subjects of a comparison: reading a file, and the facts of each kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
 from dpgm_core.files import read_archive
 from dpgm_core.models.model import Model
 from dpgm_core.models.reading import load_model
-from dpgm_core.models.stamped import beside, stamp_in
+from dpgm_core.models.stamped import read_stamp, sidecar_path
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
 from dpgm_core.releases.coarse import cells_as_drawn
@@ -25,8 +25,8 @@ from dpgm_core.structure import Structure
 
 __all__ = ["Content", "Synthetic", "kind_of", "read_subject", "structure_of", "subject_of"]
 
-_TABLES = (".csv", ".csv.gz", ".parquet", ".arrow")
-_STAMP = ("private", "unsafe", "conditions", "guarantee")
+_RECORD_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow")
+_STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
 
 
 @frozen(kw_only=True)
@@ -52,7 +52,7 @@ def read_subject(path: str | Path) -> Content:
     completed rows; ModelFileError for files that are none of these, damaged or too new.
     """
     path = Path(path)
-    if path.name.lower().endswith(_TABLES):
+    if path.name.lower().endswith(_RECORD_SUFFIXES):
         return _synthetic(path)
     if read_archive(path, "model or release file", lambda archive: "model.json" in archive.names()):
         return load_model(path)
@@ -63,11 +63,11 @@ def _synthetic(path: Path) -> Synthetic:
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     text = path.name.lower().endswith((".csv", ".csv.gz"))
-    stamp = stamp_in(beside(path) if text else path)
-    where = f"{beside(path).name} beside it" if text else "its metadata"
+    stamp = read_stamp(sidecar_path(path) if text else path)
+    where = f"{sidecar_path(path).name} beside it" if text else "its metadata"
     if stamp is not None and stamp.get("completed"):
         raise DataError(
-            f"{path} holds rows of people that dpgm complete filled in, by {where}; it is no synthetic file"
+            f"{path} holds rows of people that dpgm complete filled in, by {where}; it is not a synthetic file"
         )
     if stamp is None or stamp.get("synthetic") is not True or not isinstance(stamp["guarantee"], str):
         raise DataError(
@@ -97,7 +97,7 @@ def subject_of(name: str, content: Content) -> Subject:
         caveats, unmeasured = caveats_of([content]), content.structure.untold
     else:
         facts = _stamped_facts(content.stamp)
-        stamp = {key: content.stamp.get(key) for key in _STAMP}
+        stamp = {key: content.stamp.get(key) for key in _STAMP_KEYS}
         caveats, unmeasured = _stamped_caveats(content.stamp), ()
     return Subject(
         name=name, kind=kind_of(content), facts=facts, stamp=stamp, caveats=caveats, unmeasured=tuple(unmeasured)
@@ -155,7 +155,7 @@ def _entropy(model: Model) -> float | None:
 
 
 def _stamped_facts(stamp: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stamp says; whoever wrote it may have written anything."""
+    """Return facts from a stamp, whose values may be anything."""
     try:
         cost = str(Budget.parse(stamp.get("cost")))
     except (BudgetError, TypeError, ValueError):
@@ -168,9 +168,9 @@ def _stamped_caveats(stamp: Mapping[str, Any]) -> tuple[str, ...]:
     private, unsafe, conditions = stamp.get("private"), stamp.get("unsafe"), stamp.get("conditions")
     if private is None:
         return (UNKNOWN.removesuffix("."),)
-    found = flaws(unsafe=[unsafe if isinstance(unsafe, str) else None], private=private is True)
-    told = [one for one in conditions if isinstance(one, str)] if isinstance(conditions, list) else []
-    return (*found, *(one for one in told if "CONDITIONAL" in one))
+    caveats = flaws(unsafe=[unsafe if isinstance(unsafe, str) else None], private=private is True)
+    texts = [one for one in conditions if isinstance(one, str)] if isinstance(conditions, list) else []
+    return (*caveats, *(one for one in texts if "CONDITIONAL" in one))
 
 
 def _maker(provenance: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What a comparison says: each subject's facts, and the numbers of each pair. `to_dict` gives plain values."""
+"""Values of a comparison: each subject's facts, and the numbers of each pair. `to_dict` gives plain values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpgm_core.structure import Clique
 
 __all__ = ["Comparison", "Difference", "Gap", "Kind", "Pair", "Subject"]
 
-#: What can be compared: a model file, a release file, and a file of records drawn from a model.
+#: Kinds of subjects: a model file, a release file, and a file of records drawn from a model.
 Kind: TypeAlias = Literal["model", "release", "synthetic"]
 
 
@@ -36,7 +36,7 @@ class Subject:
 
 @frozen(kw_only=True, eq=False)
 class Difference:
-    """How far apart two subjects' probabilities of one table are.
+    """Distance of two subjects' probabilities of one table.
 
     attributes: of the table. total_variation: half the L1 distance, 0 to 1 (noisy tables may have negative cells and be
     further away). cell: the labels where they differ most, with what the first and the other say there. score: how many
@@ -55,7 +55,7 @@ class Difference:
 
 @frozen(kw_only=True, eq=False)
 class Gap:
-    """How far apart two releases' noisy counts of one table are, in standard deviations of their noise together.
+    """Distance of two releases' noisy counts of one table, in standard deviations of their joint noise.
 
     deviations: root mean square over its cells, about 1 where both counted the same records. largest: of one cell.
     noise_first, noise_other: standard deviations per cell, records.
@@ -91,8 +91,8 @@ class Pair:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        found = f"{len(self.differences)} tables", f"{len(self.gaps)} noisy tables"
-        return brief("Pair", f"{clipped(self.other)} against {clipped(self.first)}", *found)
+        counts = f"{len(self.differences)} tables", f"{len(self.gaps)} noisy tables"
+        return brief("Pair", f"{clipped(self.other)} against {clipped(self.first)}", *counts)
 
     def _repr_html_(self) -> Html:
         about = clipped(self.other), clipped(self.first)

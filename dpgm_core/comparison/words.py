@@ -1,4 +1,4 @@
-"""A comparison in words: what both the terminal and the page show of it."""
+"""Text of a comparison, shared by the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dpgm_core.comparison.values import Comparison, Pair
 
 __all__ = ["BEYOND", "GAPS_MEAN", "apart", "few", "shared_lines", "short_names", "side_by_side"]
 
-#: A score above it is more than errors explain.
+#: Score above which errors do not explain a difference.
 BEYOND = 3.0
 GAPS_MEAN = "About 1 noise sd apart is what noise does to the same records; more means that the records differ."
 
-_MOST = 15  # names and labels in a line
+_MAX_NAMES = 15  # names and labels in a line
 
 #: Facts by their key -> the words before them.
-_ROWS = {
+_FACT_NAMES = {
     "cost": "cost",
     "neighbours": "relation",
     "unit": "unit",
@@ -33,37 +33,37 @@ _ROWS = {
 }
 
 
-def short_names(found: Comparison) -> dict[str, str]:
-    """What each subject is called: its file's name alone, where no two have the same."""
-    names = [one.name for one in found.subjects]
+def short_names(comparison: Comparison) -> dict[str, str]:
+    """Return each subject's name for display: the file's name alone, where these differ."""
+    names = [one.name for one in comparison.subjects]
     alone = [Path(name).name for name in names]
     return dict(zip(names, alone if len(set(alone)) == len(alone) else names, strict=True))
 
 
-def side_by_side(found: Comparison) -> list[list[str]]:
+def side_by_side(comparison: Comparison) -> list[list[str]]:
     """Rows of what is known of the subjects: the words for it, then one text each."""
-    rows = [["is a", *(one.kind for one in found.subjects)]]
-    for key, words in _ROWS.items():
-        told = [one.facts[key] for one in found.subjects]
-        if any(value is not None for value in told):
-            rows.append([words, *map(_fact, told)])
-    if any(one.caveats for one in found.subjects):
-        rows.append(["private", *("with reservations" if one.caveats else "yes" for one in found.subjects)])
-    if any(one.unmeasured for one in found.subjects):
-        rows.append(["not measured", *(few(one.unmeasured) or "-" for one in found.subjects)])
+    rows = [["is a", *(one.kind for one in comparison.subjects)]]
+    for key, words in _FACT_NAMES.items():
+        values = [one.facts[key] for one in comparison.subjects]
+        if any(value is not None for value in values):
+            rows.append([words, *map(_fact, values)])
+    if any(one.caveats for one in comparison.subjects):
+        rows.append(["private", *("with reservations" if one.caveats else "yes" for one in comparison.subjects)])
+    if any(one.unmeasured for one in comparison.subjects):
+        rows.append(["not measured", *(few(one.unmeasured) or "-" for one in comparison.subjects)])
     return rows
 
 
 def shared_lines(pair: Pair, first: str, other: str) -> list[str]:
-    """What domains and structures share and what not, and KL, a line each. first, other: what the two are called."""
-    found = pair.matching
-    lines = [f"attributes: {len(found.shared)} compared"]
-    for name, alone in ((first, found.only_first), (other, found.only_other)):
+    """Return lines on what domains and structures share, and on KL. first, other: names of the two."""
+    overlap = pair.matching
+    lines = [f"attributes: {len(overlap.shared)} compared"]
+    for name, alone in ((first, overlap.only_first), (other, overlap.only_other)):
         lines += [f"only in {name}: {few(alone)}"] if alone else []
-    for name, (ours, theirs) in list(found.labels.items())[:_MOST]:
+    for name, (ours, theirs) in list(overlap.labels.items())[:_MAX_NAMES]:
         lines.append(f"not compared, other labels: {name}, {len(ours)} only in the first, {len(theirs)} in the other")
-    lines += [f"matched by label, in another order: {few(found.reordered)}"] if found.reordered else []
-    lines += [f"not compared, as no release measured them: {few(found.unmeasured)}"] if found.unmeasured else []
+    lines += [f"matched by label, in another order: {few(overlap.reordered)}"] if overlap.reordered else []
+    lines += [f"not compared, as no release measured them: {few(overlap.unmeasured)}"] if overlap.unmeasured else []
     if pair.only_first is not None and pair.only_other is not None:
         counts = f"{len(pair.only_first)} in {first} alone, {len(pair.only_other)} in {other} alone"
         lines.append(f"cliques: {pair.common} in both, {counts}")
@@ -77,7 +77,7 @@ def shared_lines(pair: Pair, first: str, other: str) -> list[str]:
 
 
 def apart(pair: Pair) -> str | None:
-    """How many tables differ by more than errors explain; None where no errors are known."""
+    """State how many tables differ by more than errors explain; None where no errors are known."""
     scored = [one.score for one in pair.differences if one.score is not None]
     if not scored:
         return None
@@ -91,8 +91,8 @@ def few(names: Sequence[str]) -> str:
     >>> few(["a", "b"]), few(["a"] * 16)[-14:]
     ('a, b', '... 16 in all')
     """
-    shown = ", ".join(names[:_MOST])
-    return shown + (f", ... {len(names):,} in all" if len(names) > _MOST else "")
+    shown = ", ".join(names[:_MAX_NAMES])
+    return shown + (f", ... {len(names):,} in all" if len(names) > _MAX_NAMES else "")
 
 
 def _fact(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""What was learned, and what can be asked of it."""
+"""Learned models and queries about them."""

@@ -12,18 +12,18 @@ from dpgm_core.markup import Html, first
 from dpgm_core.printable import clipped
 from dpgm_core.structure import Clique
 
-__all__ = ["Labels", "beside_labels"]
+__all__ = ["Labels", "number_table"]
 
-#: Of each attribute.
+#: Labels of each attribute.
 Labels = Sequence[Sequence[str]]
 
 
-def beside_labels(names: Clique, labels: Labels, columns: Mapping[str, FloatArray], standing: str | None) -> Html:
+def number_table(names: Clique, labels: Labels, columns: Mapping[str, FloatArray], standing: str | None) -> Html:
     """Numbers as a table: a column of labels for each attribute, the last one's fastest, then the numbers, `standing`.
 
     columns: arrays with one axis per name. Without names there are numbers alone, one after the other.
 
-    >>> beside_labels(("sex",), (("F", "M"),), {"probability": np.array([0.4, 0.6])}, None).count("<tr>")
+    >>> number_table(("sex",), (("F", "M"),), {"probability": np.array([0.4, 0.6])}, None).count("<tr>")
     3
     """
     shape = next(iter(columns.values())).shape

@@ -1,7 +1,7 @@
-"""What a structure check says of a model's answers: how far the structure misses, and how much wider that makes them.
+"""Error of the structure from a structure check, and the variance that it adds to answers.
 
-A pair of attributes that no clique holds is answered by the model's independences. The check measured some such pairs;
-what it found there is taken to hold for all of them, measured by the check or not.
+The model answers about a pair of attributes in no clique by its independences. The check measured some such pairs; the
+error found there is taken to hold for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["distance", "measured_error", "pairs_left", "scores_of", "squared_errors", "structure_variance"]
+__all__ = ["distance", "measure_structure_error", "pairs_left", "scores_of", "squared_errors", "structure_variance"]
 
 #: Answers of a model to several queries at once.
 Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
@@ -52,7 +52,7 @@ def pairs_left(check: Structure, structure: Structure, unmeasured: Collection[st
     return [pair for pair in check.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
 
 
-def measured_error(
+def measure_structure_error(
     check: NoisyTables | None,
     pairs: Sequence[Clique],
     learned: Sequence[NoisyTables],
@@ -66,15 +66,15 @@ def measured_error(
     """
     if check is None:
         raise OptionError(
-            "the model has no structure check to tell how far its structure misses; set a share of the budget aside "
+            "the model has no structure check, which measures the structure's error; reserve a share of the budget "
             'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
         )
     if not pairs:
         raise OptionError(
-            "every pair of the structure check is by now inside a clique of the model, or not measured in what it was "
-            "learned from; nothing is left to tell"
+            "every pair of the structure check is inside a clique of the model or not measured by its releases, so the "
+            "structure's error cannot be estimated"
         )
-    found, known = answers(pairs), None if spreads is None else spreads(pairs)
+    expected, known = answers(pairs), None if spreads is None else spreads(pairs)
     # Weighted tables were levelled to their own total.
     weighted = check.published[0].contributions is not None
     return component(
@@ -83,13 +83,13 @@ def measured_error(
             for pair in pairs
         ],
         _total(check) if weighted else min(map(_total, learned), key=lambda one: one[1]),
-        [found[pair] for pair in pairs],
+        [expected[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
     )
 
 
 def distance(
-    found: Component, structure: Structure, unmeasured: Collection[str], answers: Answers, level: float
+    error: Component, structure: Structure, unmeasured: Collection[str], answers: Answers, level: float
 ) -> Interval:
     """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
 
@@ -103,12 +103,12 @@ def distance(
     shares = answers([(name,) for name in names])
     sums = {name: float(margin_scales(shares[name,]).sum()) for name in names}
     unit = math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
-    tau = math.sqrt(max(found.variance, 0.0))
-    low, high = (min(unit * math.sqrt(limit), 1.0) for limit in found.limits(level))
+    tau = math.sqrt(max(error.variance, 0.0))
+    low, high = (min(unit * math.sqrt(limit), 1.0) for limit in error.limits(level))
     return Interval(
         estimate=np.asarray(min(unit * tau, 1.0)),
         # The delta method; near 0, where it has no derivative, the root of the error.
-        standard_error=np.asarray(unit * found.error / max(2 * tau, math.sqrt(found.error))),
+        standard_error=np.asarray(unit * error.error / max(2 * tau, math.sqrt(error.error))),
         bias=np.zeros(()),
         low=np.asarray(low),
         high=np.asarray(high),
@@ -122,11 +122,11 @@ def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique,
     for one in releases:
         if one.round is not None and one.round.clip is not None:
             continue
-        found = {(): np.ones(()), **answers([clique for clique in one.structure.cliques if clique])}
-        tables = [np.sum([found[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
+        marginals = {(): np.ones(()), **answers([clique for clique in one.structure.cliques if clique])}
+        tables = [np.sum([marginals[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
         for clique, score in table_scores(one, Tables(one.structure, np.concatenate(tables))).items():
             scores.setdefault(clique, []).append(score)
-    return {clique: joint_score(found) for clique, found in scores.items()}
+    return {clique: joint_score(marginals) for clique, marginals in scores.items()}
 
 
 def squared_errors(
@@ -134,39 +134,38 @@ def squared_errors(
 ) -> dict[Clique, FloatArray]:
     """The squared errors to expect of several answers, spread and bias together, from replicates."""
     here, drawn = model.marginals_of(cliques), [one.marginals_of(cliques) for one in replicates]
-    found = {}
+    squares = {}
     for clique in cliques:
         rows = np.stack([one[clique] for one in drawn])
-        found[clique] = rows.var(axis=0, ddof=1) + (rows.mean(axis=0) - here[clique]) ** 2
-    return found
+        squares[clique] = rows.var(axis=0, ddof=1) + (rows.mean(axis=0) - here[clique]) ** 2
+    return squares
 
 
 def structure_variance(
-    structure: Structure, names: Clique, given: Mapping[str, int], answer: FloatArray, answers: Answers
+    structure: Structure, names: Clique, fixed: Mapping[str, int], answer: FloatArray, answers: Answers
 ) -> FloatArray | None:
-    """What tau squared is multiplied with for the variance of p(names | given), entry by entry; None where all is
-    measured.
+    """Return the factor of tau squared in the variance of p(names | fixed), by entry; None where all is measured.
 
     Errors of pairs are taken as independent, and to first order: that of a pair moves p(x) in the proportion in which
     it moves the pair's own cell. Pairs among what is given cancel out.
     """
     missed = {frozenset(pair) for pair in unmeasured_pairs(structure)}
-    whole = (*names, *given)
+    whole = (*names, *fixed)
     pairs = [
         (one, two)
         for one, two in itertools.combinations(whole, 2)
-        if frozenset((one, two)) in missed and not (one in given and two in given)
+        if frozenset((one, two)) in missed and not (one in fixed and two in fixed)
     ]
     if not pairs:
         return None
-    found = answers([*pairs, *((name,) for name in {name for pair in pairs for name in pair})])
+    marginals = answers([*pairs, *((name,) for name in {name for pair in pairs for name in pair})])
     variance = np.zeros_like(answer)
     for one, two in pairs:
-        scale, table = cell_scales(found[one,], found[two,]), found[one, two]
+        scale, table = cell_scales(marginals[one,], marginals[two,]), marginals[one, two]
         share = np.divide(scale, table, out=np.zeros_like(scale), where=table > 0)
         # `whole` has the names first and in their order, so the axes of what is left of the pair are in order too.
-        share = share[tuple(given.get(name, slice(None)) for name in (one, two))]
-        free = [name for name in (one, two) if name not in given]
+        share = share[tuple(fixed.get(name, slice(None)) for name in (one, two))]
+        free = [name for name in (one, two) if name not in fixed]
         shape = [answer.shape[axis] if name in free else 1 for axis, name in enumerate(names)]
         variance += (answer * share.reshape(shape)) ** 2
     return variance

@@ -1,4 +1,4 @@
-"""Rows with gaps, filled from a model: what stands in a row stays, what is missing is drawn given it.
+"""Completion of rows with missing cells: present values stay, missing ones are drawn given them.
 
 A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
 missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
@@ -30,22 +30,22 @@ from dpgm_core.models.within import missing_code
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "owned"]
+__all__ = ["ROWS_AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "stamp_own_rows"]
 
-#: What output of completed rows says of its privacy.
+#: Privacy statement of completed rows.
 OWN_ROWS = (
     "NOT COVERED by the guarantee: the rows that were completed are in it as they were given; of the cells that were "
     "filled in, and of nothing else, holds: "
 )
-#: Rows that are filled together: patterns of what is missing share work, and memory stays small.
-AT_ONCE = 2**16
+#: Rows filled together: equal patterns of missing cells share work, and memory stays small.
+ROWS_AT_ONCE = 2**16
 _MISSING = -1
-_SHOWN = 8  # labels in an error
+_MAX_LABELS_SHOWN = 8  # labels in an error
 
 
 @frozen(kw_only=True, eq=False)
 class Filled:
-    """What a column's missing cells became. rows: (cells,), where; codes and places: as a `Decoder` has them."""
+    """The filled cells of a column. rows: (cells,), their rows; codes and places: as in `Decoder`."""
 
     rows: IntArray
     codes: Array
@@ -58,11 +58,11 @@ class Filled:
         return ~self.decoder.empty[self.codes]
 
     def values(self) -> pa.Array:
-        """In the column's own type."""
+        """Return them in the column's own type."""
         return self.decoder.values(self.codes, self.places)
 
     def texts(self) -> pa.Array:
-        """As the column writes them."""
+        """Return them as the column writes them."""
         return self.decoder.texts(self.codes, self.places)
 
 
@@ -79,10 +79,10 @@ class Completion:
     _decoders: Mapping[str, Decoder]
     _orders: Orders
 
-    def filled(
+    def fill(
         self, columns: Mapping[str, pa.Array], rows: int, generator: np.random.Generator, *, start: int = 0
     ) -> dict[str, Filled]:
-        """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
+        """Return the filled cells of some rows, by attribute; attributes without a missing cell are left out.
 
         columns: the attributes that the rows have; the others are missing in all of them. start: how many rows came
         before, for errors. Raises DataError for values that the model does not know and for rows to which it gives
@@ -97,34 +97,34 @@ class Completion:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
         # What is filled in between is an answer, so it has a value.
-        ruled = [(asked, table, state) for (asked, *_), table, state in self._orders.ruled_out(places, gaps)]
+        ruled = [(target, table, state) for (target, *_), table, state in self._orders.ruled_out(places, gaps)]
         whole = self._drawn(codes, rows, ruled, generator, start)
-        made = self._orders.completed(whole, places, gaps, generator)
-        found = {}
+        made = self._orders.complete(whole, places, gaps, generator)
+        cells = {}
         for name in self.names:
             at = np.flatnonzero(gaps[name])
             if len(at):
                 chosen = whole[name][at].astype(code_dtype(self.domain[name].size))
                 place = made[name][at] if name in made else None
-                found[name] = Filled(rows=at, codes=chosen, places=place, decoder=self._decoders[name])
-        return found
+                cells[name] = Filled(rows=at, codes=chosen, places=place, decoder=self._decoders[name])
+        return cells
 
     def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
         """The table with its missing cells filled, and columns behind for attributes that it lacks.
 
-        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `filled`
+        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `fill`
         does, and DataError where a type cannot hold what is filled in.
         """
         table = _plain(table)
         columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
-        found = self.filled(columns, table.num_rows, generator, start=start)
+        cells = self.fill(columns, table.num_rows, generator, start=start)
         for name in self.names:
             if name not in columns:
-                made = found[name].values() if name in found else self._decoders[name].none()
+                made = cells[name].values() if name in cells else self._decoders[name].none()
                 table = table.append_column(name, made)
-            elif name in found:
+            elif name in cells:
                 at = table.column_names.index(name)
-                filled = _put(table.column(at), found[name], name)
+                filled = _put(table.column(at), cells[name], name)
                 table = table.set_column(at, table.schema.field(at), filled)
         return table.combine_chunks()
 
@@ -137,15 +137,15 @@ class Completion:
         start: int,
     ) -> dict[str, Array]:
         """The codes of rows with the missing ones drawn: answers where there are any."""
-        # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
+        # Attributes that no release measured are neither evidence nor output; their draws are dropped.
         every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
         answers, anything = self._conditional
-        drawn, possible = answers.drawn(every, rows, generator, weighed)
+        drawn, possible = answers.draw(every, rows, generator, weighed)
         if not possible.all():
             rest = np.flatnonzero(~possible & np.logical_or.reduce([codes[name] < 0 for name in self.names]))
             some = {name: column[rest] for name, column in every.items()}
             left = [(name, table, state[rest]) for name, table, state in weighed]
-            again, sure = anything.drawn(some, len(rest), generator, left)
+            again, sure = anything.draw(some, len(rest), generator, left)
             if not sure.all():
                 raise DataError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
@@ -156,23 +156,23 @@ class Completion:
         return drawn
 
 
-def completion(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
-    """What fills rows from a law over the domain; names: the attributes that it answers about."""
-    decoders = decoders_of(law, domain, names)
+def completion(distribution: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
+    """Return the completion of rows from a distribution; names: the attributes that it answers about."""
+    decoders = decoders_of(distribution, domain, names)
     answers = {name: ~one.empty for name, one in decoders.items() if not one.empty.all()}
     return Completion(
         domain=domain,
         names=tuple(names),
-        conditional=(conditional(law, domain, answers), conditional(law, domain, {})),
+        conditional=(conditional(distribution, domain, answers), conditional(distribution, domain, {})),
         decoders=decoders,
         orders=orders_among(domain.constraints, decoders),
     )
 
 
-def owned(stamp: Mapping[str, Any]) -> dict[str, Any]:
+def stamp_own_rows(stamp: Mapping[str, Any]) -> dict[str, Any]:
     """The stamp of completed rows: no guarantee covers what their owner put in.
 
-    >>> owned({"guarantee": "epsilon = 1", "private": True})["private"]
+    >>> stamp_own_rows({"guarantee": "epsilon = 1", "private": True})["private"]
     False
     """
     return {**stamp, "private": False, "completed": True, "guarantee": OWN_ROWS + str(stamp["guarantee"])}
@@ -189,15 +189,17 @@ def _read(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Ar
     codes = np.array([*(code for code, _ in known), _MISSING], np.int64)
     places = np.array([*(place for _, place in known), math.nan])
     numbers = distinct.indices.fill_null(len(known)).to_numpy(zero_copy_only=False).astype(np.int64)
-    found = codes[numbers]
-    unknown = np.flatnonzero(found < _MISSING)
+    result = codes[numbers]
+    unknown = np.flatnonzero(result < _MISSING)
     if len(unknown):
-        shown = ", ".join(map(repr, attribute.labels[:_SHOWN])) + (", ..." if attribute.size > _SHOWN else "")
+        shown = ", ".join(map(repr, attribute.labels[:_MAX_LABELS_SHOWN])) + (
+            ", ..." if attribute.size > _MAX_LABELS_SHOWN else ""
+        )
         raise DataError(
             f"row {start + int(unknown[0]) + 1}: its value of {attribute.name!r} is none that the model knows; its "
             f"labels are {shown}"
         )
-    return found, places[numbers]
+    return result, places[numbers]
 
 
 def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
@@ -270,7 +272,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
+def _put(column: pa.ChunkedArray, replacements: Filled, name: str) -> pa.Array:
     """The column with cells put in, in its own type."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -279,19 +281,19 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     made = None
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    for cells in (found.texts, found.values) if textual else (found.values, found.texts):
+    for cells in (replacements.texts, replacements.values) if textual else (replacements.values, replacements.texts):
         try:
-            made = cells().filter(pa.array(found.answers)).cast(kind)
+            made = cells().filter(pa.array(replacements.answers)).cast(kind)
             break
         except pa.ArrowException:
             continue
     if made is None:
         raise DataError(
-            f"what is filled in for {name!r} does not fit its column of {kind}; give it as {found.values().type} or as "
-            "text"
+            f"the values filled in for {name!r} do not fit its column of type {kind}; pass the column as "
+            f"{replacements.values().type} or as text"
         )
     plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
     mask = np.zeros(len(column), bool)
-    mask[found.rows[found.answers]] = True
+    mask[replacements.rows[replacements.answers]] = True
     filled = pc.replace_with_mask(plain, pa.array(mask), made)
     return filled.dictionary_encode().cast(column.type) if pa.types.is_dictionary(column.type) else filled

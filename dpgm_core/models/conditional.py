@@ -1,9 +1,9 @@
-"""Codes of some attributes drawn given the others, row by row: exact, for many rows that each lack other ones.
+"""Exact conditional sampling, row by row, for many rows that each lack other attributes.
 
-What a row lacks falls into connected parts of the model's graph, and all around a part is given. Every table is cut at
-each row's given codes, so that only the part is left, and that is eliminated for all rows at once that have this part;
-rows with the same codes around it share the work. So no table is wider than in the model, whatever is given, and the
-cost is that of the parts' clusters times the distinct codes around them.
+The missing attributes of a row form connected parts of the model's graph, and all neighbours of a part are known. Every
+table is cut at each row's known codes; the remaining part is eliminated for all rows that lack it at once, and rows
+with the same codes around it share the work. So no table is wider than in the model, and the cost is that of the parts'
+clusters times the distinct codes around them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dpgm_core.structure import Clique, graphs, human_bytes
 
 __all__ = ["Conditional", "conditional"]
 
-#: Cells of one table for all rows that are handled at once, and of one for a single row.
-_CELLS, _MOST = 2**21, 2**27
+#: Cells of a table for all rows handled at once, and for a single row.
+_CELLS_AT_ONCE, _MAX_ROW_CELLS = 2**21, 2**27
 
-#: What a state of rows is called among attributes, none of which can have such a name.
+#: Prefix of the names of row states among attributes, which cannot have such names.
 _STATE = "\ud800"
 
 #: Log-weights over missing attributes, the first axis for distinct given codes: one row where they do not matter.
@@ -43,10 +43,10 @@ class Conditional:
     """
 
     domain: Domain
-    law: Distribution | MergedDistribution
+    distribution: Distribution | MergedDistribution
     allowed: Mapping[str, Array]
 
-    def drawn(
+    def draw(
         self,
         codes: Mapping[str, Array],
         rows: int,
@@ -62,8 +62,8 @@ class Conditional:
         blocks, possible = self._blocks(codes, rows)
         for clique, table in self._tables:
             if np.isneginf(table).any():
-                given = np.logical_and.reduce([blocks[name] >= 0 for name in clique], initial=True)
-                at = np.flatnonzero(given)
+                known = np.logical_and.reduce([blocks[name] >= 0 for name in clique], initial=True)
+                at = np.flatnonzero(known)
                 possible[at] &= table[tuple(blocks[name][at] for name in clique)] > -math.inf
         for names, at in self._parts(codes).items():
             inside = [(clique, table) for clique, table in self._tables if not set(names).isdisjoint(clique)]
@@ -83,9 +83,9 @@ class Conditional:
     @cached_property
     def _tables(self) -> list[tuple[Clique, FloatArray]]:
         """The model's log-potentials, clique by clique, and what the constraints of its domain rule out."""
-        domain = self.law.below.structure.domain  # of merged codes, which no constraint is about
+        domain = self.distribution.base.structure.domain  # of merged codes, which no constraint is about
         ruled = [(one.columns, np.where(one.mask, -np.inf, 0.0)) for one in domain.rules]
-        return [*pieces_of(self.law.below.potentials), *ruled]
+        return [*pieces_of(self.distribution.base.potentials), *ruled]
 
     @cached_property
     def _near(self) -> dict[str, set[str]]:
@@ -93,11 +93,11 @@ class Conditional:
         return graphs.neighbours_of(self.domain.names, [clique for clique, _ in self._tables])
 
     def _log_allowed(self, name: str) -> FloatArray:
-        """What may be drawn of a missing attribute, as log-weights of its codes or blocks."""
+        """Return log-weights of the codes or blocks that may be drawn for a missing attribute."""
         weights: Array = self.allowed[name].astype(np.float64)
-        if isinstance(self.law, MergedDistribution) and name in self.law.levels.of:
-            level = self.law.levels.of[name]
-            weights = np.bincount(level.codes, weights=weights * level.weights, minlength=level.blocks)
+        if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
+            merge = self.distribution.merged.of[name]
+            weights = np.bincount(merge.codes, weights=weights * merge.weights, minlength=merge.blocks)
         with np.errstate(divide="ignore"):
             return np.log(weights)
 
@@ -108,51 +108,53 @@ class Conditional:
         patterns, first, number = np.unique(np.packbits(gaps, axis=1), axis=0, return_index=True, return_inverse=True)
         order = np.argsort(number.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(number.reshape(-1), minlength=len(patterns)))
-        found: dict[Clique, list[IntArray]] = {}
+        rows_of: dict[Clique, list[IntArray]] = {}
         for at, low, high in zip(first, [0, *ends], ends, strict=False):
             lacking = {name for name, gap in zip(names, gaps[at], strict=True) if gap}
             for part in graphs.components({name: self._near[name] & lacking for name in names if name in lacking}):
-                found.setdefault(tuple(name for name in names if name in part), []).append(order[low:high])
-        return {part: np.concatenate(rows) for part, rows in found.items()}
+                rows_of.setdefault(tuple(name for name in names if name in part), []).append(order[low:high])
+        return {part: np.concatenate(rows) for part, rows in rows_of.items()}
 
     def _blocks(self, codes: Mapping[str, Array], rows: int) -> tuple[dict[str, Array], Array]:
         """Codes as the blocks that the potentials are over, and which rows have no given code of weight 0."""
         blocks = {name: column.astype(np.int64) for name, column in codes.items()}
         possible = np.ones(rows, bool)
-        if isinstance(self.law, MergedDistribution):
-            for name, level in self.law.levels.of.items():
-                given = blocks[name] >= 0
-                possible &= ~given | (level.weights[blocks[name]] > 0)
-                blocks[name] = np.where(given, level.codes[blocks[name]], -1)
+        if isinstance(self.distribution, MergedDistribution):
+            for name, merge in self.distribution.merged.of.items():
+                known = blocks[name] >= 0
+                possible &= ~known | (merge.weights[blocks[name]] > 0)
+                blocks[name] = np.where(known, merge.codes[blocks[name]], -1)
         return blocks, possible
 
     def _split(
-        self, blocks: Mapping[str, Array], given: Mapping[str, Array], generator: np.random.Generator
+        self, blocks: Mapping[str, Array], codes: Mapping[str, Array], generator: np.random.Generator
     ) -> dict[str, Array]:
         """Blocks as codes in them; those that were given as they were."""
-        found = {}
+        columns = {}
         for name, column in blocks.items():
-            if isinstance(self.law, MergedDistribution) and name in self.law.levels.of:
-                at = np.flatnonzero(given[name] < 0)
+            if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
+                at = np.flatnonzero(codes[name] < 0)
                 drawn = self._code_in(name, column[at], generator)
-                column = given[name].astype(np.int64)
+                column = codes[name].astype(np.int64)
                 column[at] = drawn
-            found[name] = column
-        return found
+            columns[name] = column
+        return columns
 
     def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
-        assert isinstance(self.law, MergedDistribution)
-        level = self.law.levels.of[name]
-        weights = np.where(self.allowed[name], level.weights, 0.0)
-        weights = np.where(level.codes[None, :] == np.arange(level.blocks)[:, None], weights, 0.0)
+        assert isinstance(self.distribution, MergedDistribution)
+        merge = self.distribution.merged.of[name]
+        weights = np.where(self.allowed[name], merge.weights, 0.0)
+        weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
         upto = np.cumsum(weights, axis=1)
         return _chosen(upto, blocks, generator)
 
 
-def conditional(law: Distribution | MergedDistribution, domain: Domain, allowed: Mapping[str, Array]) -> Conditional:
-    """p(missing | given) of a model's law. allowed: as there; attributes that are left out may have any code."""
+def conditional(
+    distribution: Distribution | MergedDistribution, domain: Domain, allowed: Mapping[str, Array]
+) -> Conditional:
+    """p(missing | given) of a model. allowed: as there; attributes that are left out may have any code."""
     every = {one.name: allowed.get(one.name, np.ones(one.size, bool)) for one in domain}
-    return Conditional(domain=domain, law=law, allowed=every)
+    return Conditional(domain=domain, distribution=distribution, allowed=every)
 
 
 def _part(
@@ -169,29 +171,29 @@ def _part(
     rows = len(next(iter(codes.values())))
     around = sorted({name for clique, _ in tables for name in clique if name not in names})
     distinct, state = _distinct([codes[name] for name in around], rows)
-    given = {name: codes[name][distinct] for name in around}
+    fixed = {name: codes[name][distinct] for name in around}
     sizes = {name: table.shape[clique.index(name)] for clique, table in tables for name in clique}
     elimination = graphs.elimination_orders(near, {name: sizes[name] for name in names})[0]
-    if elimination.peak > _MOST:
+    if elimination.peak > _MAX_ROW_CELLS:
         raise TooLarge(
             f"what is missing in a row together needs a table of {elimination.peak:,} cells, "
             f"{human_bytes(8 * elimination.peak)}; leave fewer attributes out at once"
         )
-    found = {name: np.zeros(rows, np.int64) for name in names}
+    drawn = {name: np.zeros(rows, np.int64) for name in names}
     possible = np.zeros(rows, bool)
     order = np.argsort(state, kind="stable")
-    step = max(1, _CELLS // elimination.peak)
+    step = max(1, _CELLS_AT_ONCE // elimination.peak)
     ends = np.searchsorted(state[order], np.arange(0, len(distinct) + step, step))
     for number, low in enumerate(range(0, len(distinct), step)):
         here = order[ends[number] : ends[number + 1]]
-        cut = {name: column[low : low + step] for name, column in given.items()}
+        cut = {name: column[low : low + step] for name, column in fixed.items()}
         products, mass = _eliminated(elimination.order, [_cut(clique, table, cut) for clique, table in tables])
         sure = mass > -math.inf
         possible[here] = sure[state[here] - low] if len(sure) > 1 else sure[0]
         at = here[possible[here]]
         for name, others, weights in reversed(products):
-            found[name][at] = _picked(weights, state[at] - low, [found[other][at] for other in others], generator)
-    return found, possible
+            drawn[name][at] = _picked(weights, state[at] - low, [drawn[other][at] for other in others], generator)
+    return drawn, possible
 
 
 def _distinct(columns: Sequence[Array], rows: int) -> tuple[IntArray, IntArray]:
@@ -206,12 +208,12 @@ def _distinct(columns: Sequence[Array], rows: int) -> tuple[IntArray, IntArray]:
     return np.unique(state, return_index=True)[1].astype(np.int64), state
 
 
-def _cut(clique: Clique, table: FloatArray, given: Mapping[str, Array]) -> _Factor:
+def _cut(clique: Clique, table: FloatArray, fixed: Mapping[str, Array]) -> _Factor:
     """A table at each row's given codes: (rows or 1, missing attributes of the clique)."""
-    known = [name for name in clique if name in given]
-    left = tuple(name for name in clique if name not in given)
+    known = [name for name in clique if name in fixed]
+    left = tuple(name for name in clique if name not in fixed)
     ordered = table.transpose([clique.index(name) for name in (*known, *left)])
-    return left, ordered[tuple(given[name] for name in known)] if known else ordered[None]
+    return left, ordered[tuple(fixed[name] for name in known)] if known else ordered[None]
 
 
 def _eliminated(
@@ -244,8 +246,8 @@ def _eliminated(
 
 def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
     """The table with an axis for each attribute of `onto`, of length 1 where it lacks it, behind that of the rows."""
-    held = [name for name in onto if name in names]
-    moved = table.transpose([0, *(1 + names.index(name) for name in held)])
+    present = [name for name in onto if name in names]
+    moved = table.transpose([0, *(1 + names.index(name) for name in present)])
     shape = iter(moved.shape[1:])
     return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
 

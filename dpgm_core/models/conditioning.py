@@ -1,4 +1,4 @@
-"""Log-potentials collected from pieces, and sums in which weight 0 silences -inf."""
+"""Log-potentials collected from pieces, and expectations in which weight 0 cancels -inf."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpgm_core.domain import Domain
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["collected", "expectation", "pieces_of"]
+__all__ = ["collect_potentials", "expectation", "pieces_of"]
 
 
 def expectation(weights: Array, values: Array) -> float:
-    """sum of weights * values where weight 0 silences an infinite value."""
+    """Return the sum of weights * values, where weight 0 cancels an infinite value."""
     products = np.multiply(weights, values, out=np.zeros(len(values)), where=weights != 0)
     return math.fsum(products) if np.all(np.isfinite(products)) else float(products.sum())
 
 
-def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
-    """A structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
+def collect_potentials(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
+    """Return a structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
     sums: dict[frozenset[str], tuple[Clique, FloatArray]] = {}
     for clique, table in pieces:
         key = frozenset(clique)
@@ -36,7 +36,7 @@ def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[S
 
 
 def pieces_of(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
-    """The log-potentials clique by clique, ties resolved.
+    """Return the log-potentials clique by clique, with ties resolved.
 
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
     >>> [names for names, _ in pieces_of(Tables.zeros(structure))]

@@ -14,8 +14,8 @@ from dpgm_core.tables import Tables
 
 __all__ = ["cpds_of", "log_cpds"]
 
-#: How far a row may be from 1 in sum.
-_ROUNDING = 1e-9
+#: Largest distance of a row's sum from 1.
+_SUM_TOLERANCE = 1e-9
 
 
 def cpds_of(
@@ -30,7 +30,7 @@ def cpds_of(
     >>> found["a"].tolist(), empty
     ([[0.75, 0.5], [0.25, 0.5]], 1)
     """
-    found, empty = {}, 0
+    tables, empty = {}, 0
     for child, joint in joints.items():
         mass = joint.sum(axis=0, keepdims=True)
         there = np.broadcast_to(mass > 0, joint.shape)
@@ -39,9 +39,9 @@ def cpds_of(
             room = possible[child].sum(axis=0, keepdims=True)
             np.divide(possible[child], room, out=table, where=np.broadcast_to(room > 0, joint.shape))
         np.divide(joint, mass, out=table, where=there)
-        found[child] = table
+        tables[child] = table
         empty += int(mass.size - np.count_nonzero(mass > 0))
-    return found, empty
+    return tables, empty
 
 
 def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
@@ -82,7 +82,7 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
             raise StructureError(f"the conditional table of {child!r} holds negative, NaN or infinite values")
         with np.errstate(over="ignore"):
             worst = float(np.abs(table.sum(axis=0) - 1).max())
-        if worst > _ROUNDING:
+        if worst > _SUM_TOLERANCE:
             raise StructureError(
                 f"a row of the conditional table of {child!r} is off from 1 by {worst:.3g} in sum; its first axis is "
                 "the child's, and along it the probabilities of each parents' state sum to 1; numbers that were "

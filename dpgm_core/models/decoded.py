@@ -1,9 +1,9 @@
-"""Codes as values of their column: numbers inside their bin, dates as dates, labels as what they spell.
+"""Decoding of codes into values of their column: numbers inside their bin, dates, times, booleans and texts.
 
-A decoder draws each number by the law of `dpgm_core.models.within`; an order that the domain demands of two columns
-holds for what is drawn too. What is missing, and a label that a typed column cannot have, is null. A column of texts
-keeps all its labels but the default one of missing values. A value that is written falls on its own code again.
-Numbers of which no `decimals` are declared have three digits more than their narrowest bin: more would mean nothing.
+A decoder draws each number from the distribution inside its bin; an order that the domain demands of two columns holds
+for drawn values too. Missing values, and labels that a typed column cannot have, become null. A column of texts keeps
+all its labels except the default label of missing values. Reading a written value gives its code again. Numbers without
+declared `decimals` have three digits more than their narrowest bin; more digits would carry no information.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dpgm_core.columns.values import Values
 from dpgm_core.domain import Domain
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.models.wide import fitted, tables_of_wide
-from dpgm_core.models.within import Within, missing_code, within
+from dpgm_core.models.wide import fit_wide_bins, tables_of_wide
+from dpgm_core.models.within import BinDistribution, bin_distribution, missing_code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +35,14 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _PLAIN_FORMAT = re.compile(r"(%[YmdHMSjy]|[^%])*")
 #: Arrow writes smaller decimals with an exponent.
 _PLAIN_DECIMALS = 6
-#: Of numbers whose digits are put in groups.
+#: Whole parts of numbers whose digits are grouped.
 _DIGITS = re.compile(r"-?[1-9][0-9]{3,}")
 _ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 
 
 @frozen(kw_only=True, eq=False)
 class Decoder:
-    """One attribute's codes as Arrow arrays. law: of its numbers; None for texts and booleans.
+    """One attribute's codes as Arrow arrays. dist: of its numbers; None for texts and booleans.
 
     >>> ages = decoder(Attribute.of_bins("age", [0, 10, 30], unknown="missing"))
     >>> ages.values(np.array([0, 2, 1]), ages.places(np.array([0, 2, 1]), np.array([0.5, 0.5, 0.5]))).to_pylist()
@@ -50,33 +50,33 @@ class Decoder:
     """
 
     attribute: Attribute
-    law: Within | None
+    dist: BinDistribution | None
     _raw: tuple[str | None, ...]
     _decimals: int | None
 
     @property
     def empty(self) -> Array:
         """(codes,), which are written as null."""
-        if self.law is not None:
-            return ~self.law.present
+        if self.dist is not None:
+            return ~self.dist.present
         return np.array([text is None for text in self._raw])
 
     def places(self, codes: IntArray, at: FloatArray) -> FloatArray:
         """A place on the axis for each code, NaN for codes without one. at: in [0, 1), uniform."""
-        assert self.law is not None
-        return self.rounded(codes, self.law.drawn(codes, at))
+        assert self.dist is not None
+        return self.round(codes, self.dist.draw(codes, at))
 
-    def rounded(self, codes: IntArray, places: FloatArray) -> FloatArray:
+    def round(self, codes: IntArray, places: FloatArray) -> FloatArray:
         """Places as they are written, still inside of their bins; NaN for codes without any."""
-        assert self.law is not None
-        if self.law.lattice is None and self._decimals is not None and self.attribute.edges is not None:
+        assert self.dist is not None
+        if self.dist.lattice is None and self._decimals is not None and self.attribute.edges is not None:
             edges, bins = np.array(self.attribute.edges), np.minimum(codes, len(self.attribute.edges) - 2)
             parts = 10.0**self._decimals
-            found = np.rint(places * parts)
-            found += found / parts < edges[bins]
-            found -= found / parts >= edges[bins + 1]
-            places = found / parts
-        return np.where(self.law.present[codes], places, np.nan)
+            scaled = np.rint(places * parts)
+            scaled += scaled / parts < edges[bins]
+            scaled -= scaled / parts >= edges[bins + 1]
+            places = scaled / parts
+        return np.where(self.dist.present[codes], places, np.nan)
 
     def next_written(self, places: FloatArray, *, up: bool) -> FloatArray:
         """The next places, up or down, with as many digits as are written."""
@@ -86,17 +86,17 @@ class Decoder:
         return (np.ceil(places * parts) if up else np.floor(places * parts)) / parts
 
     def values(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
-        """In the column's own type; places: of `places`, where there is a law."""
+        """Return values of the column's own type; places: from `places`, where there is a distribution."""
         import pyarrow as pa
 
-        if self.law is None:
+        if self.dist is None:
             kind = pa.bool_() if self.attribute.values.kind == "boolean" else pa.string()
             made: Sequence[object] = self._raw
             if kind == pa.bool_():
                 made = [None if text is None else _TRUTH[text.lower()] for text in self._raw]
             return pa.array(made, kind).take(pa.array(codes))
         assert places is not None
-        return _typed(self.law.values, places)
+        return _typed(self.dist.values, places)
 
     def none(self) -> pa.Array:
         """No values, of the column's own type."""
@@ -107,51 +107,53 @@ class Decoder:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if self.law is None or self.attribute.edges is None:
-            found = pa.array(self._raw, pa.string()).take(pa.array(codes))
+        if self.dist is None or self.attribute.edges is None:
+            texts = pa.array(self._raw, pa.string()).take(pa.array(codes))
         else:
             assert places is not None
-            found = _written(self.law.values, places, self._decimals)
-            if self.law.values.decimals is None and self._decimals:
-                found = pc.utf8_rtrim(pc.utf8_rtrim(found, "0"), ".")
+            texts = _written(self.dist.values, places, self._decimals)
+            if self.dist.values.decimals is None and self._decimals:
+                texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
             sign = self.attribute.matching.decimal
-            if sign != "." and self.law.values.kind == "number":
-                found = pc.replace_substring(found, ".", sign)
-            if self.attribute.matching.thousands is not None and not self.law.values.is_temporal:
-                found = _grouped(found, self.attribute.matching.thousands, sign)
+            if sign != "." and self.dist.values.kind == "number":
+                texts = pc.replace_substring(texts, ".", sign)
+            if self.attribute.matching.thousands is not None and not self.dist.values.is_temporal:
+                texts = _grouped(texts, self.attribute.matching.thousands, sign)
         nulls = self.attribute.null_values
-        return found.fill_null(nulls[0]) if nulls and "" not in nulls else found
+        return texts.fill_null(nulls[0]) if nulls and "" not in nulls else texts
 
 
 def decoder(attribute: Attribute, table: FloatArray | None = None) -> Decoder:
-    """What decodes an attribute's codes. table: a model's marginal of the attribute, to which wide bins are fitted."""
-    law = within(attribute) if table is None else fitted(attribute, table)
+    """Return the decoder of an attribute. table: a model's marginal, to which wide bins are fitted."""
+    dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
     raw: list[str | None] = list(map(str, range(attribute.size)) if attribute.coded else attribute.labels)
-    if law is not None:
-        raw = [text if there else None for text, there in zip(raw, law.present, strict=True)]
+    if dist is not None:
+        raw = [text if there else None for text, there in zip(raw, dist.present, strict=True)]
     elif attribute.values.kind == "boolean":
         raw = [text if text is not None and text.lower() in _TRUTH else None for text in raw]
     missing = missing_code(attribute)
     if missing is not None:
         raw[missing] = None
-    return Decoder(attribute=attribute, law=law, raw=tuple(raw), decimals=_decimals(attribute, law))
+    return Decoder(attribute=attribute, dist=dist, raw=tuple(raw), decimals=_decimals(attribute, dist))
 
 
-def decoders_of(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> dict[str, Decoder]:
-    """What decodes some attributes of a law over the domain, the wide bins as they fit it."""
-    tables = tables_of_wide(law, [domain[name] for name in names])
+def decoders_of(
+    distribution: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]
+) -> dict[str, Decoder]:
+    """Return decoders of some attributes, with wide bins fitted to the distribution."""
+    tables = tables_of_wide(distribution, [domain[name] for name in names])
     return {name: decoder(domain[name], tables.get(name)) for name in names}
 
 
-def _decimals(attribute: Attribute, law: Within | None) -> int | None:
-    """How many digits after the point a number is written with; None for all it has."""
-    if law is None or law.values.kind != "number" or law.values.decimals is not None or attribute.edges is None:
-        return None if law is None else law.values.decimals
+def _decimals(attribute: Attribute, dist: BinDistribution | None) -> int | None:
+    """Return the number of digits written after the decimal point; None for all."""
+    if dist is None or dist.values.kind != "number" or dist.values.decimals is not None or attribute.edges is None:
+        return None if dist is None else dist.values.decimals
     edges = np.array(attribute.edges)
     widths = np.diff(edges[np.isfinite(edges)])
     digits = max(0, 3 - math.floor(math.log10(widths.min()))) if len(widths) else 0
     largest = float(np.abs(edges[np.isfinite(edges)]).max(initial=0))
-    return digits if law.values.shape != "lower" and digits <= 15 and largest * 10.0**digits < 2**52 else None
+    return digits if dist.values.shape != "lower" and digits <= 15 and largest * 10.0**digits < 2**52 else None
 
 
 def _typed(values: Values, places: FloatArray) -> pa.Array:
@@ -212,7 +214,7 @@ def _grouped(texts: pa.Array, sign: str, point: str) -> pa.Array:
 
 
 def _fixed(scaled: IntArray, decimals: int, null: Array) -> pa.Array:
-    """Whole numbers of tenths, hundredths, ... as texts with just so many decimals."""
+    """Return scaled whole numbers as texts with a fixed number of decimals."""
     import pyarrow as pa
 
     if decimals == 0:

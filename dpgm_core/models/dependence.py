@@ -1,4 +1,4 @@
-"""How much each pair of attributes tells of each other in a model: mutual information and Cramer's V."""
+"""Dependence of pairs of attributes in a model: mutual information and Cramer's V."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
 from dpgm_core.models.pairwise import pair_tables
-from dpgm_core.models.questions import listed, named
-from dpgm_core.models.standing import refuse
+from dpgm_core.models.questions import check_queries, read_names
+from dpgm_core.models.standing import refuse_unmeasured
 from dpgm_core.structure import Clique
 from dpgm_core.structure.graphs import components
 
 __all__ = ["Dependence", "measure_dependence"]
 
 #: Cells of the clusters' tables of the model and its replicates together, 256 MiB; and multiply-adds of all walks.
-_CELLS, _WORK = 2**25, 2 * 10**9
-#: Pairs, times the models that are asked: so many are answered in a few seconds.
-_ANSWERS = 1_000_000
-#: Pairs that an engine answers which makes a structure of its own for each.
-_ONE_BY_ONE = 100
+_MAX_CELLS, _MAX_PRODUCTS = 2**25, 2 * 10**9
+#: Pairs times models, which take a few seconds.
+_MAX_ANSWERS = 1_000_000
+#: Pairs outside cliques for an engine that needs a structure for each.
+_MAX_SINGLE_PAIRS = 100
 
 #: (a, b, p(a, b)), the table of each model: (B, labels of a, labels of b).
 _Pairs = Iterable[tuple[str, str, FloatArray]]
@@ -35,13 +35,25 @@ _Pairs = Iterable[tuple[str, str, FloatArray]]
 
 @frozen(kw_only=True, eq=False)
 class Dependence:
-    """Pairs of attributes, each once, and what a model says of them.
+    """Pairs of attributes and their dependence in a model.
 
-    names: the K attributes that were looked at. pairs: (P,) of names, in the order of `itertools.combinations`.
-    mutual_information: (P,), nats. cramers_v: (P,), of 0 to 1: the square root of (sum of (p - p_a p_b)^2 / (p_a p_b))
-    over the least number of labels with any probability, less one. NaN where nothing could be computed. standing: (P,),
-    of `Model.standing`. low, high: intervals of the mutual information, (P,), v_low, v_high: of V; of a model with
-    replicates, None without. level: of the intervals.
+    Attributes
+    ----------
+    names : tuple of str
+        The K attributes.
+    pairs : tuple of pairs, P of them
+        In the order of `itertools.combinations`.
+    mutual_information : array of shape (P,)
+        Nats; NaN where it could not be computed.
+    cramers_v : array of shape (P,)
+        From 0 to 1: the square root of (sum of (p - p_a p_b)^2 / (p_a p_b)) over the smaller number of labels with any
+        probability, less one.
+    standing : tuple of str
+        Of `Model.standing`.
+    low, high, v_low, v_high : array of shape (P,), optional
+        Intervals of the mutual information and of V, for models with replicates.
+    level : float, optional
+        Of the intervals.
     """
 
     names: Clique
@@ -80,42 +92,60 @@ def measure_dependence(
     pairs: Iterable[Sequence[str]] | None = None,
     level: float = 0.9,
 ) -> Dependence:
-    """All pairs of `attributes`, by default of all that were measured. Free in privacy: computed from the model.
+    """Measure the dependence of all pairs of `attributes`, by default of all measured ones. Free in privacy.
 
-    pairs: only these, of two attributes each; then `attributes` is left out. Attributes in different components of the
-    structure are independent: 0 exactly. Where the model has merged codes the numbers are those of the codes as they
-    were. The clusters' tables of a junction tree answer for all pairs at once; where they do not fit, or where the
-    engine is not exact and there are more than 100 pairs that no clique holds, those are NaN. Intervals are as in
-    `Model.intervals`, without the structure's error; they cost as many answers as there are replicates. Where that is
-    more than a million (200 attributes, 50 replicates), or where the replicates' tables do not fit, all intervals are
-    NaN: ask for fewer. Raises StructureError for attributes that the model lacks or did not measure, TooLarge where not
-    even the marginals of the model's cliques fit (of `pairs`: where one of them does not), OptionError for a level that
-    is none.
+    Parameters
+    ----------
+    model : Model
+    attributes : sequence of str, optional
+        All their pairs are compared.
+    pairs : iterable of pairs, optional
+        Only these; then `attributes` must be left out.
+    level : float
+        Of the intervals, which are as in `Model.intervals` but without the structure's error.
 
+    Returns
+    -------
+    Dependence
+        Attributes in different components of the structure are exactly independent. Merged codes are split. Pairs are
+        NaN where the clusters' tables do not fit, or where the engine is not exact and more than 100 pairs lie in no
+        clique. All intervals are NaN where pairs times models exceed a million or the replicates' tables do not fit.
+
+    Raises
+    ------
+    StructureError
+        The model lacks an attribute, or no release measured it.
+    TooLarge
+        The marginals of the model's cliques, or of one of `pairs`, do not fit.
+    OptionError
+        `level` is not between 0 and 1, or both `attributes` and `pairs` are given.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
-    >>> law = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
-    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, law)))
+    >>> potentials = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
+    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, potentials)))
     >>> found.pairs, found.mutual_information.round(3).tolist(), found.cramers_v.round(3).tolist()
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
     """
     level = checked_level(level)
-    names, asked = _questions(model, attributes, pairs)
+    names, queries = _questions(model, attributes, pairs)
     # Given its block, a merged code tells nothing: what blocks tell of each other is what their codes do.
     here = model.coarse.using(unmeasured="uniform")
-    models, answers = _asked(here, names, len(asked)) if pairs is None else _each(here, asked)
-    information, squares = _numbers(models, answers, asked)
-    v = _cramers(model, names, asked, squares)
+    models, answers = _pair_answers(here, names, len(queries)) if pairs is None else _named_pair_answers(here, queries)
+    information, squares = _numbers(models, answers, queries)
+    v = _cramers(model, names, queries, squares)
     bounds: dict[str, FloatArray] = {}
     if model.replicates:
-        for key, found, most in (("", information, _most(model, asked)), ("v_", v, np.ones(v.shape[1]))):
-            bounds[f"{key}low"], bounds[f"{key}high"] = _interval(found, level, most)
+        for key, estimates, most in (("", information, _most(model, queries)), ("v_", v, np.ones(v.shape[1]))):
+            bounds[f"{key}low"], bounds[f"{key}high"] = _interval(estimates, level, most)
     return Dependence(
         names=names,
-        pairs=asked,
+        pairs=queries,
         mutual_information=information[0],
         cramers_v=v[0],
-        standing=tuple(model.standing(pair) for pair in asked),
+        standing=tuple(model.standing(pair) for pair in queries),
         level=level if bounds else None,
         **bounds,
     )
@@ -128,18 +158,18 @@ def _questions(
     if pairs is not None:
         if attributes is not None:
             raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
-        asked = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
-        wrong = next((pair for pair in asked if len(pair) != 2), None)
+        queries = tuple(dict.fromkeys(read_names(model.domain, pair, {}) for pair in check_queries(pairs)))
+        wrong = next((pair for pair in queries if len(pair) != 2), None)
         if wrong is not None:
             raise StructureError(f"dependence is between two attributes, got {wrong!r}")
-        names = tuple(dict.fromkeys(itertools.chain.from_iterable(asked)))
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(queries)))
     elif attributes is None:
         left_out = set(model.left_out)
         names = tuple(name for name in model.domain.names if name not in left_out)
     else:
-        names = named(model.domain, attributes, {})
-    refuse(names, model.left_out)
-    return names, tuple(itertools.combinations(names, 2)) if pairs is None else asked
+        names = read_names(model.domain, attributes, {})
+    refuse_unmeasured(names, model.left_out)
+    return names, tuple(itertools.combinations(names, 2)) if pairs is None else queries
 
 
 def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) -> tuple[FloatArray, FloatArray]:
@@ -157,30 +187,30 @@ def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) 
     return information, squares
 
 
-def _each(model: Model, pairs: Sequence[Clique]) -> tuple[Sequence[Model], _Pairs]:
+def _named_pair_answers(model: Model, pairs: Sequence[Clique]) -> tuple[Sequence[Model], _Pairs]:
     """The pairs asked for, of the model and of its replicates."""
-    models = (model, *model.replicates) if len(pairs) * (1 + len(model.replicates)) <= _ANSWERS else (model,)
-    found = [one.marginals_of(pairs) for one in models]
-    return models, ((pair[0], pair[1], np.stack([one[pair] for one in found])) for pair in pairs)
+    models = (model, *model.replicates) if len(pairs) * (1 + len(model.replicates)) <= _MAX_ANSWERS else (model,)
+    answers = [one.marginals_of(pairs) for one in models]
+    return models, ((pair[0], pair[1], np.stack([one[pair] for one in answers])) for pair in pairs)
 
 
-def _asked(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _Pairs]:
-    """Who answers, the model first, and the answers of all pairs that can be had."""
+def _pair_answers(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _Pairs]:
+    """Return the models that answer, the model first, and their tables of all pairs that fit."""
     engine = model.engine
     if not engine.exact:
         return (model,), _approximate(model, names, "query" in engine.capabilities)
     tree = cluster_tree(model.structure.constrained)
     for models in ((model, *model.replicates), (model,)):
         count = len(models)
-        if count == 1 or (count * pairs <= _ANSWERS and _fits(tree, names, count)):
+        if count == 1 or (count * pairs <= _MAX_ANSWERS and _fits(tree, names, count)):
             break
     if _fits(tree, names, count):
         try:
-            found = [one.marginals_of(tree.structure.cliques) for one in models]
+            answers = [one.marginals_of(tree.structure.cliques) for one in models]
         except TooLarge:
             pass
         else:
-            tables = [np.stack([one[clique] for one in found]) for clique in tree.structure.cliques]
+            tables = [np.stack([one[clique] for one in answers]) for clique in tree.structure.cliques]
             return models, pair_tables(tree, tables, names)
     return (model,), _inside(model, names)
 
@@ -189,15 +219,15 @@ def _fits(tree: ClusterTree, names: Clique, models: int) -> bool:
     """Whether tables and walks are small enough."""
     sizes = tree.structure.domain.sizes
     cells: int = tree.structure.cells
-    return models * cells <= _CELLS and models * cells * sum(sizes[name] for name in names) <= _WORK
+    return models * cells <= _MAX_CELLS and models * cells * sum(sizes[name] for name in names) <= _MAX_PRODUCTS
 
 
 def _inside(model: Model, names: Clique) -> _Pairs:
     """Pairs within the cliques, from the beliefs that the model has anyway."""
-    asked = set(names)
-    held = {pair for clique in model.structure.cliques for pair in itertools.combinations(clique, 2)}
-    once = {frozenset(pair): pair for pair in held if asked.issuperset(pair)}
-    return _answered(model, sorted(once.values()))
+    chosen = set(names)
+    inside = {pair for clique in model.structure.cliques for pair in itertools.combinations(clique, 2)}
+    once = {frozenset(pair): pair for pair in inside if chosen.issuperset(pair)}
+    return _table_answers(model, sorted(once.values()))
 
 
 def _approximate(model: Model, names: Clique, at_once: bool) -> _Pairs:
@@ -205,10 +235,10 @@ def _approximate(model: Model, names: Clique, at_once: bool) -> _Pairs:
     reached = components(model.structure.constrained.adjacency)
     every = [pair for one in reached for pair in itertools.combinations([name for name in names if name in one], 2)]
     others = sum(model.structure.covering(pair) is None for pair in every)
-    return _answered(model, every) if at_once or others <= _ONE_BY_ONE else _inside(model, names)
+    return _table_answers(model, every) if at_once or others <= _MAX_SINGLE_PAIRS else _inside(model, names)
 
 
-def _answered(model: Model, pairs: Sequence[Clique]) -> _Pairs:
+def _table_answers(model: Model, pairs: Sequence[Clique]) -> _Pairs:
     return ((pair[0], pair[1], table[None]) for pair, table in model.marginals_of(pairs).items())
 
 
@@ -229,8 +259,8 @@ def _entropy(shares: FloatArray) -> FloatArray:
 
 def _over_root(shares: FloatArray) -> FloatArray:
     roots = np.sqrt(np.maximum(shares, 0.0))
-    found: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
-    return found
+    inverse: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
+    return inverse
 
 
 def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: FloatArray) -> FloatArray:
@@ -252,11 +282,11 @@ def _most(model: Model, pairs: Sequence[Clique]) -> FloatArray:
     return np.array([math.log(min(sizes[one], sizes[two])) for one, two in pairs])
 
 
-def _interval(found: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _interval(estimates: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends from the model's row and those of its replicates; NaN where there are none."""
     low, high = np.full(most.shape, math.nan), np.full(most.shape, math.nan)
-    known = np.isfinite(found).all(axis=0)
-    if len(found) > 1:
-        ends = interval(found[0, known], found[1:, known], level=level, within=(0.0, math.inf))
+    known = np.isfinite(estimates).all(axis=0)
+    if len(estimates) > 1:
+        ends = interval(estimates[0, known], estimates[1:, known], level=level, within=(0.0, math.inf))
         low[known], high[known] = ends.low, np.minimum(ends.high, most[known])
     return low, high

@@ -1,4 +1,4 @@
-"""The distribution behind a model: log-potentials, asked through an engine; what is fixed is given as codes."""
+"""The distribution behind a model: log-potentials, and engines that answer queries with evidence as codes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from dpgm_core.inference.contract import (
     Rounder,
     Sampler,
 )
-from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.models.conditioning import collect_potentials, expectation
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
 __all__ = ["Distribution", "check_potentials"]
 
-_FARTHEST = 1e9  # nats; sums of a few potentials have seven digits left there
-_MOST_ENGINES = 16
+_MAX_POTENTIAL = 1e9  # nats; sums of a few potentials have seven digits left there
+_MAX_ENGINES = 16
 
 
 class Distribution:
-    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), and the engines compiled to ask it.
+    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), and the engines compiled for it.
 
     potentials: theta, nats. inference: the component that answers (name or object). engines: those of another
     distribution over the same structure through the same inference, to be shared.
@@ -56,55 +56,55 @@ class Distribution:
 
     @property
     def structure(self) -> Structure:
-        """That of the potentials."""
+        """The structure of the potentials."""
         return self.potentials.structure
 
     @property
-    def below(self) -> Distribution:
-        """Itself: it is over the structure, where a `MergedDistribution` is over more codes."""
+    def base(self) -> Distribution:
+        """Itself; a `MergedDistribution` has the distribution over its blocks here."""
         return self
 
     def engine(self, structure: Structure) -> Engine:
         """The engine over a structure, compiled once. Raises TooLarge."""
         if structure not in self.engines:
             inference: Inference = make("inference", self.inference)
-            if len(self.engines) >= _MOST_ENGINES:
+            if len(self.engines) >= _MAX_ENGINES:
                 self.engines.clear()
             self.engines[structure] = _honouring(inference.compile(structure))
         return self.engines[structure]
 
     @one_thread
     def beliefs(self) -> Beliefs:
-        """Marginals and log-partition of the whole; computed once."""
+        """Return marginals and log-partition of the whole, computed once."""
         if self._beliefs is None:
             self._beliefs = self.engine(self.structure).infer(self.potentials)
         return self._beliefs
 
     @one_thread
-    def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
-        """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
+    def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+        """Return p(names | fixed) of each query, axes in the order of its names. Raises TooLarge and InferenceError."""
         # Inside one clique the answer is a margin of the cliques' own marginals: no other inference is needed.
-        hosts = {} if fixed else {names: host for names in asked if (host := self._host(names)) is not None}
-        left = [names for names in asked if names not in hosts]
-        found = dict(zip(left, self._across(left, fixed), strict=True))
+        hosts = {} if fixed else {names: host for names in queries if (host := self._host(names)) is not None}
+        left = [names for names in queries if names not in hosts]
+        answers = dict(zip(left, self._across(left, fixed), strict=True))
         for names, host in hosts.items():
             order = [name for name in host if name in names]
             table = self.beliefs().marginals[host]
             inside = table.sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
-            found[names] = inside.transpose([order.index(name) for name in names]).copy()
-        return [found[names] for names in asked]
+            answers[names] = inside.transpose([order.index(name) for name in names]).copy()
+        return [answers[names] for names in queries]
 
     @one_thread
-    def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
-        """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
+    def estimates_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+        """Return `marginals_of` with Monte Carlo errors; None for an engine that states none."""
         structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
         engine = self.engine(structure)
         if "estimate" not in engine.capabilities or not isinstance(engine, Estimator):
             return None
-        return engine.estimates(potentials, asked)
+        return engine.estimates(potentials, queries)
 
     def caveats(self) -> Sequence[str]:
-        """What the engine has to say of drawing from these potentials; nothing of engines that are not estimators."""
+        """Return the engine's caveats about drawing from these potentials; none for engines that are not estimators."""
         engine = self.engine(self.structure)
         if "estimate" not in engine.capabilities or not isinstance(engine, Estimator):
             return ()
@@ -112,7 +112,7 @@ class Distribution:
 
     @one_thread
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
-        """The codes of a most probable record. Raises InferenceError where `fixed` has probability 0."""
+        """Return the codes of a most probable record. Raises InferenceError where `fixed` has probability 0."""
         if len(fixed) == len(self.structure.domain):
             if self._log_weight(fixed) == -math.inf:
                 raise InferenceError("the given record has probability 0 under the model")
@@ -125,7 +125,7 @@ class Distribution:
 
     @one_thread
     def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
-        """Codes of independent records of p(. | fixed), one array per attribute of the domain.
+        """Return codes of independent records of p(. | fixed), one array per attribute of the domain.
 
         Raises InferenceError, also where `fixed` has probability 0.
         """
@@ -139,7 +139,7 @@ class Distribution:
 
     @one_thread
     def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
-        """Codes of records whose tables are the expected ones up to roundings, as `sample` has them."""
+        """Return codes of records whose tables are the expected ones up to rounding, in the form of `sample`."""
 
         def draw(engine: Engine, potentials: Tables) -> Codes:
             if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
@@ -151,25 +151,25 @@ class Distribution:
         return self._drawn(count, fixed or {}, draw)
 
     def _drawn(self, count: int, fixed: Mapping[str, int], draw: Callable[[Engine, Tables], Codes]) -> Codes:
-        """What `draw` makes of the other attributes, and the fixed ones among them in their places."""
+        """Draw the free attributes with `draw` and put the fixed ones in their places."""
         domain = self.structure.domain
-        found = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
+        columns = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
         if len(fixed) == len(domain):
             self.most_probable(fixed)  # refuses what has probability 0
         else:
             structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
             codes = draw(self.engine(structure), potentials)
-            found |= dict(zip(structure.domain.names, codes, strict=True))
-        return [found[name] for name in domain.names]
+            columns |= dict(zip(structure.domain.names, codes, strict=True))
+        return [columns[name] for name in domain.names]
 
     def entropy(self) -> float:
-        """Of one record, nats: log Z - theta . mu."""
+        """Return the entropy of one record, nats: log Z - theta . mu."""
         beliefs = self.beliefs()
         return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
 
     @one_thread
     def divergence(self, other: Distribution) -> float:
-        """KL(self || other), nats: -H(p) + log Z_q - E_p[theta_q], over a junction tree that holds both's cliques."""
+        """Return KL(self || other), nats: -H(p) + log Z_q - E_p[theta_q], over a structure with the cliques of both."""
         union = Structure(self.structure.domain, [*self.structure.cliques, *other.structure.cliques])
         ours = self.potentials.embed(union)
         theirs = other.potentials.embed(union)
@@ -179,7 +179,7 @@ class Distribution:
         return max(0.0, other.beliefs().log_partition - expectation(mu, theirs.values) - entropy)
 
     def _log_weight(self, record: Mapping[str, int]) -> float:
-        """theta of one whole record, nats, unnormalised; -inf where a constraint rules it out."""
+        """Return theta of one whole record, nats, unnormalised; -inf where a constraint rules it out."""
         if any(self.structure.domain.broken({name: np.array([code]) for name, code in record.items()}).values()):
             return -math.inf
         return math.fsum(
@@ -189,7 +189,7 @@ class Distribution:
         )
 
     def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
-        """Structure and potentials over the other attributes once some are fixed, unnormalised; ties are resolved."""
+        """Return structure and unnormalised potentials over the free attributes, with ties resolved."""
         if not fixed and max(self.structure.multiplicities) == 1:
             return self.structure, self.potentials
         domain = self.structure.domain
@@ -200,15 +200,15 @@ class Distribution:
             for clique in group:
                 at = tuple(fixed.get(name, slice(None)) for name in clique)
                 pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
-        return collected(domain, pieces)
+        return collect_potentials(domain, pieces)
 
     def _host(self, names: Clique) -> Clique | None:
-        """The smallest clique that holds the names, unless its table is shared with others."""
+        """Return the smallest clique that contains the names, unless its table is shared with others."""
         host = self.structure.covering(names)
         return None if host is None or len(self.structure.groups[self.structure.find(host)[0]]) > 1 else host
 
     def _across(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
-        """All queries at once where the engine can, else each on a structure with a clique for it."""
+        """Answer all queries at once where the engine can, otherwise each on a structure with a clique for it."""
         if not queries:
             return []
         structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
@@ -218,14 +218,14 @@ class Distribution:
                 return engine.answers(potentials, queries)
             except TooLarge:
                 pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
-        found = []
+        answers = []
         for names in queries:
             structure, potentials = self._joined(names, fixed)
-            found.append(np.array(self.engine(structure).infer(potentials).marginals[names]))
-        return found
+            answers.append(np.array(self.engine(structure).infer(potentials).marginals[names]))
+        return answers
 
     def _joined(self, names: Clique, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
-        """Structure and potentials in which the query's attributes share one clique."""
+        """Return structure and potentials in which the query's attributes share one clique."""
         structure, potentials = self._conditioned(fixed)
         if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
             return structure, potentials
@@ -244,7 +244,7 @@ def _honouring(engine: Engine) -> Engine:
 
 
 def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, FloatArray]]:
-    """What is left of constraints once some attributes are fixed, as log-potentials of the others."""
+    """Return the constraints that remain once some attributes are fixed, as log-potentials of the others."""
     pieces = []
     for one in domain.rules:
         if not fixed.keys().isdisjoint(one.columns):
@@ -254,7 +254,7 @@ def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, Fl
 
 
 def check_potentials(values: Array, replicates: Array | None = None) -> None:
-    """Refuse, with InferenceError, log-potentials that have no distribution: NaN, +inf, or too far from 0.
+    """Refuse, with InferenceError, log-potentials without a distribution: NaN, +inf, or too far from 0.
 
     replicates: those of refits, (B, cells). Raises StructureError for another shape or fewer than 2.
     """
@@ -264,8 +264,8 @@ def check_potentials(values: Array, replicates: Array | None = None) -> None:
         check_potentials(replicates)
     if np.any(np.isnan(values)) or np.any(values == np.inf):
         raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
-    if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):
+    if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _MAX_POTENTIAL):
         raise InferenceError(
-            f"log-potentials must lie within {_FARTHEST:g} nats of 0; farther out no digits are left for the "
-            "probabilities, and answers would be wrong without a word"
+            f"log-potentials must lie within {_MAX_POTENTIAL:g} nats of 0; farther out rounding leaves no "
+            "digits for the probabilities"
         )

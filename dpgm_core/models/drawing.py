@@ -16,9 +16,9 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
 from dpgm_core.models.decoded import Decoder, decoders_of
 from dpgm_core.models.distribution import Distribution
-from dpgm_core.models.given import Given
-from dpgm_core.models.labelled import records
-from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn, narrowed
+from dpgm_core.models.given import Evidence
+from dpgm_core.models.labelled import record_table
+from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, draw_codes, reweight
 from dpgm_core.models.orders import Orders, orders_among
 from dpgm_core.models.within import missing_code
 from dpgm_core.structure import Clique
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Form", "Writer", "batches", "writer"]
 
-#: What records are written as: labels of the domain, values of the columns' own types, or those as they are spelled.
+#: Form of records: labels of the domain, values of the columns' own types, or these values as texts.
 Form: TypeAlias = Literal["labels", "values", "texts"]
 
-#: Records drawn at once, and records written at once: what they take in memory does not depend on how many there are.
-_DRAWN, _WRITTEN = 2**20, 2**17
-_TRIED = 10_000  # records, before it is told how many of them lack what none may
+#: Records drawn and written at once, so that memory does not grow with their number.
+_RECORDS_DRAWN, _RECORDS_WRITTEN = 2**20, 2**17
+_MIN_RECORDS_TRIED = 10_000  # before too many missing values are refused
 
 
 @frozen(kw_only=True, eq=False)
@@ -47,15 +47,15 @@ class Writer:
     _decoders: Mapping[str, Decoder]
     _orders: Orders
 
-    def never(self, given: Given, method: SampleMethod) -> dict[str, int]:
+    def never(self, evidence: Evidence, method: SampleMethod) -> dict[str, int]:
         """Attributes that no record lacks, as the domain names no null value, and the code of what lacks it.
 
         Noise puts a little there all the same, and a column of whole numbers would be none for it. Labels are the
-        model's law as it is; so are rounded records, whose tables are those of all of them.
+        model's distribution as it is; so are rounded records, whose tables are those of all of them.
         """
         if self.form == "labels" or method == "rounded":
             return {}
-        full = [self.domain[name] for name in self.names if name not in given.codes]
+        full = [self.domain[name] for name in self.names if name not in evidence.codes]
         codes = {one.name: missing_code(one) for one in full if not one.null_values}
         return {name: code for name, code in codes.items() if code is not None}
 
@@ -64,17 +64,17 @@ class Writer:
         """Whether values are written that constraints order."""
         return bool(self._orders.pairs)
 
-    def fit(self, codes: Mapping[str, Array], given: Given) -> Array:
+    def fit(self, codes: Mapping[str, Array], evidence: Evidence) -> Array:
         """(records,), whether codes leave values in every order; nearly all do, as constraints rule out the others."""
-        return self._orders.fit(codes, given.places)
+        return self._orders.fit(codes, evidence.places)
 
-    def table(self, codes: Mapping[str, Array], given: Given, generator: np.random.Generator) -> pa.Table:
+    def table(self, codes: Mapping[str, Array], evidence: Evidence, generator: np.random.Generator) -> pa.Table:
         """One batch. codes: by attribute. given: what all its records have; values among it are kept as they are."""
         import pyarrow as pa
 
         if self.form == "labels":
-            return records([(self.domain[name], codes[name]) for name in self.names], self.stamp)
-        places = self._orders.places(codes, given.places, generator)
+            return record_table([(self.domain[name], codes[name]) for name in self.names], self.stamp)
+        places = self._orders.places(codes, evidence.places, generator)
         arrays = []
         for name in self.names:
             one = self._decoders[name]
@@ -82,31 +82,35 @@ class Writer:
             arrays.append(made(codes[name], places.get(name)))
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
 
-    def ruled_out(self, given: Given) -> list[tuple[Clique, FloatArray]]:
-        """What given values leave of the bins of others that must be above or below them, as log-weights."""
-        places = {name: np.array([given.places.get(name, np.nan)]) for name in self._orders.laws}
-        gaps = {name: np.array([name not in given.codes]) for name in self._orders.laws}
-        found = []
-        for (asked, *between), tables, state in self._orders.ruled_out(places, gaps):
-            present = {name: self._orders.laws[name].present for name in between}
-            known = [name for name in between if name in given.codes]
-            if all(present[name][given.codes[name]] for name in known):
-                drawn = [name for name in between if name not in known and not present[name].all()]
+    def ruled_out(self, evidence: Evidence) -> list[tuple[Clique, FloatArray]]:
+        """Return log-weights of bins that the orders allow for other attributes, given the values of the evidence."""
+        places = {name: np.array([evidence.places.get(name, np.nan)]) for name in self._orders.dists}
+        gaps = {name: np.array([name not in evidence.codes]) for name in self._orders.dists}
+        pieces = []
+        for (target, *between), tables, state in self._orders.ruled_out(places, gaps):
+            present = {name: self._orders.dists[name].present for name in between}
+            known = [name for name in between if name in evidence.codes]
+            if all(present[name][evidence.codes[name]] for name in known):
+                free = [name for name in between if name not in known and not present[name].all()]
                 weights = tables[state[0]]
-                for name in reversed(drawn):  # a value that is missing binds nothing
+                for name in reversed(free):  # a value that is missing binds nothing
                     with_value = present[name].reshape(-1, *[1] * weights.ndim)
                     weights = np.where(with_value, weights, 0.0)
-                found.append(((*drawn, asked), weights))
-        return found
+                pieces.append(((*free, target), weights))
+        return pieces
 
 
 def writer(
-    law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]
+    distribution: Distribution | MergedDistribution,
+    domain: Domain,
+    names: Sequence[str],
+    form: Form,
+    stamp: Mapping[str, Any],
 ) -> Writer:
-    """What writes codes of these attributes, drawn from a law over the domain. Raises OptionError for no form."""
+    """Return the writer of codes of these attributes. Raises OptionError for an unknown form."""
     if form not in ("labels", "values", "texts"):
         raise OptionError(f"records can be given as 'labels', 'values' or 'texts', got {form!r}")
-    decoders = {} if form == "labels" else decoders_of(law, domain, names)
+    decoders = {} if form == "labels" else decoders_of(distribution, domain, names)
     constraints: Sequence[Constraint] = () if form == "labels" else domain.constraints
     return Writer(
         domain=domain,
@@ -119,11 +123,11 @@ def writer(
 
 
 def batches(
-    law: Distribution | MergedDistribution,
+    distribution: Distribution | MergedDistribution,
     write: Writer,
     count: int,
     method: SampleMethod,
-    given: Given,
+    evidence: Evidence,
     generator: np.random.Generator,
 ) -> Iterator[pa.Table]:
     """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written,
@@ -133,28 +137,32 @@ def batches(
     where fewer than one record in a hundred has what none may lack.
     """
     count, done, values = checked_count(count, method), 0, None
-    law = narrowed(law, write.ruled_out(given))
-    never, tried = write.never(given, method), 0
+    distribution = reweight(distribution, write.ruled_out(evidence))
+    never, tried = write.never(evidence, method), 0
     while True:
         left = count - done
         ask = (
-            count if method == "rounded" else min(_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
+            count
+            if method == "rounded"
+            else min(_RECORDS_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
         )
-        codes = dict(zip(write.domain.names, drawn(law, ask, method, generator, given.codes), strict=True))
+        codes = dict(
+            zip(write.domain.names, draw_codes(distribution, ask, method, generator, evidence.codes), strict=True)
+        )
         # A stream of its own, and after the first codes: these are then the same in every form.
         values = values or np.random.default_rng(generator.integers(2**63, size=2))
         size = ask
         if never or (write.ordered and method == "independent"):
-            kept = write.fit(codes, given)
+            valid = write.fit(codes, evidence)
             for name, code in never.items():
-                kept &= codes[name] != code
-            codes = {name: column[kept][:left] for name, column in codes.items()}
-            size, tried = min(int(kept.sum()), left), tried + ask
-            if tried >= _TRIED and (done + size) * 100 < tried:
+                valid &= codes[name] != code
+            codes = {name: column[valid][:left] for name, column in codes.items()}
+            size, tried = min(int(valid.sum()), left), tried + ask
+            if tried >= _MIN_RECORDS_TRIED and (done + size) * 100 < tried:
                 raise OptionError(_scarce(never))
-        for low in range(0, size if done else max(size, 1), _WRITTEN):
-            part = {name: column[low : low + _WRITTEN] for name, column in codes.items()}
-            yield write.table(part, given, values)
+        for low in range(0, size if done else max(size, 1), _RECORDS_WRITTEN):
+            part = {name: column[low : low + _RECORDS_WRITTEN] for name, column in codes.items()}
+            yield write.table(part, evidence, values)
         done += size
         if done >= count:
             return

@@ -1,4 +1,4 @@
-"""What is given of records: as labels, codes, or values, which fall into a bin and are kept as they are."""
+"""Evidence: attribute values that a query conditions on."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from attrs import frozen
 from dpgm_core.constraints.order import Ordered
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError
-from dpgm_core.models.questions import coded
-from dpgm_core.models.within import within
+from dpgm_core.models.questions import encode_evidence
+from dpgm_core.models.within import bin_distribution
 
-__all__ = ["Given", "given_of"]
+__all__ = ["Evidence", "read_evidence"]
 
 
 @frozen(kw_only=True)
-class Given:
-    """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
+class Evidence:
+    """The evidence that all records share. codes: attribute -> code. places: of evidence given as values, on the axis.
 
-    >>> given_of(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
+    >>> read_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
     {'sex': 1}
     """
 
@@ -29,37 +29,37 @@ class Given:
     places: Mapping[str, float]
 
     def stamp(self, domain: Domain) -> dict[str, Any]:
-        """What a stamp says of records that have this in common; nothing of all others."""
+        """Return the entry of the evidence in the stamp of records; empty without evidence."""
         return {"given": {name: domain[name].labels[code] for name, code in self.codes.items()}} if self.codes else {}
 
     def bins(self, domain: Domain) -> dict[str, str]:
-        """Attribute -> the label of the bin that a value fell into, of those given as values."""
+        """Return attribute -> label of the bin, for evidence given as values."""
         return {name: domain[name].labels[self.codes[name]] for name in self.places}
 
 
-def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
-    """Read what is given as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
+def read_evidence(domain: Domain, values: Mapping[str, Any] | None) -> Evidence:
+    """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
 
     >>> from dpgm_core.attribute import Attribute
     >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
-    >>> found = given_of(ages, {"age": 37.0})
+    >>> found = read_evidence(ages, {"age": 37.0})
     >>> found.codes, found.places, found.bins(ages)
     ({'age': 1}, {'age': 37.0}, {'age': '[18, 65]'})
     """
-    codes = coded(domain, given or {})
+    codes = encode_evidence(domain, values or {})
     places = {}
-    for name, value in (given or {}).items():
+    for name, value in (values or {}).items():
         one = domain[name]
         place = None if one.edges is None or value in one.labels else one.place(value)
-        law = within(one)
-        if place is not None and law is not None and math.isfinite(place) and law.has(place):
+        dist = bin_distribution(one)
+        if place is not None and dist is not None and math.isfinite(place) and dist.has(place):
             places[name] = place
     _check_orders(domain, places)
-    return Given(codes=codes, places=places)
+    return Evidence(codes=codes, places=places)
 
 
 def _check_orders(domain: Domain, places: Mapping[str, float]) -> None:
-    """Refuse values that an order forbids though their bins do not, such as two of one bin; of chains of orders too."""
+    """Refuse values that an order, or a chain of orders, forbids though their bins do not, such as two in one bin."""
     orders = [one for one in domain.constraints if isinstance(one, Ordered)]
     for start, place in places.items():
         waiting, seen = [(start, False)], set[tuple[str, bool]]()

@@ -11,29 +11,44 @@ from attrs import evolve, frozen
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError
 from dpgm_core.markup import Html, card
-from dpgm_core.models.beside import beside_labels
+from dpgm_core.models.beside import number_table
 from dpgm_core.printable import brief, listed
 from dpgm_core.structure import Clique
 
 __all__ = ["Interval", "combine", "farthest", "interval"]
 
-#: No error bar needs more, and a file that claims more was not written by dpgm.
-MOST_REPLICATES = 1000
+#: More refits improve no error bar; a file that claims more was not written by dpgm.
+MAX_REPLICATES = 1000
 
 
 @frozen(kw_only=True, eq=False)
 class Interval:
-    """An estimate and how far to trust it, entry by entry: arrays of the estimate's shape.
+    """An estimate with its errors, entry by entry: arrays of the estimate's shape.
 
-    estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
-    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
-    contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
-    unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
-    third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
-    knows (`interval_of`). names, labels: the attributes of its axes and their labels, which a notebook shows beside the
-    numbers; () where axes are no attributes. flaws: why it is less private than the budget of its releases. undefined:
-    in how many of the `replicates` the query was undefined (see `Model.interval_of`).
+    Attributes
+    ----------
+    estimate : array
+    standard_error : array
+        Root mean square error to expect, from its parts `spread` (sampling and noise), `bias` and `structure`.
+    bias : array
+        Mean of the refits less the model they were simulated from.
+    low, high : array
+        Contain the truth with probability `level` if the model's structure is right; its error is included only where a
+        structure check measured it.
+    level : float
+    standing : str or None
+        The basis of the estimate, as `Model.standing` states it; None where it is unknown (`interval_of`).
+    structure : array or float
+        Standard deviation of the structure's error where a check measured it, otherwise 0.
+    names, labels : tuple
+        Attributes of the axes and their labels, for notebooks; () where axes are no attributes.
+    flaws : tuple of str
+        Why the estimate is less private than the budget of its releases.
+    undefined, replicates : int
+        Number of replicates in which the query was undefined, and of all replicates.
 
+    Examples
+    --------
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
     array([0.29, 0.29])
@@ -83,7 +98,7 @@ class Interval:
         about = f" of {listed(self.names)}" if self.names else ""
         facts = [("level", f"{self.level:g}"), ("structure's error", "is in it" if self.widened else "is not in it")]
         facts += [("note", self.note)] if self.note else []
-        table = beside_labels(self.names, self.labels, columns, self.standing)
+        table = number_table(self.names, self.labels, columns, self.standing)
         return card(f"Interval{about}", facts, table, flaws=self.flaws)
 
 
@@ -95,13 +110,12 @@ def interval(
     within: tuple[float, float] = (-math.inf, math.inf),
     undefined: int = 0,
 ) -> Interval:
-    """The bias-aware bootstrap interval: estimate +- t sqrt(sd^2 + (mean - estimate)^2), clipped to `within`.
+    """Return the bias-aware bootstrap interval: estimate +- t sqrt(sd^2 + (mean - estimate)^2), clipped to `within`.
 
-    replicates: (B, *shape of the estimate), at least 2. sd and mean are the replicates'; the squared distance of mean
-    and estimate holds sd^2 / B besides the squared bias, as a mean of B has that error. t: Student's quantile with
-    B - 1 degrees of freedom. undefined: how many of the replicates stand for undefined ones. Raises InferenceError
-    where a replicate is not finite. Source: the bootstrap estimate of the mean square error, Efron and Tibshirani
-    (1993), section 10.3.
+    replicates: (B, *shape of the estimate), B at least 2. sd and mean are the replicates'; the squared distance of mean
+    and estimate contains sd^2 / B besides the squared bias. t: Student's quantile with B - 1 degrees of freedom.
+    undefined: number of replicates that stand for undefined ones. Raises InferenceError where a replicate is not
+    finite. Source: the bootstrap estimate of the mean square error, Efron and Tibshirani (1993), section 10.3.
     """
     level = checked_level(level)
     if not (np.isfinite(estimate).all() and np.isfinite(replicates).all()):
@@ -135,16 +149,16 @@ def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
     return np.where(estimate - low > high - estimate, low, high)
 
 
-def widened(found: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
+def widen(result: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
     """An interval of `replicates` refits with what the structure may miss in it, a standard deviation per entry."""
-    error = np.sqrt(found.standard_error**2 + structure**2)
-    width = student(found.level, replicates - 1) * error
+    error = np.sqrt(result.standard_error**2 + structure**2)
+    width = student(result.level, replicates - 1) * error
     return evolve(
-        found,
+        result,
         standard_error=error,
         structure=structure,
-        low=np.clip(found.estimate - width, *within),
-        high=np.clip(found.estimate + width, *within),
+        low=np.clip(result.estimate - width, *within),
+        high=np.clip(result.estimate + width, *within),
     )
 
 
@@ -155,16 +169,41 @@ def combine(
     level: float = 0.9,
     ratio: float = 1.0,
 ) -> Interval:
-    """One answer from the same analysis of m synthetic data sets, each sampled from another replicate of a model.
+    """Combine the same analysis of m synthetic data sets, each sampled from another replicate of a model.
 
-    estimates, variances: (m, ...), the analysis's estimate and its own squared standard error on each data set, as if
-    the rows were real. ratio: synthetic rows per data set over the records behind the model. With q the mean and B the
-    variance of the estimates and U the mean of the variances, the total variance is T = (1 + 1/m) B - U, which loses
-    what sampling the synthetic rows added; where chance makes it negative, ratio * U stands in. Student's t has
-    (m - 1) (1 - U / ((1 + 1/m) B))^2 degrees of freedom, at least 1. Large data sets (small U) make T reliable.
-    The bias of the learner is not in it. Raises OptionError. Sources: Raghunathan, Reiter and Rubin (2003); for
-    negative T Reiter (2002); for synthetic data under differential privacy Raisa et al. (2023).
+    Parameters
+    ----------
+    estimates, variances : array of shape (m, ...)
+        The analysis's estimate and its squared standard error on each data set, as if the rows were real.
+    level : float
+        Of the interval.
+    ratio : float
+        Synthetic rows per data set over the records behind the model.
 
+    Returns
+    -------
+    Interval
+        Without the bias of the learner.
+
+    Raises
+    ------
+    OptionError
+        Fewer than two estimates, different shapes, or values out of range.
+
+    Notes
+    -----
+    With q the mean and B the variance of the estimates and U the mean of the variances, the total variance is
+    T = (1 + 1/m) B - U, which subtracts the sampling of the synthetic rows; where T is negative by chance, ratio * U
+    replaces it. Student's t has (m - 1) (1 - U / ((1 + 1/m) B))^2 degrees of freedom, at least 1. Large data sets
+    (small U) make T reliable.
+
+    References
+    ----------
+    Raghunathan, Reiter and Rubin (2003); for negative T Reiter (2002); for synthetic data under differential privacy
+    Raisa et al. (2023).
+
+    Examples
+    --------
     >>> round(float(combine([0.52, 0.49, 0.55, 0.50], [1e-5] * 4).standard_error), 4)
     0.0294
     """
@@ -197,9 +236,9 @@ def checked_level(level: object) -> float:
 
 
 def checked_replicates(count: object) -> int:
-    """How many refits to make. Raises OptionError."""
-    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
-        raise OptionError(f"replicates must be a whole number from 2 to {MOST_REPLICATES}, got {count!r}")
+    """Return a checked number of refits. Raises OptionError."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MAX_REPLICATES:
+        raise OptionError(f"replicates must be a whole number from 2 to {MAX_REPLICATES}, got {count!r}")
     return count
 
 

@@ -18,10 +18,10 @@ from dpgm_core.structure import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["labelled", "records"]
+__all__ = ["probability_table", "record_table"]
 
 
-def labelled(
+def probability_table(
     domain: Domain, names: Clique, columns: Mapping[str, FloatArray], stamp: Mapping[str, Any], *, standing: str
 ) -> pa.Table:
     """One row per combination of labels, the last attribute's fastest: a column of labels each, then the numbers.
@@ -31,7 +31,7 @@ def labelled(
     these columns.
 
     >>> domain = Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}})
-    >>> labelled(domain, ("sex",), {"probability": np.array([0.4, 0.6])}, {}, standing="measured").to_pydict()
+    >>> probability_table(domain, ("sex",), {"probability": np.array([0.4, 0.6])}, {}, standing="measured").to_pydict()
     {'sex': ['F', 'M'], 'probability': [0.4, 0.6], 'standing': ['measured', 'measured']}
     """
     import pyarrow as pa
@@ -50,11 +50,11 @@ def labelled(
     return pa.table(arrays, names=[*names, *columns, "standing"], metadata={"dpgm": json.dumps(stamp)})
 
 
-def records(columns: Sequence[tuple[Attribute, Array]], stamp: Mapping[str, Any]) -> pa.Table:
-    """Records as labels, a column per attribute from its codes. stamp: as in `labelled`.
+def record_table(columns: Sequence[tuple[Attribute, Array]], stamp: Mapping[str, Any]) -> pa.Table:
+    """Records as labels, a column per attribute from its codes. stamp: as in `probability_table`.
 
     >>> domain = Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}})
-    >>> records([(domain["sex"], np.array([1, 0]))], {}).to_pydict()
+    >>> record_table([(domain["sex"], np.array([1, 0]))], {}).to_pydict()
     {'sex': ['M', 'F']}
     """
     import pyarrow as pa

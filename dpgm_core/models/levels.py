@@ -1,9 +1,8 @@
-"""Merged codes in a model: learned over fewer codes of some attributes, it answers about all of them.
+"""Merged codes of a model: it is learned over fewer codes of some attributes and answers about all of them.
 
-A session may merge rare codes once their one-way tables are released, and count everything else by what is left. The
-model then knows each merged block as one code; within it, p(code | block) comes from the released one-way table, and
-is taken as independent of all other attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)).
-That is post-processing of the release, and free.
+A session may merge rare codes once their one-way tables are released, and count all else by blocks of merged codes.
+Within a block, p(code | block) comes from the released one-way table and is taken as independent of all other
+attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)). That is post-processing of the release, and free.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from dpgm_core.errors import StructureError
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
-__all__ = ["Level", "Levels", "block_weights", "levels_of"]
+__all__ = ["MergedAttribute", "MergedCodes", "block_weights", "find_merged_codes"]
 
-#: Standard deviations of the noise that a code in a block is taken to have more than its estimate, records.
-_LEAST = 0.25
+#: Part of the noise's standard deviation that is added to each estimated count of a block.
+_MIN_NOISE_SHARE = 0.25
 
 
 @frozen(kw_only=True, eq=False)
-class Level:
-    """How an attribute's codes lie in the blocks that a model was learned over.
+class MergedAttribute:
+    """The blocks of merged codes of one attribute.
 
     codes: (labels,), the block of each. weights: (labels,), the probability of each in its block. counts, variance: the
     noisy one-way table behind the weights, records, and the noise of a cell; None and 0 where none was released.
 
-    >>> one = Level(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
-    >>> one.expanded(np.array([0.2, 0.8]), 0).round(3).tolist(), one.likeliest.tolist(), one.alone.tolist()
+    >>> one = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> one.expand(np.array([0.2, 0.8]), 0).round(3).tolist(), one.likeliest.tolist(), one.is_alone.tolist()
     ([0.2, 0.6, 0.2], [0, 1], [True, False, False])
     """
 
@@ -44,18 +43,18 @@ class Level:
     counts: FloatArray | None = None
     variance: float = 0.0
 
-    def expanded(self, table: FloatArray, axis: int) -> FloatArray:
-        """The table with an axis of blocks spread over their codes."""
+    def expand(self, table: FloatArray, axis: int) -> FloatArray:
+        """Spread an axis of blocks over their codes."""
         shape = [-1 if at == axis else 1 for at in range(table.ndim)]
         return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
 
     @cached_property
     def blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return int(self.codes.max()) + 1
 
     @cached_property
-    def alone(self) -> FloatArray:
+    def is_alone(self) -> FloatArray:
         """(labels,): whether a code is a block of its own."""
         return np.asarray(np.bincount(self.codes)[self.codes] == 1)
 
@@ -75,8 +74,8 @@ class Level:
         """(blocks, labels): nats, -inf for codes of other blocks."""
         return np.where(self.codes == blocks[:, None], self.log_weights, -np.inf)
 
-    def drawn(self, blocks: IntArray, at: FloatArray) -> IntArray:
-        """Codes of records in these blocks; at: a number in [0, 1) for each, the place in the block's distribution."""
+    def draw(self, blocks: IntArray, at: FloatArray) -> IntArray:
+        """Draw codes of records in these blocks; at: quantiles inside each block's distribution, in [0, 1)."""
         order = np.argsort(self.codes, kind="stable")
         sorted_codes, sorted_weights = self.codes[order], self.weights[order]
         starts = np.searchsorted(sorted_codes, np.arange(self.blocks))
@@ -93,50 +92,50 @@ class Level:
 
 
 @frozen(kw_only=True, eq=False)
-class Levels:
-    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its level."""
+class MergedCodes:
+    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its blocks."""
 
     fine: Domain
-    of: Mapping[str, Level]
+    of: Mapping[str, MergedAttribute]
 
-    def coarse(self, fixed: Mapping[str, int]) -> dict[str, int]:
-        """Codes as the blocks they lie in."""
+    def to_blocks(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """Return evidence with codes replaced by their blocks."""
         return {name: int(self.of[name].codes[code]) if name in self.of else code for name, code in fixed.items()}
 
-    def possible(self, fixed: Mapping[str, int]) -> bool:
+    def is_possible(self, fixed: Mapping[str, int]) -> bool:
         """Whether no code has weight 0 in its block."""
         return all(self.of[name].weights[code] > 0 for name, code in fixed.items() if name in self.of)
 
-    def expanded(self, names: Clique, table: FloatArray) -> FloatArray:
-        """The probabilities of codes from those of blocks."""
+    def expand(self, names: Clique, table: FloatArray) -> FloatArray:
+        """Return probabilities of codes from those of blocks."""
         for axis, name in enumerate(names):
             if name in self.of:
-                table = self.of[name].expanded(table, axis)
+                table = self.of[name].expand(table, axis)
         return table
 
-    def unsure(self, names: Sequence[str], fixed: Mapping[str, int]) -> bool:
-        """Whether an answer about these attributes needs more than the tables: that blocks are split independently.
+    def needs_independence(self, names: Sequence[str], fixed: Mapping[str, int]) -> bool:
+        """Whether an answer about these attributes relies on the independent split of blocks, beyond released tables.
 
-        Alone, an attribute is told by its one-way table, if there was one; fixed to a code of its own it is not split.
+        A single attribute has its one-way table, if it was released; fixed to a code of its own it is not split.
         """
         split = [one for one in names if one in self.of]
-        split += [one for one, code in fixed.items() if one in self.of and not self.of[one].alone[code]]
+        split += [one for one, code in fixed.items() if one in self.of and not self.of[one].is_alone[code]]
         if len(names) + len(fixed) > 1:
             return bool(split)
         return any(self.of[one].counts is None for one in split)
 
-    def redrawn(self, shares: Mapping[str, FloatArray], total: float, generator: np.random.Generator) -> Levels:
-        """What the weights could have been under other records and noise, for the error bars of answers.
+    def redraw(self, shares: Mapping[str, FloatArray], total: float, generator: np.random.Generator) -> MergedCodes:
+        """Draw weights as other records and noise could have given them, for the error bars of answers.
 
-        shares: p of each merged attribute's codes. total: N. What is drawn is not shrunk again: the weights are nearly
-        even already, so refits that shrink would all agree, however uneven the truth is. Blocks keep their mass, which
-        is the model's. Where no table was released nothing is drawn.
+        shares: p of each merged attribute's codes. total: N. The draws are not shrunk again: the weights are nearly
+        even already, so shrinking refits would all agree, however uneven the truth is. Blocks keep the model's mass.
+        Without a released table nothing is drawn.
         """
-        return evolve(self, of={name: _redrawn(one, total * shares[name], generator) for name, one in self.of.items()})
+        return evolve(self, of={name: _redraw(one, total * shares[name], generator) for name, one in self.of.items()})
 
 
-def levels_of(domain: Domain, releases: Sequence[NoisyTables]) -> Levels | None:
-    """The merged attributes of a model over `domain`, as the sessions among its releases state them; None without.
+def find_merged_codes(domain: Domain, releases: Sequence[NoisyTables]) -> MergedCodes | None:
+    """Return the merged codes of a model over `domain`, as the sessions among its releases state them; None without.
 
     Raises StructureError for merges that do not lead to the model's attributes.
     """
@@ -160,18 +159,19 @@ def levels_of(domain: Domain, releases: Sequence[NoisyTables]) -> Levels | None:
     if not codes:
         return None
     measured = Domain(fine.values(), domain.constraints)
-    return Levels(fine=measured, of={name: _level(measured, name, new, merged) for name, new in codes.items()})
+    return MergedCodes(
+        fine=measured, of={name: _merged_attribute(measured, name, new, merged) for name, new in codes.items()}
+    )
 
 
 def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
-    """p(code | block) from noisy counts, (labels,): those of a block shrunk toward their mean, and above 0 under noise.
+    """Return p(code | block) from noisy counts, (labels,): shrunk toward the block's mean, and above 0 under noise.
 
     variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
-    differ mostly by noise: taken as they are they would make rare codes common and others impossible. They are
-    shrunk as far as their spread is explained by noise and sampling (the positive-part rule of James and Stein, with
-    as many degrees of freedom as there are, so that two codes are shrunk too), then brought to the nearest
-    distribution, and each gets a part of the noise's standard deviation more: noise says of no code that it cannot be.
-    Nothing left of a block is spread evenly.
+    differ mostly by noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as
+    noise and sampling explain their spread (the positive-part rule of James and Stein, with as many degrees of freedom
+    as there are, so that two codes are shrunk too), then projected on the nearest distribution, and each gets a part of
+    the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
 
     >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
     [1.0, 0.71, 0.29, 0.5, 0.5]
@@ -189,12 +189,12 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> Float
         spread = float(apart @ apart)
         explained = (len(inside) - 1) * (variance + mean) if variance > 0 else 0.0
         shrunk = mean + max(0.0, 1 - explained / spread) * apart if spread > 0 else np.full(len(inside), mean)
-        likely = mean * len(inside) * _nearest(shrunk / shrunk.sum()) + _LEAST * math.sqrt(variance)
+        likely = mean * len(inside) * _nearest(shrunk / shrunk.sum()) + _MIN_NOISE_SHARE * math.sqrt(variance)
         weights[inside] = likely / likely.sum()
     return weights
 
 
-def _redrawn(level: Level, expected: FloatArray, generator: np.random.Generator) -> Level:
+def _redraw(level: MergedAttribute, expected: FloatArray, generator: np.random.Generator) -> MergedAttribute:
     if level.counts is None:
         return level
     errors = generator.normal(size=len(expected)) * np.sqrt(expected + level.variance)
@@ -204,16 +204,16 @@ def _redrawn(level: Level, expected: FloatArray, generator: np.random.Generator)
 
 
 def _nearest(values: FloatArray) -> FloatArray:
-    """The nearest distribution to numbers that sum to 1 (Euclid's distance)."""
+    """Return the nearest distribution, in Euclidean distance, to numbers that sum to 1."""
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     above = np.flatnonzero(ordered > excess)[-1]
-    found = np.maximum(values - excess[above], 0.0)
-    return np.asarray(found / found.sum())
+    shifted = np.maximum(values - excess[above], 0.0)
+    return np.asarray(shifted / shifted.sum())
 
 
-def _level(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> Level:
-    """From all one-way tables over the attribute as it was, by inverse variance."""
+def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
+    """Return the blocks of one attribute, with weights from all one-way tables over it by inverse variance."""
     codes = np.asarray(new, dtype=np.int64)
     tops, bottom = np.zeros(len(codes)), 0.0
     for release in releases:
@@ -226,6 +226,8 @@ def _level(fine: Domain, name: str, new: Sequence[int], releases: Sequence[Noisy
                     bottom += 1 / step.noise[number].variance
     if bottom == 0:
         even = 1 / np.bincount(codes)[codes]
-        return Level(codes=codes, weights=even)
+        return MergedAttribute(codes=codes, weights=even)
     counts, variance = tops / bottom, 1 / bottom
-    return Level(codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance)
+    return MergedAttribute(
+        codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance
+    )

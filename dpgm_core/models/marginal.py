@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.markup import Html, card
-from dpgm_core.models.beside import Labels, beside_labels
+from dpgm_core.models.beside import Labels, number_table
 from dpgm_core.printable import listed
 from dpgm_core.structure import Clique
 
@@ -54,5 +54,5 @@ class Marginal(np.ndarray[Any, np.dtype[np.float64]]):
         if self._named is None:
             return None
         names, labels, standing, flaws = self._named
-        table = beside_labels(names, labels, {"probability": self}, standing)
+        table = number_table(names, labels, {"probability": self}, standing)
         return card(f"p({listed(names, 8)})", [], table, flaws=flaws)

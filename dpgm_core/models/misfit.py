@@ -1,13 +1,13 @@
-"""How far a model is from noisy tables: from those it was learned from, and from those of a structure check.
+"""Distances of a model from noisy tables: those it was learned from, and those of a structure check.
 
-Post-processing of releases; free. Tables it was learned from: each noisy cell is compared with the law it would have
-if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less than independent
-Poisson counts do, and a fit bends towards its tables, so both make the test more cautious than it says, never less.
+This is post-processing of releases and free. Tables that the model was learned from: each noisy cell is compared with
+its distribution if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less
+than independent Poisson counts, and a fit bends towards its tables; both make the test more cautious, never less.
 
-Tables of a check: what is left of their squared distance after noise and sampling is the structure's error. It is
-measured as one number, tau: the error of a cell (i, j) of a pair that no clique holds has standard deviation
-tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between what one correlation (power 1/2) and one ratio (power 1) for
-all cells would do; of the three it covers large and small cells best (`python -m benchmarks.misfit`).
+Tables of a structure check: the part of their squared distance that noise and sampling do not explain is the error of
+the structure. It is measured as one number, tau: the error of a cell (i, j) of a pair that no clique contains has
+standard deviation tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between one correlation (power 1/2) and one ratio
+(power 1) for all cells; of the three it covers large and small cells best (`python -m benchmarks.misfit`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dpgm_core.tables import Tables
 
 __all__ = ["Component", "cell_scales", "component", "joint_score", "margin_scales", "table_scores"]
 
-#: From so many expected records on a Poisson count is taken as normal, at so many points over so many deviations.
-_NORMAL_FROM, _POINTS, _DEVIATIONS = 400.0, 401, 10.0
-_POWER = 0.75  # of a cell's scale; see above
-#: Cells whose laws are summed at once; bounds memory.
+#: Expected records from which a Poisson count is taken as normal; points and deviations of its quadrature.
+_MIN_NORMAL_MEAN, _QUADRATURE_POINTS, _MAX_DEVIATIONS = 400.0, 401, 10.0
+_SCALE_POWER = 0.75  # of a cell's scale; see above
+#: Cells whose distributions are summed at once; bounds memory.
 _CELLS_AT_ONCE = 2000
 
 
@@ -70,7 +70,7 @@ class Component:
 
 
 def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]:
-    """How many standard errors each noisy table lies from a model, by the first clique of its group.
+    """Return how many standard errors each noisy table lies from a model, by the first clique of its group.
 
     marginals: the model's, over the release's structure, as counts of one record. The scores of a right model are at
     most those of a normal deviate: above z with the chance that one exceeds z, for whatever noise, N and size of table.
@@ -88,7 +88,7 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
     from scipy.special import gammaincc, ndtri
 
     view = levelled(release)
-    found = {}
+    scores = {}
     noisy, sums = view.tables.arrays(), view.measured
     # The two counts of a contrast vary as one of N records does, so it is compared as such a count, moved.
     moved = view.total * (1 - products(marginals)) if view.contrasts else np.zeros(len(noisy))
@@ -101,9 +101,9 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
         deviates = _deviates(table.astype(np.float64), expected, view.noise[number], len(group))
         squares, cells = float(deviates @ deviates), len(deviates)
         chance = float(gammaincc(cells / 2, squares / 2))
-        # Where the chance underflows: Fisher's approximation of the law of chi-square.
-        found[group[0]] = -float(ndtri(chance)) if chance > 0 else math.sqrt(2 * squares) - math.sqrt(2 * cells - 1)
-    return found
+        # Where the chance underflows: Fisher's approximation of the distribution of chi-square.
+        scores[group[0]] = -float(ndtri(chance)) if chance > 0 else math.sqrt(2 * squares) - math.sqrt(2 * cells - 1)
+    return scores
 
 
 def joint_score(scores: Sequence[float]) -> float:
@@ -121,13 +121,13 @@ def joint_score(scores: Sequence[float]) -> float:
 
 
 def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
-    """What tau is multiplied with, cell by cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
+    """Return the factor of tau in each cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
     return np.outer(margin_scales(one), margin_scales(two))
 
 
 def margin_scales(shares: FloatArray) -> FloatArray:
     """The part of `cell_scales` that comes from one attribute."""
-    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _POWER
+    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _SCALE_POWER
     return scale
 
 
@@ -154,17 +154,17 @@ def component(
         excess.append(((noisy - n * q) ** 2 - known).reshape(-1))
         lever.append((n * scale).reshape(-1) ** 2)
         base.append(known.reshape(-1))
-    found, tops, bottoms = 0.0, np.zeros(1), np.zeros(1)
+    tau2, tops, bottoms = 0.0, np.zeros(1), np.zeros(1)
     for _ in range(50):
-        weights = [one / (known + one * max(found, 0.0)) ** 2 for one, known in zip(lever, base, strict=True)]
+        weights = [one / (known + one * max(tau2, 0.0)) ** 2 for one, known in zip(lever, base, strict=True)]
         tops = np.array([float(w @ one) for w, one in zip(weights, excess, strict=True)])
         bottoms = np.array([float(w @ one) for w, one in zip(weights, lever, strict=True)])
-        before, found = found, float(tops.sum() / bottoms.sum())
-        if abs(found - before) <= 1e-6 * abs(found):
+        before, tau2 = tau2, float(tops.sum() / bottoms.sum())
+        if abs(tau2 - before) <= 1e-6 * abs(tau2):
             break
     pairs = len(answers)
-    between = float(np.sum((tops - found * bottoms) ** 2)) * pairs / max(pairs - 1, 1)
-    return Component(variance=found, error=math.sqrt(max(between / bottoms.sum() ** 2, 2 / bottoms.sum())), pairs=pairs)
+    between = float(np.sum((tops - tau2 * bottoms) ** 2)) * pairs / max(pairs - 1, 1)
+    return Component(variance=tau2, error=math.sqrt(max(between / bottoms.sum() ** 2, 2 / bottoms.sum())), pairs=pairs)
 
 
 def _deviates(noisy: FloatArray, expected: FloatArray, noise: Noise, tied: int) -> FloatArray:
@@ -175,10 +175,10 @@ def _deviates(noisy: FloatArray, expected: FloatArray, noise: Noise, tied: int) 
     """
     from scipy.special import ndtri
 
-    points, below, above = _law(noise)
-    found = np.empty_like(noisy)
+    points, below, above = _noise_distribution(noise)
+    deviates = np.empty_like(noisy)
     means = expected / tied
-    few = means < _NORMAL_FROM
+    few = means < _MIN_NORMAL_MEAN
     for cells, nodes_of in ((np.flatnonzero(few), _poisson), (np.flatnonzero(~few), _normal)):
         for start in range(0, len(cells), _CELLS_AT_ONCE):
             some = cells[start : start + _CELLS_AT_ONCE]
@@ -187,14 +187,14 @@ def _deviates(noisy: FloatArray, expected: FloatArray, noise: Noise, tied: int) 
             # Both tails by themselves: 1 minus the one would lose the other's digits.
             low = np.sum(weights * np.interp(residual, points, below), axis=1)
             high = np.sum(weights * np.interp(residual, points, above), axis=1)
-            found[some] = np.where(low < high, ndtri(np.maximum(low, 1e-300)), -ndtri(np.maximum(high, 1e-300)))
-    return found
+            deviates[some] = np.where(low < high, ndtri(np.maximum(low, 1e-300)), -ndtri(np.maximum(high, 1e-300)))
+    return deviates
 
 
-def _law(noise: Noise) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _noise_distribution(noise: Noise) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Points, and the chances of less and of more than each, of itself counted half; the lattice of a narrow noise."""
     if isinstance(noise, ScaledNoise):
-        bare, *chances = _law(noise.noise)
+        bare, *chances = _noise_distribution(noise.noise)
         return bare * noise.factor, chances[0], chances[1]
     spread = math.sqrt(noise.variance)
     reach = 40 * spread + 2
@@ -209,19 +209,19 @@ def _law(noise: Noise) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _poisson(means: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts and their chances, (cells, counts), for means below `_NORMAL_FROM`."""
+    """Counts and their chances, (cells, counts), for means below `_MIN_NORMAL_MEAN`."""
     from scipy.special import gammaln, xlogy
 
     root = np.sqrt(means)
-    low = np.floor(np.maximum(means - _DEVIATIONS * root - 2, 0.0))
-    width = math.ceil(float(2 * _DEVIATIONS * root.max() + 30))
+    low = np.floor(np.maximum(means - _MAX_DEVIATIONS * root - 2, 0.0))
+    width = math.ceil(float(2 * _MAX_DEVIATIONS * root.max() + 30))
     counts = low[:, None] + np.arange(float(width))
     weights: FloatArray = np.exp(xlogy(counts, means[:, None]) - means[:, None] - gammaln(counts + 1))
     return counts, weights / weights.sum(axis=1, keepdims=True)
 
 
 def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same as points of a normal law with the mean and variance of the count."""
-    steps = np.linspace(-_DEVIATIONS, _DEVIATIONS, _POINTS)
+    """The same as points of a normal distribution with the mean and variance of the count."""
+    steps = np.linspace(-_MAX_DEVIATIONS, _MAX_DEVIATIONS, _QUADRATURE_POINTS)
     weights = np.exp(-(steps**2) / 2)
     return means[:, None] + np.sqrt(means)[:, None] * steps, (weights / weights.sum())[None, :]

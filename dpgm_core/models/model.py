@@ -1,12 +1,14 @@
-"""The learned model: a structure, log-potentials and where they came from; answers, says how sure it is, saves.
+"""The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
 
-Everything here is post-processing of the release and free in privacy; what compares with records is in `evaluate`.
+Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -15,26 +17,53 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
+from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.errors import InferenceError, OptionError, StructureError
-from dpgm_core.files import MODEL_FILE, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.attribute import repeated
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError
+from dpgm_core.files import MODEL_FILE, plain, write_archive
+from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.markup import Html
-from dpgm_core.models.answers import Answers
-from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
+from dpgm_core.models.checked import (
+    distance,
+    measure_structure_error,
+    pairs_left,
+    scores_of,
+    squared_errors,
+    structure_variance,
+)
+from dpgm_core.models.completion import ROWS_AT_ONCE, Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
-from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widened
-from dpgm_core.models.labelled import labelled
-from dpgm_core.models.merged import divergence, expanded, law_of
+from dpgm_core.models.drawing import Form, batches, writer
+from dpgm_core.models.given import read_evidence
+from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widen
+from dpgm_core.models.labelled import probability_table
+from dpgm_core.models.levels import MergedCodes, find_merged_codes
+from dpgm_core.models.marginal import Marginal
+from dpgm_core.models.merged import SampleMethod, divergence, expand_potentials, with_merged_codes
 from dpgm_core.models.misfit import Component
-from dpgm_core.models.questions import coded, named
+from dpgm_core.models.numeric import (
+    checked_share,
+    correlation_of,
+    mean_of,
+    number_distribution,
+    quantile_of,
+    variance_of,
+)
+from dpgm_core.models.questions import check_queries, encode_evidence, read_names
 from dpgm_core.models.shown import model_card
-from dpgm_core.models.standing import Unmeasured
-from dpgm_core.printable import brief
+from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured, refuse_unmeasured
+from dpgm_core.models.wide import tables_of_wide
+from dpgm_core.models.within import BinDistribution
+from dpgm_core.printable import brief, clipped
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.randomness import Randomness, randomness_or_system
-from dpgm_core.releases.release import NoisyTables, member_names
-from dpgm_core.releases.stamps import caveats_of
+from dpgm_core.releases.alike import check_alike
+from dpgm_core.releases.pool import check_domain, pool
+from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
+from dpgm_core.releases.stamps import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
@@ -42,20 +71,45 @@ from dpgm_core.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Model"]
+__all__ = ["SCHEMA", "Model"]
+
+#: Version of the model file format. Version 1 (at most one release) remains readable.
+SCHEMA = 2
+#: Components whose name and options are in a stamp.
+_STAMPED_COMPONENTS = ("selector", "learner", "inference")
 
 
-class Model(Answers):
-    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
+class Model:
+    """Discrete graphical model, p(x) proportional to exp(sum over cliques of theta_C(x_C)), with its provenance.
 
-    potentials: theta, nats, one table per group of the structure; -inf is legal. releases: all that was paid for to
-    learn it, about the same people under one relation; a view such as `levelled` stands for what is behind it. Where
-    one of them merged codes the model answers about the codes as they were (see `coarse`). provenance: plain values
-    (learner, options, converged, notes, ...). inference: the component that answers queries (name or object); a query
-    that does not fit raises TooLarge and is never approximated silently. replicates: log-potentials of refits, (B,
-    cells), as `bootstrap` makes them. conversion_delta: at which zCDP is converted, where costs differ in kind. Raises
-    StructureError and InferenceError for potentials that fit no model, BudgetError for releases that do not add up.
+    Parameters
+    ----------
+    structure : Structure
+    potentials : Tables
+        theta, nats, one table per group of the structure; -inf is legal.
+    releases : sequence of NoisyTables
+        All that was paid for to learn the model, about the same people under one relation; a view such as `levelled`
+        stands for the release behind it. Where one of them merged codes, the model answers about the original codes
+        (see `coarse`).
+    provenance : mapping, optional
+        Plain values: learner, options, converged, notes, ...
+    inference : str or Inference
+        The component that answers queries. A query that does not fit raises TooLarge and is never approximated
+        silently.
+    replicates : array of shape (B, cells), optional
+        Log-potentials of refits, as `bootstrap` makes them.
+    conversion_delta : Fraction, optional
+        The delta at which zCDP is converted where costs differ in kind.
 
+    Raises
+    ------
+    StructureError, InferenceError
+        The potentials fit no model.
+    BudgetError
+        The releases do not add up.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -77,19 +131,35 @@ class Model(Answers):
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
         check_potentials(potentials.values, replicates)
-        super().__init__(structure, releases, provenance, conversion_delta)
+        self.structure = structure
+        self.releases = tuple(behind for one in releases for behind in one.published)
+        check_alike(self.releases)
+        check_domain(structure.domain, self.releases)
+        self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, self.releases)
+        self.conversion_delta = conversion_delta
+        self.cost: Budget | None = (
+            total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
+        )
+        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        # What a structure check measured was not learned from: the answer about it is by structure all the same.
+        self._basis = Basis(
+            self.domain,
+            [one.structure for one in self.learned],
+            [one.structure for one in self.learned if one.contrasts],
+        )
+        self._release: NoisyTables | None = None
+        self._check: NoisyTables | None = None
+        self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
-        self._law = law_of(Distribution(self.potentials, inference), self._levels)
+        self._distribution = with_merged_codes(Distribution(self.potentials, inference), self._merged_codes)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
         self._component: Component | None = None
 
-    # --- what it is ---------------------------------------------------------------------------------------------
-
     @classmethod
     def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
-        """The Bayesian network with these tables: child -> P(child | parents), axes child, then parents.
+        """Return the Bayesian network with these tables: child -> P(child | parents), axes child, then parents.
 
         facts: as in the constructor. Raises StructureError where rows are no probabilities that sum to 1 within 1e-9.
 
@@ -102,82 +172,288 @@ class Model(Answers):
         potentials = log_cpds(dag, cpds)
         return cls(potentials.structure, potentials, **facts)
 
-    @property
-    def inference(self) -> str | Inference:
-        """The component that answers queries, by name or as an object."""
-        return self._law.below.inference
-
     def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
-        """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
+        """Return the same model with another inference component or another treatment of unmeasured attributes.
 
-        unmeasured: attributes in no released table. "omit", as every model starts: records are sampled without them,
-        and a query that names one is refused. "uniform": they are answered as the potentials have them, uniform unless
-        the learner made it otherwise. None leaves either as it is. Raises OptionError.
-
-        >>> from dpgm_core.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> Model(structure, Tables.zeros(structure)).using("loopy-bp", unmeasured="uniform").left_out
-        ()
+        Parameters
+        ----------
+        inference : str or Inference, optional
+            Such as "loopy-bp".
+        unmeasured : {"omit", "uniform"}, optional
+            Attributes in no released table. "omit", the default of every model: records are sampled without them, and a
+            query that names one is refused. "uniform": they are answered as the potentials have them, uniform unless
+            the learner made it otherwise.
         """
         if unmeasured not in (None, "omit", "uniform"):
             raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
-        law = self._law.below
-        if inference is not None and inference is not law.inference:
-            law = Distribution(self.potentials, inference)
-        made = self._with(law, self._refits)
-        made._unmeasured_as = unmeasured or self._unmeasured_as
-        return made
+        distribution = self._distribution.base
+        if inference is not None and inference is not distribution.inference:
+            distribution = Distribution(self.potentials, inference)
+        model = self._with(distribution, self._refits)
+        model._unmeasured_as = unmeasured or self._unmeasured_as
+        return model
 
     @property
     def coarse(self) -> Model:
-        """The same model about the codes that it was learned over, where a session merged some; itself without.
+        """The model over the codes it was learned over, where a session merged some; the model itself otherwise.
 
-        `structure`, `potentials`, `marginals` and the engine are always over these; all other answers are about the
-        codes as they were before, see `dpgm_core.models.levels`.
+        `structure`, `potentials`, `marginals` and the engine are always over these codes; all other answers are about
+        the codes before they were merged.
         """
-        if self._levels is None:
+        if self._merged_codes is None:
             return self
         if self._coarse is None:
-            self._coarse = self._with(self._law.below, self._refits)
-            self._coarse._levels, self._coarse._law = None, self._law.below
+            self._coarse = self._with(self._distribution.base, self._refits)
+            self._coarse._merged_codes, self._coarse._distribution = None, self._distribution.base
         return self._coarse
 
     def expanded(self) -> Tables:
-        """The potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
+        """Return the potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
 
-        Those of the model itself where none are merged. Raises TooLarge, with sizes, for more than 1 GiB.
+        Raises TooLarge, with sizes, for more than 1 GiB.
         """
-        return expanded(self.potentials, self._levels)
+        return expand_potentials(self.potentials, self._merged_codes)
 
-    # --- inference ----------------------------------------------------------------------------------------------
+    def with_replicates(self, potentials: Array) -> Model:
+        """Return the same model with these replicates: log-potentials of refits, (B, cells), nats, B at least 2."""
+        return self._with(self._distribution.base, potentials)
+
+    def noted(self, notes: Sequence[str]) -> Model:
+        """Return the same model with these notes in its provenance, in place of its own."""
+        return self._with(self._distribution.base, self._refits, {**self.provenance, "notes": list(notes)})
+
+    # --- facts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that the model answers about; with all codes where a session merged some."""
+        return self.structure.domain if self._merged_codes is None else self._merged_codes.fine
+
+    @property
+    def learned(self) -> tuple[NoisyTables, ...]:
+        """The releases that the model was learned from: all except those of a structure check."""
+        return tuple(one for one in self.releases if not one.check)
+
+    @property
+    def release(self) -> NoisyTables | None:
+        """The release the model was learned from: the only one, all as one where they were pooled, otherwise the last.
+
+        Raises BudgetError where releases that do not pool are said to have been.
+        """
+        if self._release is None and self.learned:
+            self._release = pool(self.learned, self.conversion_delta) if self.pooled else self.learned[-1]
+        return self._release
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the learner takes one release and got several as one."""
+        return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
+
+    @property
+    def seen(self) -> tuple[NoisyTables, ...]:
+        """The releases as the learner saw them: each of `learned`, or all as one where they were pooled."""
+        return (self.release,) if self.pooled and self.release is not None else self.learned
+
+    @property
+    def check(self) -> NoisyTables | None:
+        """The release of the structure check, all as one where there are several; None without a check.
+
+        Raises BudgetError where they do not pool.
+        """
+        steps = (step for one in self.releases for step in (one, *one.steps))
+        checks = [step for step in steps if isinstance(step, NoisyTables) and step.check]
+        if self._check is None and checks:
+            self._check = pool(checks, self.conversion_delta)
+        return self._check
+
+    @property
+    def checked(self) -> bool:
+        """Whether a structure check measured pairs that the model answers by structure."""
+        return bool(self._missed)
+
+    @property
+    def private(self) -> bool | None:
+        """Whether all releases were drawn without a seed; None for a model without a release."""
+        return all(one.private for one in self.releases) if self.releases else None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the learner reported convergence."""
+        return bool(self.provenance.get("converged", True))
+
+    def made_by(self, kind: str) -> str:
+        """Return the name of the component of a kind, such as "learner", or its class where it has no name."""
+        record = self.provenance.get(kind)
+        facts = record if isinstance(record, Mapping) else {}
+        return str(facts.get("name") or facts.get("class") or f"no {kind}")
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The attributes that no release measured; empty for a model without a release."""
+        return self._basis.unmeasured
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The attributes it does not answer about: all `unmeasured` ones, none after `using(unmeasured="uniform")`."""
+        return self.unmeasured if self._unmeasured_as == "omit" else ()
+
+    def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
+        """Return the basis of p(attributes | given), with the given attributes counted among the attributes.
+
+        "measured": one released table contains them all. "by structure": each was measured, but together they need the
+        independences of the structure, the assumption that ties its tables, or the split of merged codes. "not
+        measured": some attribute is in no table. "by definition": the model carries no release. Raises StructureError.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
+        'by definition'
+        """
+        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
+        standing = self._basis.standing((*names, *fixed))
+        if (
+            standing == MEASURED
+            and self._merged_codes is not None
+            and self._merged_codes.needs_independence(names, fixed)
+        ):
+            return BY_STRUCTURE
+        return standing
+
+    def guarantee(self) -> str:
+        """Return the guarantee of all releases together as text; learning and querying add nothing to it."""
+        if self.cost is None:
+            return UNKNOWN
+        return guarantee_of(self.releases, self.cost)
+
+    def stamp(self) -> dict[str, Any]:
+        """Return what accompanies anything computed from the model: guarantee, conditions, cost and components.
+
+        private, unsafe and conditions state parts of the guarantee as values. provenance: selector, learner and
+        inference with their options. unmeasured: attributes that no release measured; unmeasured_as: "omit" or
+        "uniform".
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
+        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
+        """
+        makers = {kind: self.provenance[kind] for kind in _STAMPED_COMPONENTS if kind in self.provenance}
+        return {
+            "dpgm": __version__,
+            **stamp_of(self.releases, self.guarantee()),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "provenance": plain(makers),
+            "unmeasured": list(self.unmeasured),
+            "unmeasured_as": self._unmeasured_as,
+        }
+
+    # --- inference -------------------------------------------------------------------------------------------------
+
+    @property
+    def inference(self) -> str | Inference:
+        """The component that answers queries, by name or as an object."""
+        return self._distribution.base.inference
 
     @property
     def engine(self) -> Engine:
-        """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._law.below.engine(self.structure)
+        """The engine over the whole structure, compiled once. Raises TooLarge where it does not fit."""
+        return self._distribution.base.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
-        """Marginals and log-partition of the whole model; computed once."""
-        return self._law.below.beliefs()
+        """Return marginals and log-partition of the whole model, computed once."""
+        return self._distribution.base.beliefs()
 
     @property
     def log_partition(self) -> float:
-        """log Z of one record, nats; as near as the engine comes, which is exact for the junction tree.
+        """log Z of one record, nats; exact with the junction tree.
 
-        What it certainly lies between where it is not: `engine.bounds(potentials)`, of engines with that capability.
-
-        >>> from dpgm_core.domain import Domain
-        >>> ring = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c"), ("c", "a")])
-        >>> model = Model(ring, Tables(ring, np.tile([1.0, 0.0, 0.0, 1.0], 3)), inference="loopy-bp")
-        >>> within = model.engine.bounds(model.potentials)
-        >>> within.low <= model.using("junction-tree").log_partition <= within.high
-        True
+        `engine.bounds(potentials)` bounds it where an approximate engine has that capability.
         """
         return self.beliefs().log_partition
 
     def marginals(self) -> Tables:
-        """The model's probabilities on each clique (a tied group's table sums to its number of cliques)."""
+        """Return the probabilities on each clique; a tied group's table sums to its number of cliques."""
         return self.beliefs().marginals
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Sentences of the engine about records and averages drawn from this model; usually none."""
+        return tuple(self._distribution.base.caveats())
+
+    # --- queries ---------------------------------------------------------------------------------------------------
+
+    def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
+        """Return p(attributes | given) of any attributes, also across cliques.
+
+        Parameters
+        ----------
+        attributes : sequence of str or str
+        given : mapping of str to object, optional
+            attribute -> label (text) or code (whole number).
+
+        Returns
+        -------
+        array
+            One axis per attribute, in the order named. A notebook shows the labels beside the numbers.
+
+        Raises
+        ------
+        TooLarge, InferenceError
+            The query does not fit; `given` has probability 0.
+        StructureError
+            No release measured one of the attributes, unless they are taken as uniform (`using`).
+        """
+        ((names, table),) = self.marginals_of([attributes], given).items()
+        labels = tuple(self.domain[name].labels for name in names)
+        return Marginal.of(table, names, labels, self.standing(names, given), caveats_of(self.releases))
+
+    def marginals_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> dict[Clique, FloatArray]:
+        """Return p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
+
+        The result has a table for each tuple of names, its axes in their order. Raises as `marginal`, before any table
+        is made.
+
+        >>> from dpgm_core import Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+        >>> found = Model(structure, Tables.zeros(structure)).marginals_of([("c", "a"), "b"])
+        >>> {names: table.tolist() for names, table in found.items()}
+        {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
+        """
+        given = given or {}
+        queries = list(dict.fromkeys(read_names(self.domain, clique, given) for clique in check_queries(cliques)))
+        fixed = encode_evidence(self.domain, given)
+        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        return dict(zip(queries, self._distribution.marginals_of(queries, fixed), strict=True))
+
+    def estimates_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> Estimates | None:
+        """Return `marginals_of` with Monte Carlo standard errors, in the order of the queries; None for other engines.
+
+        The errors are the engine's alone; errors from sampling, noise and structure are in `intervals`.
+        """
+        given = given or {}
+        queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
+        fixed = encode_evidence(self.domain, given)
+        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        return self._distribution.estimates_of(queries, fixed)
+
+    def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
+        """Return p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
+
+        Slices of values of `on` with probability 0 are 0.
+
+        >>> from dpgm_core import Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).conditional("a", on="b").tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+        """
+        targets = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        conditions = (on,) if isinstance(on, str) else tuple(on)
+        joint = self.marginal((*targets, *conditions))
+        mass = joint.sum(axis=tuple(range(len(targets))), keepdims=True)
+        table: FloatArray = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+        return table
 
     def table(
         self,
@@ -186,11 +462,11 @@ class Model(Answers):
         *,
         level: float | None = None,
     ) -> pa.Table:
-        """p(attributes | given) as an Arrow table: a column of labels each, then `probability`, and last `standing`.
+        """Return p(attributes | given) as an Arrow table: columns of labels, then `probability`, and last `standing`.
 
-        level: adds `standard_error`, `low` and `high` of `intervals`. One row per combination of labels, the last
-        attribute's fastest. `stamp()` is in the schema's metadata, as `sample` has it. Raises what `marginal` and
-        `intervals` do, StructureError where an attribute has the name of a column.
+        level: adds `standard_error`, `low` and `high` of `intervals`. There is one row per combination of labels, the
+        last attribute's fastest, and `stamp()` in the schema's metadata. Raises as `marginal` and `intervals`, and
+        StructureError where an attribute has the name of a column.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), [("sex",)])
@@ -198,32 +474,174 @@ class Model(Answers):
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
          {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
         """
-        names = named(self.domain, attributes, given or {})
+        names = read_names(self.domain, attributes, given or {})
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
-            found = self.intervals(names, given, level=level)
-            columns = {"probability": found.estimate, "standard_error": found.standard_error}
-            columns |= {"low": found.low, "high": found.high}
-        return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
+            intervals = self.intervals(names, given, level=level)
+            columns = {"probability": intervals.estimate, "standard_error": intervals.standard_error}
+            columns |= {"low": intervals.low, "high": intervals.high}
+        return probability_table(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
+
+    def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
+        """Return a most probable record, attribute -> label, with the given attributes fixed.
+
+        Unmeasured attributes are left out (see `using`). Raises InferenceError where the engine cannot maximise or
+        `given` has probability 0, and StructureError where no attribute involved was measured.
+        """
+        refuse_unmeasured(given or (), self.left_out)
+        codes = self._distribution.most_probable(encode_evidence(self.domain, given or {}))
+        return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
+
+    def entropy(self) -> float:
+        """Return the entropy of one record, nats: log Z - theta . mu, over all attributes, measured or not."""
+        return self._distribution.entropy()
 
     def kl(self, other: Model) -> float:
-        """KL(self || other), nats; infinite where `other` rules out what this model allows.
+        """Return KL(self || other), nats, exactly; infinite where `other` rules out what this model allows.
 
-        Exact. All attributes count, those that no release measured as the potentials have them.
+        All attributes count, unmeasured ones as the potentials have them.
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
-        return divergence(self._law, other._law)
+        return divergence(self._distribution, other._distribution)
 
-    # --- how sure -----------------------------------------------------------------------------------------------
+    # --- numbers ---------------------------------------------------------------------------------------------------
 
-    def with_replicates(self, potentials: Array) -> Model:
-        """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
+    def mean(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """Return the mean of an attribute's numbers; missing values are left out.
 
-        `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
+        Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. All values of a
+        bin without an end are at its finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
+        as `marginal`, DomainError for an attribute without numbers, InferenceError where all values are missing.
+
+        >>> from dpgm_core import Attribute, Domain, Model, Structure, Tables
+        >>> structure = Structure(Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")]), [("age",)])
+        >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
+        19.5
         """
-        return self._with(self._law.below, potentials)
+        return mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
+
+    def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """Return the variance of an attribute's numbers, between and inside bins; see `mean`."""
+        return variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
+
+    def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
+        """Return the smallest number that at least `share` of the numbers do not exceed, such as the median for 0.5.
+
+        Inside a bin it follows the distribution of the bin; whole numbers stay whole. See `mean`. Raises OptionError.
+        """
+        share = checked_share(share)
+        return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
+
+    def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
+        """Return Pearson's correlation of two attributes over records that have both numbers; see `mean`."""
+        distributions = self._numbers_of(first), self._numbers_of(second)
+        return correlation_of(distributions, self.marginal((first, second), given))
+
+    # --- sampling --------------------------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "values",
+        randomness: Randomness | None = None,
+    ) -> pa.Table:
+        """Return synthetic records as an Arrow table, a column for each attribute.
+
+        Parameters
+        ----------
+        count : int
+        method : {"independent", "rounded"}
+            "independent": rows as people drawn from the model, for uses that depend on sampling variation. "rounded":
+            each row has the model's distribution, but together they have the expected counts, rounded, in every clique:
+            their tables have smaller errors, and standard errors computed from them are too large.
+        given : mapping of str to object, optional
+            As in `marginal`: records of p(. | given); a given value stays as it is.
+        form : {"values", "texts", "labels"}
+            "values": the columns' own types, with numbers drawn inside their bins and null for missing values
+            (independent records never lack a value of attributes with `null_values` ()). "texts": these values as the
+            columns write them. "labels": labels of the domain.
+        randomness : Randomness, optional
+            By default the operating system's.
+
+        Returns
+        -------
+        pyarrow.Table
+            The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
+            left out, or uniform where `using` says so. Raises OptionError and InferenceError.
+        """
+        import pyarrow as pa
+
+        drawn = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(drawn)).combine_chunks()
+
+    def sample_batches(
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "values",
+        randomness: Randomness | None = None,
+    ) -> Iterator[pa.Table]:
+        """Yield the records of `sample` as tables, so that memory does not grow with their number.
+
+        There is at least one table, which may be empty. Errors are raised before the first.
+        """
+        fixed = read_evidence(self.domain, given)
+        refuse_unmeasured(fixed.codes, self.left_out)
+        stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        write = writer(self._distribution, self.domain, self._answered(), form, stamp)
+        return batches(self._distribution, write, count, method, fixed, given_or_system(randomness).generator())
+
+    def sample_datasets(
+        self, count: int, datasets: int, *, randomness: Randomness | None = None
+    ) -> tuple[pa.Table, ...]:
+        """Return data sets of `count` records, each from another replicate, for `combine`. Raises OptionError."""
+        have = len(self.replicates)
+        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
+            raise OptionError(
+                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
+                "bootstrap(model, B) makes B replicates"
+            )
+        source = given_or_system(randomness)
+        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
+
+    def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
+        """Return the rows of a table with their missing cells filled from the model, each given the rest of its row.
+
+        Parameters
+        ----------
+        table : object with an Arrow stream (pyarrow, pandas, polars)
+            Cells that are null, NaN or a null value of their column are missing, and so are columns that the table
+            lacks. Present values and types of columns stay; columns that the model lacks are passed through.
+        randomness : Randomness, optional
+
+        Returns
+        -------
+        pyarrow.Table
+            Missing cells are drawn from p(missing | given, not missing). The stamp says that no guarantee covers the
+            caller's own rows. Raises DataError for values that the model does not know and for rows to which it gives
+            probability 0, with the number of the row.
+        """
+        import pyarrow as pa
+
+        rows, filling = pa.table(table), self._completion()
+        repeated_name = repeated(rows.column_names)
+        if repeated_name is not None:
+            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
+        generator = given_or_system(randomness).generator()
+        done = [
+            filling.table(rows.slice(start, ROWS_AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), ROWS_AT_ONCE)
+        ]
+        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(stamp_own_rows(self.stamp()))})
+
+    # --- errors of answers -----------------------------------------------------------------------------------------
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -234,30 +652,30 @@ class Model(Answers):
         return self._replicates
 
     def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
-        """The root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
+        """Return the root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
         return self.intervals(attributes, given).standard_error
 
     def intervals(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
     ) -> Interval:
-        """Intervals for the population's p(attributes | given), entry by entry.
+        """Return intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, the structure's error only where a structure check
+        They include sampling, noise and the learner's bias, and the structure's error only where a structure check
         measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
-        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate (see
-        `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
+        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate. Each
+        replicate is queried once. Raises OptionError before `bootstrap`.
         """
-        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
-        found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
+        result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
         labels = tuple(self.domain[name].labels for name in names)
         flaws = caveats_of(self.releases)
-        found = evolve(found, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
+        result = evolve(result, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
         if not self.checked:
-            return found
-        lever = structure_variance(self.structure, names, fixed, found.estimate, self.marginals_of)
+            return result
+        lever = structure_variance(self.structure, names, fixed, result.estimate, self.marginals_of)
         if lever is None:
-            return found
-        return widened(found, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
+            return result
+        return widen(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
 
     def interval_of(
         self,
@@ -266,83 +684,54 @@ class Model(Answers):
         level: float = 0.9,
         within: tuple[float, float] = (-math.inf, math.inf),
     ) -> Interval:
-        """An interval for anything computed from a model: `lambda model: model.entropy()`, a difference, an odds ratio.
+        """Return an interval for any function of a model: `lambda model: model.entropy()`, a difference, an odds ratio.
 
-        within: the range of possible values. A replicate for which the query is undefined, as what is given has
-        probability 0 there, counts entry by entry as the end of that range farther from the estimate: such replicates
-        are the ones that know least, and to skip them would make intervals too short. `Interval.undefined` counts them.
-        Raises OptionError before `bootstrap`, InferenceError for infinite values, and for undefined ones where `within`
-        is infinite.
+        within: the range of possible values. A replicate for which the query is undefined, because the given evidence
+        has probability 0 there, counts as the end of the range farther from the estimate, entry by entry: skipping such
+        uncertain replicates would make intervals too short. `Interval.undefined` counts them. Raises OptionError before
+        `bootstrap`, InferenceError for infinite values, and for undefined ones where `within` is infinite.
         """
         if not self.replicates:
             raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
         estimate = np.asarray(query(self), dtype=np.float64)
-        found = []
+        answers = []
         for one in self.replicates:
             with suppress(InferenceError):
-                found.append(np.asarray(query(one), dtype=np.float64))
-        undefined = len(self.replicates) - len(found)
+                answers.append(np.asarray(query(one), dtype=np.float64))
+        undefined = len(self.replicates) - len(answers)
         if undefined and not np.isfinite(within).all():
             raise InferenceError(
                 f"in {undefined} of {len(self.replicates)} replicates the query is undefined, as what is given has "
                 "probability 0 there; state the range of its possible values with within=(low, high)"
             )
-        found += [farthest(estimate, within)] * undefined
-        return interval(estimate, np.stack(found), level=level, within=within, undefined=undefined)
+        answers += [farthest(estimate, within)] * undefined
+        return interval(estimate, np.stack(answers), level=level, within=within, undefined=undefined)
 
-    def sample_datasets(
-        self, count: int, datasets: int, *, randomness: Randomness | None = None
-    ) -> tuple[pa.Table, ...]:
-        """Data sets of `count` records, each from another replicate, to be combined (`combine`). Raises OptionError."""
-        have = len(self.replicates)
-        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
-            raise OptionError(
-                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
-                "bootstrap(model, B) makes B replicates"
-            )
-        source = randomness_or_system(randomness)
-        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
-
-    # --- how wrong ----------------------------------------------------------------------------------------------
+    # --- goodness of fit -------------------------------------------------------------------------------------------
 
     def misfit(self) -> dict[Clique, float]:
-        """How many standard errors each table that it was learned from lies from the model, by clique.
+        """Return how many standard errors each table that the model was learned from lies from the model, by clique.
 
-        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does (see
-        `dpgm_core.models.misfit`). Of a clique measured several times the largest, less what so many have by chance;
-        none of sums of clipped scores. Raises what `marginals_of` does.
-
-        >>> from dpgm_core import Budget, Domain, SeededRandomness, fit
-        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-        >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
-        >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
-        >>> bool(done.model.misfit()["a", "b"] < 2)
-        True
+        The scores are one-sided and cautious: for a correct model a score exceeds z at most as often as a normal
+        deviate. A clique measured several times has its largest score, corrected for the number of tables; sums of
+        clipped scores have none. Raises as `marginals_of`.
         """
         return scores_of(self.learned, self.coarse.marginals_of)
 
     def structure_error(self, *, level: float = 0.9) -> Interval:
-        """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
+        """Return the total variation distance between structure and truth, the mean over pairs that no clique contains.
 
-        From the tables of its structure check; with replicates, what the fit is off by is taken out. Raises
+        It comes from the tables of the structure check; with replicates, the error of the fit is subtracted. Raises
         OptionError without a check, and where none of its pairs is answered by structure any more.
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
-    def _error(self) -> Component:
-        """The structure's error as a variance component, measured once."""
-        if self._component is None:
-            here = self.coarse  # as the check's tables are
-            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
-            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
-        return self._component
-
-    # --- files --------------------------------------------------------------------------------------------------
+    # --- files -----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write one `.dpgm` file, atomically: the model and the releases it came from.
+        """Write one `.dpgm` file, atomically: the model and its releases.
 
-        An older model may stand there and is replaced; any other file is refused. Raises ModelFileError.
+        An older model at the path is replaced; any other file is refused. Raises ModelFileError.
         """
         documents = {"model.json": self.to_document()}
         arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
@@ -354,46 +743,98 @@ class Model(Answers):
         write_archive(path, documents, arrays, MODEL_FILE)
 
     def to_document(self) -> dict[str, Any]:
-        """Everything but the numbers as JSON values."""
-        return super().to_document() | {"replicates": 0 if self._refits is None else len(self._refits)}
+        """Everything but the numbers as JSON values, as a model file has them."""
+        return {
+            "format": "dpgm-model",
+            "schema": SCHEMA,
+            "dpgm": __version__,
+            "private": self.private,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
+            "releases": len(self.releases),
+            "guarantee": self.guarantee(),
+            "converged": self.converged,
+            "provenance": plain(self.provenance),
+            "unmeasured": list(self.unmeasured),
+            "replicates": 0 if self._refits is None else len(self._refits),
+            "structure": self.structure.to_dict(),
+            "domain": self.structure.domain.to_dict(),
+        }
 
     def __repr__(self) -> str:
         sizes = f"{len(self.domain)} attributes", f"{len(self.structure.cliques)} cliques"
         return brief("Model", *sizes, f"private={self.private}")
 
     def _repr_html_(self) -> Html:
-        return model_card(self, len(self._refits) if self._refits is not None else 0)
+        count = 0 if self._refits is None else len(self._refits)
+        facts = [
+            ("learner", clipped(self.made_by("learner"))),
+            ("converged", "yes" if self.converged else "NO"),
+            ("cost", "" if self.cost is None else str(self.cost)),
+            ("releases", f"{len(self.releases):,}"),
+            ("attributes", f"{len(self.domain):,}"),
+            ("cliques", f"{len(self.structure.cliques):,} with {self.structure.cells:,} cells"),
+            ("replicates", f"{count:,}" if count else "none; bootstrap(model) makes error bars"),
+        ]
+        return model_card(facts, self.domain, set(self.unmeasured), caveats_of(self.releases))
 
-    # --- inside -------------------------------------------------------------------------------------------------
+    # --- private ---------------------------------------------------------------------------------------------------
 
-    def noted(self, notes: Sequence[str]) -> Model:
-        """The same model with these notes in its provenance, in place of those it had."""
-        return self._with(self._law.below, self._refits, {**self.provenance, "notes": list(notes)})
+    @property
+    def _missed(self) -> list[Clique]:
+        return [] if self.check is None else pairs_left(self.check.structure, self.structure, self.unmeasured)
 
-    def _with(self, law: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None) -> Model:
+    def _error(self) -> Component:
+        """The structure's error as a variance component, measured once."""
+        if self._component is None:
+            here = self.coarse  # as the check's tables are
+            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            self._component = measure_structure_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
+        return self._component
+
+    def _completion(self) -> Completion:
+        """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
+        return completion(self._distribution, self.domain, self._answered())
+
+    def _numbers_of(self, name: str) -> BinDistribution:
+        """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
+        one = self.domain[read_names(self.domain, (name,), {})[0]]
+        return number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
+
+    def _answered(self) -> list[str]:
+        """The attributes of a whole record. Raises StructureError if there are none."""
+        left_out = set(self.left_out)
+        names = [name for name in self.domain.names if name not in left_out]
+        if not names:
+            refuse_unmeasured(self.domain.names, left_out)
+        return names
+
+    def _with(
+        self, distribution: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None
+    ) -> Model:
         """The same model with this distribution over its structure; engines that it has made come with it."""
-        made = Model(
+        model = Model(
             self.structure,
-            law.potentials,
+            distribution.potentials,
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance=self.provenance if provenance is None else provenance,
-            inference=law.inference,
+            inference=distribution.inference,
             replicates=replicates,
         )
-        made._unmeasured_as = self._unmeasured_as
-        made._levels = self._levels  # a replicate's are its own
-        made._law = law_of(law, self._levels)
-        return made
+        model._unmeasured_as = self._unmeasured_as
+        model._merged_codes = self._merged_codes  # a replicate's are its own
+        model._distribution = with_merged_codes(distribution, self._merged_codes)
+        return model
 
     def _replicate(self, potentials: Array, number: int) -> Model:
         """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
-        below = self._law.below
-        law = Distribution(Tables(self.structure, potentials).astype(np.float64), below.inference, below.engines)
-        made = self._with(law, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
-        if self._levels is not None:
-            shares = self._law.marginals_of([(name,) for name in self._levels.of], {})
-            of = dict(zip(self._levels.of, shares, strict=True))
-            made._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
-            made._law = law_of(law, made._levels)
-        return made
+        base = self._distribution.base
+        distribution = Distribution(Tables(self.structure, potentials).astype(np.float64), base.inference, base.engines)
+        model = self._with(distribution, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
+        if self._merged_codes is not None:
+            shares = self._distribution.marginals_of([(name,) for name in self._merged_codes.of], {})
+            of = dict(zip(self._merged_codes.of, shares, strict=True))
+            model._merged_codes = self._merged_codes.redraw(of, self.learned[-1].total, np.random.default_rng(number))
+            model._distribution = with_merged_codes(distribution, model._merged_codes)
+        return model

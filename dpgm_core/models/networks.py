@@ -1,4 +1,4 @@
-"""Models as Bayesian networks: conditional tables of a directed graph, and the network nearest to a model."""
+"""Models as Bayesian networks: conditional tables over a directed graph, and projection on a network."""
 
 from __future__ import annotations
 
@@ -12,17 +12,33 @@ from dpgm_core.structure.dag import Dag, check_dag
 
 __all__ = ["cpds", "network_of", "project"]
 
-#: How far a row of a network's tables may be from 1 in sum.
-_ROUNDING = 1e-6
+#: Largest distance of a row's sum from 1.
+_SUM_TOLERANCE = 1e-6
 
 
 def cpds(model: Model, dag: Dag) -> dict[str, FloatArray]:
-    """The model's P(attribute | parents) for every attribute, axes in the order of the family: child, then parents.
+    """Return the model's P(attribute | parents) for every attribute, axes in the order child, then parents.
 
-    dag: over the model's domain, or over that of `model.coarse`. Where a state of the parents has probability 0 the row
-    is uniform. Attributes that no release measured are taken as the model has them. Raises TooLarge where exact
-    inference does not fit, StructureError for another domain.
+    Parameters
+    ----------
+    model : Model
+    dag : Dag
+        Over the model's domain, or over that of `model.coarse`.
 
+    Returns
+    -------
+    dict of str to array
+        Rows of parents' states with probability 0 are uniform. Unmeasured attributes are as the potentials have them.
+
+    Raises
+    ------
+    TooLarge
+        Exact inference does not fit.
+    StructureError
+        The graph is over another domain.
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> from dpgm_core.tables import Tables
@@ -35,13 +51,28 @@ def cpds(model: Model, dag: Dag) -> dict[str, FloatArray]:
 
 
 def project(model: Model, dag: Dag) -> Model:
-    """The network over `dag` that is nearest to the model: of all networks q over it, KL(model || q) is least.
+    """Return the network over `dag` that is nearest to the model: of all networks q over it, KL(model || q) is least.
 
-    Its tables are the model's own P(attribute | parents); it has the model's releases and facts, but no refits
-    (`replicates`), and log Z = 0. dag: over the domain of `model.structure`. Rows of parents' states that the model
-    rules out are uniform, and a note among its provenance counts them. Free in privacy. Raises StructureError where the
-    graph does not hold the domain's constraints (`Dag.check_constraints`).
+    Parameters
+    ----------
+    model : Model
+    dag : Dag
+        Over the domain of `model.structure`.
 
+    Returns
+    -------
+    Model
+        Its tables are the model's own P(attribute | parents); it has the model's releases and provenance, no
+        replicates, and log Z = 0. Rows of parents' states that the model rules out are uniform, and a note in the
+        provenance counts them. The projection is free in privacy.
+
+    Raises
+    ------
+    StructureError
+        The graph is over another domain or violates its constraints (`Dag.check_constraints`).
+
+    Examples
+    --------
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> from dpgm_core.tables import Tables
@@ -55,7 +86,7 @@ def project(model: Model, dag: Dag) -> Model:
         raise StructureError("a model is projected on a graph over the domain of its structure; this is over another")
     dag.check_constraints()
     tables, uniform = _conditionals(model, dag)
-    made = Model.from_cpds(
+    network = Model.from_cpds(
         dag,
         tables,
         releases=model.releases,
@@ -64,14 +95,14 @@ def project(model: Model, dag: Dag) -> Model:
         inference=model.inference,
     )
     if not uniform:
-        return made
-    told = f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"
+        return network
+    note = f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"
     notes = model.provenance.get("notes", ())
-    return made if told in notes else made.noted([*notes, told])  # projected before, it says so already
+    return network if note in notes else network.noted([*notes, note])  # projected before, it says so already
 
 
 def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
-    """The graph and the conditional tables of a model that is a Bayesian network, over all codes of its domain.
+    """Return graph and conditional tables of a model that is a Bayesian network, over all codes of its domain.
 
     Raises StructureError for any other model.
     """
@@ -79,7 +110,7 @@ def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
         dag = Dag.of(_checked(model).structure)
         with np.errstate(over="ignore"):  # no probability, and found to be none
             tables = {family[0]: np.exp(model.potentials[family]) for family in dag.families}
-        if any(abs(table.sum(axis=0) - 1).max() > _ROUNDING for table in tables.values()):
+        if any(abs(table.sum(axis=0) - 1).max() > _SUM_TOLERANCE for table in tables.values()):
             raise StructureError("its tables are no conditional probabilities")
         dag.check_constraints(tables)
     except StructureError as error:
@@ -99,11 +130,11 @@ def _checked(model: Model) -> Model:
 
 
 def _conditionals(model: Model, dag: Dag) -> tuple[dict[str, FloatArray], int]:
-    """The tables, and how many of their rows are uniform for want of any probability."""
+    """Return the conditional tables, and the number of uniform rows, whose parents have probability 0."""
     _checked(model)
-    asked = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
-    if dag.domain != asked.domain:
+    source = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
+    if dag.domain != source.domain:
         raise StructureError("the graph is over another domain than the model: attributes or labels differ")
-    joints = asked.marginals_of(dag.families)
+    joints = source.marginals_of(dag.families)
     possible = {child: there for child in dag.parents if (there := dag.possible(child)) is not None}
     return cpds_of({family[0]: joints[family] for family in dag.families}, possible)

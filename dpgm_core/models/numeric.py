@@ -14,14 +14,14 @@ import numpy as np
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DomainError, InferenceError, OptionError
-from dpgm_core.models.wide import fitted
-from dpgm_core.models.within import Within, within
+from dpgm_core.models.wide import fit_wide_bins
+from dpgm_core.models.within import BinDistribution, bin_distribution
 
 __all__ = [
     "checked_share",
     "correlation_of",
     "ends_of",
-    "law_of_numbers",
+    "number_distribution",
     "mean_of",
     "quantile_of",
     "share_of",
@@ -29,99 +29,102 @@ __all__ = [
 ]
 
 
-def law_of_numbers(attribute: Attribute, table: FloatArray | None = None) -> Within:
-    """The law of an attribute's numbers. table: a model's marginal, to which wide bins are fitted. Raises DomainError
-    for an attribute without numbers.
+def number_distribution(attribute: Attribute, table: FloatArray | None = None) -> BinDistribution:
+    """Return the distribution of an attribute's numbers. table: the model's marginal, to which wide bins are fitted.
 
-    >>> law_of_numbers(Attribute.of_size("a", 2))
+    Raises DomainError for an attribute without numbers.
+
+    >>> number_distribution(Attribute.of_size("a", 2))
     Traceback (most recent call last):
     dpgm_core.errors.DomainError: attribute 'a' has no numbers to compute with; declare its bins, or its type and ...
     """
-    law = within(attribute) if table is None else fitted(attribute, table)
-    if law is None or not law.present.any():
+    dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
+    if dist is None or not dist.present.any():
         raise DomainError(
             f"attribute {attribute.name!r} has no numbers to compute with; declare its bins, or its type and numbers "
             "as labels"
         )
-    return law
+    return dist
 
 
-def share_of(law: Within, table: FloatArray) -> float:
+def share_of(dist: BinDistribution, table: FloatArray) -> float:
     """The probability that there is a number. table: p of each code.
 
-    >>> share_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> share_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     0.75
     """
-    return float(table[law.present].sum())
+    return float(table[dist.present].sum())
 
 
-def ends_of(law: Within) -> tuple[float, float]:
+def ends_of(dist: BinDistribution) -> tuple[float, float]:
     """The least and the largest of the numbers."""
-    return float(law.placed(law.low)[law.present].min()), float(law.placed(law.high)[law.present].max())
+    return float(dist.placed(dist.low)[dist.present].min()), float(dist.placed(dist.high)[dist.present].max())
 
 
-def mean_of(law: Within, table: FloatArray) -> float:
+def mean_of(dist: BinDistribution, table: FloatArray) -> float:
     """The mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
 
-    >>> mean_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> mean_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     2.0
     """
-    return _mean(_weights(law, table), law.moments()[0][law.present])
+    return _mean(_weights(dist, table), dist.moments()[0][dist.present])
 
 
-def variance_of(law: Within, table: FloatArray) -> float:
+def variance_of(dist: BinDistribution, table: FloatArray) -> float:
     """The variance of the numbers: that of the bins' means, and the mean of that inside of them."""
-    means, variances = (moment[law.present] for moment in law.moments())
-    weights = _weights(law, table)
+    means, variances = (moment[dist.present] for moment in dist.moments())
+    weights = _weights(dist, table)
     return float(weights @ ((means - _mean(weights, means)) ** 2 + variances))
 
 
-def quantile_of(law: Within, table: FloatArray, share: float) -> float:
-    """The least number that `share` of the numbers are not above, between a bin's ends as its law has it.
+def quantile_of(dist: BinDistribution, table: FloatArray, share: float) -> float:
+    """The least number that `share` of the numbers are not above, between a bin's ends as its distribution has it.
 
-    >>> law = law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
-    >>> quantile_of(law, np.array([0.5, 0.5, 0.0]), 0.75)
+    >>> dist = number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
+    >>> quantile_of(dist, np.array([0.5, 0.5, 0.0]), 0.75)
     4.0
     """
-    codes: IntArray = np.flatnonzero(law.present)
-    codes = codes[np.argsort(law.low[codes], kind="stable")]
+    codes: IntArray = np.flatnonzero(dist.present)
+    codes = codes[np.argsort(dist.low[codes], kind="stable")]
     weights = table[codes] / _sum(table[codes])
     upto = np.cumsum(weights)
     # Rounding must not make a code without weight the answer, at either end.
-    held = np.flatnonzero(weights > 0)
-    at = held[min(int(np.searchsorted(upto[held], min(share, upto[held[-1]]))), len(held) - 1)]
-    return law.quantile(int(codes[at]), float(np.clip((share - upto[at] + weights[at]) / weights[at], 0.0, 1.0)))
+    positive = np.flatnonzero(weights > 0)
+    at = positive[min(int(np.searchsorted(upto[positive], min(share, upto[positive[-1]]))), len(positive) - 1)]
+    return dist.quantile(int(codes[at]), float(np.clip((share - upto[at] + weights[at]) / weights[at], 0.0, 1.0)))
 
 
-def correlation_of(laws: tuple[Within, Within], table: FloatArray) -> float:
+def correlation_of(dists: tuple[BinDistribution, BinDistribution], table: FloatArray) -> float:
     """Pearson's correlation of two attributes, table: p of each pair of codes; of records that have both numbers.
 
     Raises InferenceError where one of them does not vary.
     """
-    table = table[np.ix_(laws[0].present, laws[1].present)]
+    table = table[np.ix_(dists[0].present, dists[1].present)]
     table = table / _sum(table)
     spread, apart = [], []
-    for axis, law in enumerate(laws):
-        means, variances = (moment[law.present] for moment in law.moments())
+    for axis, dist in enumerate(dists):
+        means, variances = (moment[dist.present] for moment in dist.moments())
         weights = table.sum(axis=1 - axis)
         apart.append(means - _mean(weights, means))
         spread.append(float(weights @ (apart[-1] ** 2 + variances)))
     if min(spread) <= 0:
         raise InferenceError("a correlation needs two attributes that vary; one of them has a single value")
     # Given their codes the two are independent: only the bins' means are correlated.
-    found = float(apart[0] @ table @ apart[1]) / math.sqrt(spread[0] * spread[1])
-    return min(1.0, max(-1.0, found))
+    value = float(apart[0] @ table @ apart[1]) / math.sqrt(spread[0] * spread[1])
+    return min(1.0, max(-1.0, value))
 
 
 def checked_share(share: object) -> float:
-    """Of a quantile: a number from 0 to 1. Raises OptionError."""
+    """Return a checked share of a quantile, from 0 to 1. Raises OptionError."""
     if not isinstance(share, (int, float, np.floating)) or isinstance(share, bool) or not 0 <= share <= 1:
-        raise OptionError(f"a quantile is asked for as a number from 0 to 1, such as 0.5 for the median; got {share!r}")
+        raise OptionError(
+            f"the share of a quantile must be a number from 0 to 1, such as 0.5 for the median; got {share!r}"
+        )
     return float(share)
 
 
-def _weights(law: Within, table: FloatArray) -> FloatArray:
-    here = table[law.present]
+def _weights(dist: BinDistribution, table: FloatArray) -> FloatArray:
+    here = table[dist.present]
     return here / _sum(here)
 
 

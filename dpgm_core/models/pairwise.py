@@ -60,18 +60,18 @@ class _Walk:
     def margin(self, cluster: int, names: Clique) -> FloatArray:
         """(B, *shape of the names), which the cluster holds."""
         if (cluster, names) not in self.margins:
-            held = self.cliques[cluster]
-            left = tuple(name for name in held if name in names)
-            table = self.tables[cluster].sum(axis=tuple(at + 1 for at, name in enumerate(held) if name not in names))
+            clique = self.cliques[cluster]
+            left = tuple(name for name in clique if name in names)
+            table = self.tables[cluster].sum(axis=tuple(at + 1 for at, name in enumerate(clique) if name not in names))
             order = [0, *(1 + left.index(name) for name in names)]
             self.margins[cluster, names] = np.ascontiguousarray(table.transpose(order))
         return self.margins[cluster, names]
 
     def inside(self, cluster: int, name: str) -> Iterator[tuple[str, str, FloatArray]]:
         """Pairs within the source; of two that are at home in it, once."""
-        held = self.asked[cluster]
-        for other in held:
-            if self.tree.home[other] != cluster or held.index(name) < held.index(other):
+        queried = self.asked[cluster]
+        for other in queried:
+            if self.tree.home[other] != cluster or queried.index(name) < queried.index(other):
                 yield name, other, self.margin(cluster, (name, other))
 
     def outwards(self, source: int, name: str) -> Iterator[tuple[str, str, FloatArray]]:
@@ -83,42 +83,42 @@ class _Walk:
         stack = [(above, source, self.joints[source], self.margin(source, (name, *self.joints[source])))]
         while stack:
             cluster, origin, joint, table = stack.pop()
-            given = _conditional(table, self.margin(cluster, joint))
-            found: dict[Clique, FloatArray] = {joint: table}
+            message = _conditional(table, self.margin(cluster, joint))
+            tables: dict[Clique, FloatArray] = {joint: table}
             for target in self.asked[cluster]:
                 if target not in joint:
-                    found[target,] = self.through(cluster, joint, given, (target,))
-                    yield name, target, found[target,]
+                    tables[target,] = self.through(cluster, joint, message, (target,))
+                    yield name, target, tables[target,]
             for beyond in (tree.parents[cluster], *tree.children[cluster]):
                 if beyond in (-1, origin) or tree.entries[beyond] >= tree.entries[source]:
                     continue
                 out = self.joints[cluster if beyond == tree.parents[cluster] else beyond]
-                if out not in found:
-                    found[out] = self.through(cluster, joint, given, out)
-                stack.append((beyond, cluster, out, found[out]))
+                if out not in tables:
+                    tables[out] = self.through(cluster, joint, message, out)
+                stack.append((beyond, cluster, out, tables[out]))
 
-    def through(self, cluster: int, joint: Clique, given: FloatArray, out: Clique) -> FloatArray:
+    def through(self, cluster: int, joint: Clique, message: FloatArray, out: Clique) -> FloatArray:
         """p(a, out) from p(a | joint), both sets in the cluster: a matrix product for each value of what they share."""
         shared = tuple(name for name in joint if name in out)
         inner = tuple(name for name in joint if name not in out)
         new = tuple(name for name in out if name not in joint)
         sizes = self.sizes
-        count, rows = given.shape[:2]
-        left = given.transpose(
+        count, rows = message.shape[:2]
+        left = message.transpose(
             [0, *(2 + joint.index(name) for name in shared), 1, *(2 + joint.index(n) for n in inner)]
         )
         middle = [sizes[name] for name in shared]
         cells = math.prod(sizes[name] for name in inner)
         right = self.margin(cluster, (*shared, *inner, *new)).reshape(count, *middle, cells, -1)
         product = np.matmul(left.reshape(count, *middle, rows, cells), right)
-        held = (*shared, *new)
+        axes = (*shared, *new)
         product = product.reshape(count, *middle, rows, *(sizes[name] for name in new))
-        places = [1 + at + (at >= len(shared)) for at in (held.index(name) for name in out)]
+        places = [1 + at + (at >= len(shared)) for at in (axes.index(name) for name in out)]
         return np.asarray(product.transpose([0, 1 + len(shared), *places]))
 
 
 def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:
     """p(a | S) from p(a, S) and p(S), (B, labels of a, *shape of S); 0 where S has probability 0."""
     mass = mass[:, None]
-    given: FloatArray = np.divide(table, mass, out=np.zeros(table.shape), where=mass > 0)
-    return given
+    quotient: FloatArray = np.divide(table, mass, out=np.zeros(table.shape), where=mass > 0)
+    return quotient

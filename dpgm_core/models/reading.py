@@ -13,10 +13,9 @@ from dpgm_core.arrays import Array
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import Archive, read_archive
-from dpgm_core.models.facts import SCHEMA
-from dpgm_core.models.intervals import MOST_REPLICATES
-from dpgm_core.models.model import Model
+from dpgm_core.files import Archive, reading
+from dpgm_core.models.intervals import MAX_REPLICATES
+from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.reading import check_format, read_release, read_structure
 from dpgm_core.releases.release import member_names
@@ -25,13 +24,24 @@ from dpgm_core.tables import Tables
 __all__ = ["load_model"]
 
 #: A file that claims more was not written by dpgm.
-_MOST_RELEASES = 10_000
+_MAX_RELEASES = 10_000
 
 
 def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
-    """Read a `.dpgm` model file. ModelFileError for anything damaged, hostile or too new.
+    """Read a `.dpgm` model file.
 
-    The release inside needs its mechanism's plugin; PluginError says which.
+    Parameters
+    ----------
+    path : str or Path
+    registry : Registry, optional
+        Of components, by default the installed plugins.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, hostile, too new, or not a model.
+    PluginError
+        The mechanism of a release needs a plugin that is not installed.
     """
 
     def read(archive: Archive) -> Model:
@@ -41,17 +51,17 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         check_format(archive, document, "dpgm-model", SCHEMA)
         structure = read_structure(document)
         potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
-        counted = document["schema"] > 1
-        held = document["releases"] if counted else int("release.json" in archive.names())
-        if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= _MOST_RELEASES:
-            raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {held!r}")
-        stated = {name for number in range(1, held + 1) for name in member_names(number)}
+        has_count = document["schema"] > 1
+        count = document["releases"] if has_count else int("release.json" in archive.names())
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MAX_RELEASES:
+            raise ModelFileError(f"the number of releases must be from 0 to {_MAX_RELEASES}, got {count!r}")
+        stated = {name for number in range(1, count + 1) for name in member_names(number)}
         if any(name.startswith(("release", "tables")) for name in archive.names() - stated):
-            raise ModelFileError(f"{path} carries more releases than the {held} it states")
-        releases = [read_release(archive, registry, number) for number in range(1, held + 1)]
+            raise ModelFileError(f"{path} carries more releases than the {count} it states")
+        releases = [read_release(archive, registry, number) for number in range(1, count + 1)]
         if not releases and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        delta = document["conversion_delta"] if counted else None
+        delta = document["conversion_delta"] if has_count else None
         model = Model(
             structure,
             potentials,
@@ -63,7 +73,7 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         if model.pooled:
             model.release  # noqa: B018 - releases that do not pool were not learned from so
         model.check  # noqa: B018 - nor do checks speak together that do not pool
-        if counted and not _covers(document["cost"], model):
+        if has_count and not _covers(document["cost"], model):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
 
@@ -71,22 +81,22 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
 
 
 def _covers(stated: object, model: Model) -> bool:
-    """Whether a file states the cost of its releases; where these were converted, also more epsilon at that delta.
+    """Whether a file states the cost of its releases, or a larger epsilon at the same delta where they were converted.
 
-    What was written under a conversion that proved less is still true.
+    Files written under a conversion that proved less remain true.
     """
     cost = model.cost
     if cost is None or len({one.cost.kind for one in model.releases}) == 1:
         return stated == (None if cost is None else cost.to_dict())
-    told = Budget.parse(stated)
-    return told.kind == "approx" and told.delta == cost.delta and told.epsilon >= cost.epsilon
+    budget = Budget.parse(stated)
+    return budget.kind == "approx" and budget.delta == cost.delta and budget.epsilon >= cost.epsilon
 
 
 def _replicates(archive: Archive, count: object, cells: int) -> Array | None:
     if count == 0 and not isinstance(count, bool):
         return None
-    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
-        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MOST_REPLICATES}, got {count!r}")
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MAX_REPLICATES:
+        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MAX_REPLICATES}, got {count!r}")
     return archive.array("replicates.npz", count * cells, (np.float32,)).reshape(count, cells)
 
 

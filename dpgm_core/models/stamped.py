@@ -1,4 +1,4 @@
-"""The stamp of a file of synthetic records: where it stands, and what it says."""
+"""Stamps of files of synthetic records: their location and content."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from dpgm_core.files import open_regular
 
-__all__ = ["beside", "stamp_in"]
+__all__ = ["sidecar_path", "read_stamp"]
 
-_LARGEST = 2**20  # bytes that are read of what may be a stamp
+_MAX_STAMP_BYTES = 2**20
 
 
-def beside(path: Path) -> Path:
-    """Where the stamp of a CSV file is, which has no metadata: NAME.csv.dpgm.json.
+def sidecar_path(path: Path) -> Path:
+    """Return the path of the stamp of a CSV file, which has no metadata: NAME.csv.dpgm.json.
 
-    >>> beside(Path("s.csv")).name
+    >>> sidecar_path(Path("s.csv")).name
     's.csv.dpgm.json'
     """
     return path.with_name(f"{path.name}.dpgm.json")
 
 
-def stamp_in(path: Path) -> dict[str, Any] | None:
-    """The stamp in a JSON file, or in the metadata `dpgm` of a Parquet or Arrow file; None where there is none.
+def read_stamp(path: Path) -> dict[str, Any] | None:
+    """Return the stamp in a JSON file, or in the metadata `dpgm` of a Parquet or Arrow file; None where there is none.
 
-    It is its author's word: plain values of which only `dpgm` and `guarantee` are known to be there.
+    Nothing proves it: plain values, of which only `dpgm` and `guarantee` are known to exist.
     """
     try:
         facts = json.loads(_text(path))
@@ -35,7 +35,7 @@ def stamp_in(path: Path) -> dict[str, Any] | None:
 
 
 def _text(path: Path) -> bytes:
-    """What may be a stamp; nothing where the file is none of these."""
+    """Return the bytes that may be a stamp; empty for other files."""
     import pyarrow
     import pyarrow.ipc
     import pyarrow.parquet
@@ -43,7 +43,7 @@ def _text(path: Path) -> bytes:
     try:
         with open_regular(path) as file:
             if path.suffix == ".json":
-                return file.read(_LARGEST)
+                return file.read(_MAX_STAMP_BYTES)
             if path.suffix == ".parquet":
                 schema = pyarrow.parquet.read_schema(file)
             else:

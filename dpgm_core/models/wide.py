@@ -21,15 +21,15 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.models.within import Within, within
+from dpgm_core.models.within import BinDistribution, bin_distribution
 
-__all__ = ["fitted", "tables_of_wide", "wide_bins", "wide_note"]
+__all__ = ["fit_wide_bins", "tables_of_wide", "wide_bins", "wide_note"]
 
 #: A bin is wide if it is at least so many times as wide as the narrower of its neighbours. Below, on the distributions
 #: that it was chosen on, the mean gains less than 1 % of a standard deviation.
-_WIDE = 4
+_MIN_WIDTH_RATIO = 4
 _MAX_NAMED = 5  # attributes in a note
-_HALVINGS = 200
+_MAX_HALVINGS = 200
 
 
 def wide_bins(attribute: Attribute) -> dict[int, int]:
@@ -40,53 +40,55 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     >>> wide_bins(Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]}))
     {5: 4}
     """
-    law = None if attribute.edges is None else within(attribute)
-    if attribute.edges is None or law is None or law.values.shape != "fitted":
+    dist = None if attribute.edges is None else bin_distribution(attribute)
+    if attribute.edges is None or dist is None or dist.values.shape != "fitted":
         return {}
     bins = len(attribute.edges) - 1
-    widths = _widths(law)[:bins]
-    known = law.present[:bins] & np.isfinite(np.diff(attribute.edges)) & (widths > 0)
+    widths = _widths(dist)[:bins]
+    known = dist.present[:bins] & np.isfinite(np.diff(attribute.edges)) & (widths > 0)
     widths = np.where(known, widths, math.inf)
-    found = {}
+    neighbour_of = {}
     for code in np.flatnonzero(known).tolist():
-        beside = [near for near in (code - 1, code + 1) if 0 <= near < bins]
-        near = min(beside, key=lambda other: widths[other], default=code)
-        if widths[code] >= _WIDE * widths[near]:
-            found[code] = near
-    return found
+        neighbours = [near for near in (code - 1, code + 1) if 0 <= near < bins]
+        near = min(neighbours, key=lambda other: widths[other], default=code)
+        if widths[code] >= _MIN_WIDTH_RATIO * widths[near]:
+            neighbour_of[code] = near
+    return neighbour_of
 
 
-def fitted(attribute: Attribute, table: FloatArray) -> Within | None:
-    """Return the law of an attribute's numbers, as `within` does, with the wide bins fitted to a model.
+def fit_wide_bins(attribute: Attribute, table: FloatArray) -> BinDistribution | None:
+    """Return the distribution of an attribute's numbers, with its wide bins fitted to a model.
 
     Parameters
     ----------
     attribute : Attribute
     table : array of shape (codes,)
         The model's marginal of the attribute, without any condition: a number is independent of all else given its
-        code, so one law serves every query and every record.
+        code, so one distribution serves every query and every record.
 
     Examples
     --------
     >>> visits = Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]})
-    >>> fitted(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
+    >>> fit_wide_bins(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
     [0.0, 1.0, 2.0, 3.5, 6.5, 11.0, nan]
     """
-    law = within(attribute)
+    dist = bin_distribution(attribute)
     wide = wide_bins(attribute)
-    if law is None or not wide:
-        return law
-    rates, widths = np.zeros(len(law.low)), _widths(law)
+    if dist is None or not wide:
+        return dist
+    rates, widths = np.zeros(len(dist.low)), _widths(dist)
     for code, near in wide.items():
         rate = _rate(float(table[near]), float(widths[near]), float(table[code]), float(widths[code]))
         rates[code] = rate if near < code else -rate
-    return evolve(law, rates=rates)
+    return evolve(dist, rates=rates)
 
 
-def tables_of_wide(law: Distribution | MergedDistribution, attributes: Sequence[Attribute]) -> dict[str, FloatArray]:
+def tables_of_wide(
+    distribution: Distribution | MergedDistribution, attributes: Sequence[Attribute]
+) -> dict[str, FloatArray]:
     """Return the marginal of each attribute that has wide bins, by name; nothing is inferred for the others."""
     names = [one.name for one in attributes if wide_bins(one)]
-    return dict(zip(names, law.marginals_of([(name,) for name in names], {}), strict=True))
+    return dict(zip(names, distribution.marginals_of([(name,) for name in names], {}), strict=True))
 
 
 def wide_note(attributes: Iterable[Attribute]) -> str | None:
@@ -101,15 +103,15 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
         return None
     shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
     return (
-        f"some bins are at least {_WIDE} times as wide as a neighbour: {shown}; numbers in them are not spread evenly, "
-        "but decrease exponentially at the rate that the counts of both bins give; add edges there if you can, or keep "
-        "such bins even with shape = 'uniform'"
+        f"some bins are at least {_MIN_WIDTH_RATIO} times as wide as a neighbour: {shown}; numbers in them are not "
+        "spread evenly, but decrease exponentially at the rate that the counts of both bins give; add edges there if "
+        "you can, or keep such bins even with shape = 'uniform'"
     )
 
 
-def _widths(law: Within) -> FloatArray:
+def _widths(dist: BinDistribution) -> FloatArray:
     """The widths of bins, in numbers of the lattice where there is one."""
-    return np.asarray(law.high - law.low, np.float64) + (law.lattice is not None)
+    return np.asarray(dist.high - dist.low, np.float64) + (dist.lattice is not None)
 
 
 def _rate(near: float, near_width: float, wide: float, wide_width: float) -> float:
@@ -121,7 +123,7 @@ def _rate(near: float, near_width: float, wide: float, wide_width: float) -> flo
         return 0.0
     ratio = math.log(near) - math.log(wide)
     low, high = 0.0, float(np.logaddexp(0.0, ratio)) / near_width  # of a wide bin without an end
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         rate = (low + high) / 2
         if rate in (low, high):
             break

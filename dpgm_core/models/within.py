@@ -1,12 +1,11 @@
-"""Where the numbers of a code lie: the public law of a value inside its bin, which drawing and averaging share.
+"""Public distributions of values inside their bins, which sampling and averaging share.
 
-In a bin [e_i, e_(i+1)) they are spread as `Values.shape` says over all values that the column's type can have there
-(`dpgm_core.columns.lattice`): whole numbers over the whole numbers in the bin, each as likely as any other if uniform.
-Where the shape is "fitted", bins much wider than a neighbour have a rate of decrease (`dpgm_core.models.wide`).
-The last bin is closed. Of a bin without an end nothing is known but its finite edge: all its values stand there, as in
-a table that is coded "65 or more", or at the last value below it where the bin is open downwards. A label that is a
-number is that number. Bins of a column whose type is not declared are of whole numbers if all their edges are, and of
-any numbers otherwise. Codes with no number, such as missing ones, are not `present`.
+In a bin [e_i, e_(i+1)), `Values.shape` spreads the values over all that the column's type can have there (its lattice):
+if uniform, each whole number in the bin is as likely as any other. Where the shape is "fitted", bins much wider than a
+neighbour have a rate of decrease. The last bin is closed. Of a bin without an end only the finite edge is known: all
+its values are there, as in a table coded "65 or more", or at the last value below it where the bin is open downwards.
+A label that is a number is that number. Bins of a column without a declared type contain whole numbers if all edges
+are whole, and any numbers otherwise. Codes without a number, such as missing values, are not `present`.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from dpgm_core.columns.lattice import Lattice, lattice_of
 from dpgm_core.columns.tables import MISSING
 from dpgm_core.columns.values import EXACT_WHOLE, Kind, Values
 
-__all__ = ["Within", "missing_code", "ordered_within", "within"]
+__all__ = ["BinDistribution", "missing_code", "ordered_bin_distribution", "bin_distribution"]
 
-#: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
-_BELOW = 1e-3
-#: There is no 24:00.
+#: Distance of the values of a bin that is open downwards from its edge, as a part of the next bin's width.
+_OPEN_BIN_OFFSET = 1e-3
+#: Last second of a day.
 _LAST_SECOND = 86_399
-#: Whole numbers of a bin that a sum on a logarithmic scale goes through one by one.
-_TERMS = 2**20
+#: Whole numbers of a bin that are summed one by one.
+_MAX_TERMS = 2**20
 
 
 @frozen(kw_only=True, eq=False)
-class Within:
+class BinDistribution:
     """The numbers of each code of an attribute. values: the column's, with kind "integer" or "number" for plain bins.
 
     present: (codes,), whether the code has numbers. low, high: (codes,), the least and the largest it can have: places
     on the axis, or numbers of the lattice where there is one; 0 where not present. rates: (codes,), in a bin the
     probability is proportional to exp(-rate x), x in the unit of low and high; None: all are even.
 
-    >>> law = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
-    >>> law.present.tolist(), law.low.tolist()
+    >>> dist = bin_distribution(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
+    >>> dist.present.tolist(), dist.low.tolist()
     ([True, True, True, False], [0, 18, 65, 0])
     """
 
@@ -53,12 +52,12 @@ class Within:
     high: Array
     rates: FloatArray | None = None
 
-    def drawn(self, codes: IntArray, at: FloatArray) -> FloatArray:
-        """Places on the axis of records with these codes, all present. at: in [0, 1), the place in the bin's law."""
+    def draw(self, codes: IntArray, at: FloatArray) -> FloatArray:
+        """Return places on the axis for codes that are all present. at: quantiles inside the bin, in [0, 1)."""
         return self.between(codes, self.low[codes], self.high[codes], at)
 
     def between(self, codes: IntArray, low: Array, high: Array, at: FloatArray) -> FloatArray:
-        """The same between ends given as `low` and `high` are: the law of a bin, kept to a part of it."""
+        """The same between ends given as `low` and `high` are: the distribution of a bin, kept to a part of it."""
         if self.values.shape == "lower":
             return self.placed(low)
         if self.rates is not None:
@@ -67,12 +66,12 @@ class Within:
             return self._continuous(low, high, at)
         # High + 1 is not reached, so that floor makes every number as likely as its share of the line is long.
         reach = (high - low + 1).astype(np.float64)
-        found = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
+        numbers = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
         if self.values.shape == "log":
             whole, last = np.maximum(low, 1).astype(np.float64), np.maximum(high, 1).astype(np.float64)
             scaled = np.floor(whole * ((last + 1) / whole) ** at)
-            found = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), found)
-        return self.lattice.place(found)
+            numbers = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), numbers)
+        return self.lattice.place(numbers)
 
     def placed(self, numbers: Array) -> FloatArray:
         """Places on the axis of `low` and `high`."""
@@ -84,11 +83,11 @@ class Within:
         return self.lattice is None or bool(self.lattice.place(self.lattice.first(at))[0] == place)
 
     def first(self, places: FloatArray) -> Array:
-        """In the terms of `low`: the least value at or above each place."""
+        """Return the smallest value at or above each place, in the unit of `low`."""
         return places if self.lattice is None else self.lattice.first(places)
 
     def last(self, places: FloatArray) -> Array:
-        """In the terms of `high`: the largest value at or below each place."""
+        """Return the largest value at or below each place, in the unit of `high`."""
         return places if self.lattice is None else self.lattice.last(places)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -101,16 +100,16 @@ class Within:
     def quantile(self, code: int, share: float) -> float:
         """The least number of a code such that `share` of its values are not above it."""
         if self.lattice is None:
-            return float(self.drawn(np.array([code]), np.array([min(max(share, 0.0), 1.0)]))[0])
+            return float(self.draw(np.array([code]), np.array([min(max(share, 0.0), 1.0)]))[0])
         # The least of n numbers at or below which lies the share: one more than those that lie wholly below it.
-        return float(self.drawn(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
+        return float(self.draw(np.array([code]), np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
 
     def _continuous(self, low: FloatArray, high: FloatArray, at: FloatArray) -> FloatArray:
-        found = low * (1 - at) + high * at
+        places = low * (1 - at) + high * at
         if self.values.shape == "log":
             logs = np.log(np.where(low > 0, low, 1.0)), np.log(np.where(low > 0, high, 1.0))
-            found = np.where(low > 0, np.exp(logs[0] * (1 - at) + logs[1] * at), found)
-        return np.asarray(np.clip(found, low, high))
+            places = np.where(low > 0, np.exp(logs[0] * (1 - at) + logs[1] * at), places)
+        return np.asarray(np.clip(places, low, high))
 
     def _moments(self, code: int) -> tuple[float, float]:
         low, high, shape = self.low[code], self.high[code], self.values.shape
@@ -132,9 +131,9 @@ class Within:
             return mean, max(0.0, (high - low) * (high + low) / (2 * span) - mean**2)
         count = int(high) - int(low) + 1
         places: Callable[[IntArray], FloatArray] = self.lattice.place
-        if count > _TERMS:
+        if count > _MAX_TERMS:
             # So many that they are as good as a line of that many parts, each at its lower end.
-            numbers = np.linspace(float(low), float(high), _TERMS).astype(np.int64)
+            numbers = np.linspace(float(low), float(high), _MAX_TERMS).astype(np.int64)
         else:
             numbers = np.arange(low, high + 1)
         weights = np.log1p(1 / numbers) if logarithmic else np.ones(len(numbers))
@@ -148,9 +147,9 @@ def _bent(rates: FloatArray, lengths: Array, at: FloatArray) -> FloatArray:
     turns = np.abs(rates) * lengths
     back = np.where(rates < 0, 1 - at, at)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.minimum(-np.log1p(back * np.expm1(-turns)) / turns, 1.0)
+        parts = np.minimum(-np.log1p(back * np.expm1(-turns)) / turns, 1.0)
     # The smallest rates bend by less than rounding.
-    return np.where(turns > 1e-9, np.where(rates < 0, 1 - found, found), at)
+    return np.where(turns > 1e-9, np.where(rates < 0, 1 - parts, parts), at)
 
 
 def _exponential(rate: float, length: float, *, whole: bool) -> tuple[float, float]:
@@ -177,11 +176,11 @@ def _inverse_sinh(rate: float, length: float) -> float:
     return length * math.exp(-rate * length / 2) / -math.expm1(-rate * length)
 
 
-def within(attribute: Attribute) -> Within | None:
-    """The law of each code's numbers; None for an attribute of texts or booleans, which has none.
+def bin_distribution(attribute: Attribute) -> BinDistribution | None:
+    """The distribution of each code's numbers; None for an attribute of texts or booleans, which has none.
 
-    >>> ages = within(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
-    >>> ages.drawn(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
+    >>> ages = bin_distribution(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
+    >>> ages.draw(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
     [20.0, 2.0]
     """
     if attribute.edges is None:
@@ -199,7 +198,7 @@ def within(attribute: Attribute) -> Within | None:
         low[np.isinf(edges[:-1])] = high[np.isinf(edges[:-1])]
     present = low <= high
     none = attribute.size - len(low)
-    return Within(
+    return BinDistribution(
         values=values,
         lattice=lattice,
         present=np.append(present, np.zeros(none, bool)),
@@ -209,7 +208,7 @@ def within(attribute: Attribute) -> Within | None:
 
 
 def _kind(edges: tuple[float, ...]) -> Kind:
-    """What plain bins, whose column declares no type, are taken to cut: whole numbers where all their edges are."""
+    """Return the kind of bins of a column without a declared type: integers where all edges are whole."""
     whole = all(math.isinf(edge) or (edge.is_integer() and abs(edge) < EXACT_WHOLE) for edge in edges)
     return "integer" if whole else "number"
 
@@ -233,25 +232,25 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
     if np.isinf(edges[0]):
         if lattice is None:
             width = edges[2] - edges[1] if len(edges) > 2 and np.isfinite(edges[2]) else max(abs(edges[1]), 1.0)
-            above[0] = min(above[0], edges[1] - _BELOW * width)
+            above[0] = min(above[0], edges[1] - _OPEN_BIN_OFFSET * width)
         below[0] = above[0]
 
 
-def ordered_within(attribute: Attribute) -> Within:
-    """The law by which an order compares: as `within`, and labels of a column of texts that are numbers are these.
+def ordered_bin_distribution(attribute: Attribute) -> BinDistribution:
+    """Return the distribution by which an order compares; here numeric labels of a column of texts are numbers too.
 
-    >>> ordered_within(Attribute.of_size("a", 3)).high.tolist()
+    >>> ordered_bin_distribution(Attribute.of_size("a", 3)).high.tolist()
     [0.0, 1.0, 2.0]
     """
-    law = within(attribute)
-    return law or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
+    dist = bin_distribution(attribute)
+    return dist or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
 
 
-def _of_labels(attribute: Attribute) -> Within:
+def _of_labels(attribute: Attribute) -> BinDistribution:
     """Labels that are numbers, dates or times, as they stand; those that the type cannot have are none."""
     texts = map(str, range(attribute.size)) if attribute.coded else iter(attribute.labels)
-    found = [attribute.place(text) for text in texts]
-    places = np.array([math.nan if number is None else number for number in found], np.float64)
+    parsed = [attribute.place(text) for text in texts]
+    places = np.array([math.nan if number is None else number for number in parsed], np.float64)
     if (missing := missing_code(attribute)) is not None:
         places[missing] = math.nan
     lattice = lattice_of(attribute.values)
@@ -260,4 +259,4 @@ def _of_labels(attribute: Attribute) -> Within:
     numbers = filled if lattice is None else lattice.first(filled)
     present = finite if lattice is None else finite & (lattice.place(numbers) == filled)
     numbers = np.where(present, numbers, 0)
-    return Within(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)
+    return BinDistribution(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)

@@ -13,7 +13,7 @@ from dpgm_core.errors import OptionError, TooLarge
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.intervals import Interval, checked_level
 from dpgm_core.models.model import Model
-from dpgm_core.models.questions import named
+from dpgm_core.models.questions import read_names
 from dpgm_core.models.standing import MEASURED
 from dpgm_core.plots.bars import Bars
 from dpgm_core.plots.canvas import percent, width_of
@@ -51,7 +51,7 @@ def marginal(
     Bars('a', 2 bars, by definition)
     """
     level, most = checked_level(level), check_most(most)
-    names = named(model.domain, attribute, given or {})
+    names = read_names(model.domain, attribute, given or {})
     if len(names) != 1:
         raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
     (name,) = names
@@ -83,7 +83,7 @@ def pair(
     Heat('a and b', 2 x 3, by definition)
     """
     level = checked_level(level)
-    names = named(model.domain, (first, second), given or {})
+    names = read_names(model.domain, (first, second), given or {})
     alone = model.marginals_of([(name,) for name in names], given)
     groups = {name: group_labels(model.domain[name], alone[name,], _SIDE) for name in names}
     table, interval = shares_of(model, groups, given, level)

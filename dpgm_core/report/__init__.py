@@ -1,6 +1,6 @@
-"""A report about a model, for a review board and for whoever looks at it first: one page that needs nothing else.
+"""Reports about a model, for a review board and for its first readers: one page that needs nothing else.
 
-`make_report(model)` gives the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
+`make_report(model)` returns the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A report from a model: the sections in their order, and what is above them."""
+"""The report of a model: its sections in their order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpgm_core.models.model import Model
 from dpgm_core.report.material import Material
 from dpgm_core.report.opening import opening
 from dpgm_core.report.page import page
-from dpgm_core.report.parts import cut, joined, stamp
+from dpgm_core.report.parts import cut, join, stamp
 from dpgm_core.report.sections import attributes, charges, chosen, fit, graph, guarantee, measured, origin, pairs, use
 
 __all__ = ["make_report"]
 
-#: In their order.
+#: Sections in the order of the page.
 _SECTIONS = (
     guarantee.section,
     charges.section,
@@ -39,14 +39,30 @@ _SECTIONS = (
 def make_report(
     model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9
 ) -> str:
-    """A page about a model: its guarantee in words, what was measured and chosen, what it says and how sure that is.
+    """Return an HTML page about a model: its guarantee in words, its measurements, its answers and their errors.
 
-    Post-processing of the releases behind the model: free in privacy, and as private as they are. The page needs
-    nothing else and may load nothing; equal models, files and ledgers give equal pages. file: where the model is
-    saved, whose name is in the commands of the page and whose SHA-256 is told. ledger: what its releases were charged
-    to; what is told of it are its terms and charges, without the owner's notes. level: of the intervals, which a model
-    with replicates has. Raises BudgetError for a ledger of others, OptionError for a level that is none.
+    The page is post-processing of the model's releases: free in privacy, and as private as they are. It loads nothing,
+    and equal models, files and ledgers give equal pages.
 
+    Parameters
+    ----------
+    model : Model
+    file : path, optional
+        Where the model is saved; its name is in the page's commands, and its SHA-256 in the page.
+    ledger : Ledger, optional
+        The ledger that the releases were charged to; the page shows its terms and charges, without the owner's notes.
+    level : float
+        Of the intervals, which a model with replicates has.
+
+    Raises
+    ------
+    BudgetError
+        The ledger is of other releases.
+    OptionError
+        `level` is not between 0 and 1.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Model, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> page = make_report(Model(structure, Tables.zeros(structure)))
@@ -76,7 +92,7 @@ def make_report(
 
 
 def _made_from(material: Material) -> str:
-    """What the page was made from, and no more privacy than that has."""
+    """What the page was made from."""
     if not material.releases:
         return f"{cut(material.file)} alone, which carries no release"
     ledger = "" if material.ledger is None else " and the ledger's own entries"
@@ -84,5 +100,5 @@ def _made_from(material: Material) -> str:
 
 
 def marks(flaws: Sequence[str]) -> Html | None:
-    """A stamp for each; None for none."""
-    return joined(stamp(flaw) for flaw in flaws) if flaws else None
+    """A stamp for each flaw; None without flaws."""
+    return join(stamp(flaw) for flaw in flaws) if flaws else None

@@ -1,4 +1,4 @@
-"""What the sections are written from: a model, its file and ledger, and what is computed from it, once."""
+"""Inputs of the sections: a model, its file and ledger, and values computed from them once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Promised:
 class Material:
     """A model and what a report says of it. file: its name; digest: the SHA-256 of the file, if there is one.
 
-    ledger: what its releases were charged to, if it may be told. level: of all intervals.
+    ledger: what its releases were charged to, if it is shown. level: of all intervals.
     """
 
     def __init__(self, model: Model, *, file: str, digest: str | None, ledger: Ledger | None, level: float) -> None:
@@ -81,12 +81,12 @@ class Material:
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        """What the guarantee is conditional on."""
+        """Conditions of the guarantee."""
         return tuple(filter(None, [condition_of(self.releases)]))
 
     @property
     def promised(self) -> Promised:
-        """What the budget bounds; only where there is one."""
+        """The bound of the budget; only where there is a budget."""
         cost, terms = self.model.cost, self.releases[0].terms
         assert cost is not None  # there are releases
         by_rows = terms.person is not None and bool(self.conditions)
@@ -98,7 +98,7 @@ class Material:
 
     @property
     def policy(self) -> TotalPolicy:
-        """How the number of records became known at last: what one release publishes no other hides."""
+        """How the number of records became known; what one release publishes no other hides."""
         known = {one.terms.total_policy for one in self.releases}
         return "public" if "public" in known else "declared" if "declared" in known else "estimated"
 
@@ -121,27 +121,27 @@ class Material:
 
     @property
     def counted_as(self) -> str:
-        """What is counted."""
+        """Unit of the count."""
         return "records" if self.surest is None or self.surest.contributions is None else "persons"
 
     @cached_property
     def shares(self) -> Mapping[str, Shares] | None:
-        """Of each measured attribute; None where exact answers do not fit."""
+        """Shares of each measured attribute; None where exact answers do not fit."""
         try:
             if not self.model.replicates:
-                found = self.model.marginals_of([(name,) for name in self.names])
-                return {names[0]: Shares(estimate=table) for names, table in found.items()}
+                marginals = self.model.marginals_of([(name,) for name in self.names])
+                return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
             return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
         except (TooLarge, InferenceError):
             return None
 
 
-def _sure(found: Interval) -> Shares:
-    return Shares(estimate=found.estimate, low=found.low, high=found.high)
+def _sure(result: Interval) -> Shares:
+    return Shares(estimate=result.estimate, low=result.low, high=result.high)
 
 
 def _rate(release: NoisyTables) -> float:
-    """Of the subsample of a round; 1 otherwise."""
+    """Sampling rate of a round; 1 otherwise."""
     return float(1 if release.round is None else release.round.sampling_rate)
 
 

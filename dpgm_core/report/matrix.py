@@ -1,4 +1,4 @@
-"""A matrix of attributes as SVG: which pairs a released table holds, and how much noise its cells have."""
+"""A matrix of attributes as SVG: which pairs lie in a released table, and the noise of its cells."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from itertools import combinations
 
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.noise import Measured
-from dpgm_core.report.parts import cut, joined, per_cent
+from dpgm_core.report.parts import cut, join, per_cent
 
 __all__ = ["noise_matrix"]
 
-_MOST = 60
-_SIDE, _LETTER = 20, 7.2
-#: Up to which relative noise a shade goes; the last is beyond them.
-_SHADES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_MAX_ATTRIBUTES = 60
+_SIDE_PX, _LETTER_PX = 20, 7.2
+#: Upper limit of relative noise for each shade but the last.
+_SHADE_LIMITS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | None:
@@ -22,12 +22,12 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
     noise = _best(tables)
     if not noise:
         return None
-    held = {one for pair in noise for one in pair}
-    shown = [one for one in names if one in held]
-    left, shown = len(shown) - _MOST, shown[:_MOST]
+    measured = {one for pair in noise for one in pair}
+    shown = [one for one in names if one in measured]
+    left, shown = len(shown) - _MAX_ATTRIBUTES, shown[:_MAX_ATTRIBUTES]
     labels = [_short(one) for one in shown]
     # A name stands at the end of its row, which is the top of its column: one label serves both.
-    wide = max(_SIDE * number + _LETTER * len(label) + 8 for number, label in enumerate(labels))
+    wide = max(_SIDE_PX * number + _LETTER_PX * len(label) + 8 for number, label in enumerate(labels))
     place = {one: number for number, one in enumerate(shown)}
     cells: dict[int, list[str]] = {}
     for pair, relative in noise.items():
@@ -38,46 +38,46 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
     drawn = [tag("path", d=grid, fill="none", stroke="var(--rule)", stroke_width="1")]
     drawn += [tag("path", d="".join(parts), fill=f"var(--shade-{shade + 1})") for shade, parts in sorted(cells.items())]
     for number, label in enumerate(labels):
-        drawn.append(tag("text", label, x=_SIDE * number + 4, y=f"{(number + 0.5) * _SIDE + 4:g}"))
+        drawn.append(tag("text", label, x=_SIDE_PX * number + 4, y=f"{(number + 0.5) * _SIDE_PX + 4:g}"))
     words = f"{len(noise)} pairs of attributes lie in a released table."
     svg = tag(
         "svg",
         tag("title", "Pairs of attributes that a released table holds"),
         tag("desc", words),
         *drawn,
-        viewBox=f"0 0 {wide:g} {_SIDE * len(shown) + 2:g}",
+        viewBox=f"0 0 {wide:g} {_SIDE_PX * len(shown) + 2:g}",
         width=f"{wide:g}",
         role="img",
         font_size="12",
         fill="currentColor",
     )
-    more = f" The first {_MOST} attributes are shown, of {_MOST + left}." if left > 0 else ""
+    more = f" The first {_MAX_ATTRIBUTES} attributes are shown, of {_MAX_ATTRIBUTES + left}." if left > 0 else ""
     caption = "Each square is a pair: the attribute at the end of its row, and the one at the top of its column. "
-    return joined([tag("figure", svg, _key(cells), tag("figcaption", f"{caption}{words}{more}"))])
+    return join([tag("figure", svg, _key(cells), tag("figcaption", f"{caption}{words}{more}"))])
 
 
 def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:
     """The least relative noise of a table that holds the pair, of those that are learned from."""
-    found: dict[frozenset[str], float] = {}
+    least: dict[frozenset[str], float] = {}
     for table in tables:
         if table.check or len(table.group) > 1:
             continue
         for pair in combinations(table.group[0], 2):
             key = frozenset(pair)
-            found[key] = min(found.get(key, table.relative), table.relative)
-    return found
+            least[key] = min(least.get(key, table.relative), table.relative)
+    return least
 
 
 def _shade(relative: float) -> int:
-    return sum(relative > limit for limit in _SHADES)
+    return sum(relative > limit for limit in _SHADE_LIMITS)
 
 
 def _square(low: int, high: int) -> str:
-    return f"M{_SIDE * low + 1} {_SIDE * high + 1}h{_SIDE - 2}v{_SIDE - 2}h-{_SIDE - 2}z"
+    return f"M{_SIDE_PX * low + 1} {_SIDE_PX * high + 1}h{_SIDE_PX - 2}v{_SIDE_PX - 2}h-{_SIDE_PX - 2}z"
 
 
 def _key(cells: dict[int, list[str]]) -> Html:
-    limits = [*(f"up to {per_cent(limit, 0)}" for limit in _SHADES), "more than the average cell"]
+    limits = [*(f"up to {per_cent(limit, 0)}" for limit in _SHADE_LIMITS), "more than the average cell"]
     items = []
     for shade in sorted(cells):
         swatch = tag(

@@ -1,4 +1,4 @@
-"""What was measured, each table once, and how much noise it has."""
+"""The measured tables, each once, and their noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpgm_core.releases.coarse import cells_as_drawn
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
-__all__ = ["Measured", "drawn", "measured_tables"]
+__all__ = ["Measured", "drawn_steps", "measured_tables"]
 
 
 @frozen(kw_only=True)
@@ -35,7 +35,7 @@ class Measured:
         return self.deviation / self.average
 
 
-def drawn(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+def drawn_steps(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
     """All whose noise was drawn as it is: each release, or of a session each of its steps that measured tables."""
     return [
         step for one in releases for step in (one.steps if one.session else (one,)) if isinstance(step, NoisyTables)
@@ -51,7 +51,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
         if release.contrasts:
             own = [(1, variance) for variance in release.measurement.sum_variances.tolist()]
         for group, (count, variance), total in zip(release.structure.groups, own, release.totals.tolist(), strict=True):
-            found = Measured(
+            table = Measured(
                 group=group,
                 cells=count,
                 deviation=math.sqrt(variance) / scale,
@@ -61,8 +61,8 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
             )
             before = best.get((release.check, group))
             if before is not None:
-                better = min(before, found, key=lambda one: one.relative)
-                found = Measured(
+                better = min(before, table, key=lambda one: one.relative)
+                table = Measured(
                     group=group,
                     cells=better.cells,
                     deviation=better.deviation,
@@ -70,5 +70,5 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
                     times=before.times + 1,
                     check=better.check,
                 )
-            best[release.check, group] = found
+            best[release.check, group] = table
     return list(best.values())

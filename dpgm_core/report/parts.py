@@ -1,5 +1,4 @@
-"""What sections are made of: sections, tables that scroll by themselves, lists of facts, stamps; and how numbers "
-"read."""
+"""Building blocks of sections: tables, lists, facts, stamps, and numbers as text."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ __all__ = [
     "facts",
     "figure",
     "fold",
-    "joined",
+    "join",
     "listing",
     "name",
     "number",
@@ -32,12 +31,12 @@ __all__ = [
     "stamp",
 ]
 
-#: Letters of a name or label that are shown; nobody reads more, and one label could fill the page.
-_LONGEST = 120
-#: Letters of a cell that is set in several lines.
-_WIDE = 32
-#: Pixels from which on a picture scrolls.
-_SHEET = 1200
+#: Letters of a name or label that are shown; one label could fill the page.
+_MAX_LETTERS = 120
+#: Letters from which a cell is wrapped.
+_MAX_LINE_LETTERS = 32
+#: Width in pixels from which a picture scrolls.
+_PAGE_PX = 1200
 
 
 @frozen
@@ -49,10 +48,10 @@ class Section:
     body: Html
 
 
-def joined(parts: Iterable[object]) -> Html:
+def join(parts: Iterable[object]) -> Html:
     """Several pieces one after the other.
 
-    >>> joined(["<", Html("<br>")])
+    >>> join(["<", Html("<br>")])
     '&lt;<br>'
     """
     return Html("".join(text(part) for part in parts))
@@ -68,7 +67,7 @@ def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
     return tag("ol" if ordered else "ul", *(tag("li", item) for item in items))
 
 
-def cut(value: object, most: int = _LONGEST) -> str:
+def cut(value: object, most: int = _MAX_LETTERS) -> str:
     """A name or label as it is shown: what does not print is spelled out, and of long ones the beginning.
 
     >>> cut("a" * 500)[-24:]
@@ -91,7 +90,7 @@ def stamp(words: object, *, condition: bool = False) -> Html:
 
 
 def fold(summary: object, *children: object) -> Html:
-    """What is there on demand."""
+    """Content that opens on demand."""
     return tag("details", tag("summary", summary), *children)
 
 
@@ -114,7 +113,13 @@ def data_table(
     """
 
     def kind(column: int, cell: object = "") -> str | None:
-        return "n" if column in numbers else "w" if len(str(cell)) > _WIDE and not isinstance(cell, Html) else None
+        return (
+            "n"
+            if column in numbers
+            else "w"
+            if len(str(cell)) > _MAX_LINE_LETTERS and not isinstance(cell, Html)
+            else None
+        )
 
     head = tag("tr", *(tag("th", one, scope="col", class_=kind(at)) for at, one in enumerate(header)))
     body = (
@@ -141,7 +146,7 @@ def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Htm
     if len(svg.encode()) > most:
         return paragraph("The picture is left out: the names and labels in it are too long.", class_="note")
     wide = re.match(r'[^>]* width="(\d+)', svg)
-    if wide is not None and int(wide[1]) > _SHEET:  # shrunk to the sheet nobody could read it
+    if wide is not None and int(wide[1]) > _PAGE_PX:  # shrunk to the sheet nobody could read it
         return tag("div", tag("figure", svg), class_="scroll wide", role="group", aria_label="A picture", tabindex="0")
     return tag("figure", svg)
 

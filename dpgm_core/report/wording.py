@@ -13,7 +13,7 @@ from dpgm_core.report.parts import at_most
 
 __all__ = ["CONVERTED_AT", "amounts", "guess_text", "odds_text", "rounded_up"]
 
-#: At which zCDP is told as an (epsilon, delta).
+#: The deltas at which zCDP is converted to (epsilon, delta).
 CONVERTED_AT = ("1e-6", "1e-9")
 
 
@@ -52,7 +52,7 @@ def odds_text(budget: Budget) -> str | None:
 
 
 def guess_text(budget: Budget) -> str:
-    """How often the best-informed guess is right, in per cent, rounded up.
+    """Return how often the best-informed guess is right, in per cent, rounded up.
 
     >>> guess_text(Budget.pure(1)), guess_text(Budget.pure(50))
     ('73.2 %', '100 %')

@@ -10,7 +10,7 @@ from dpgm_core.comparison import compare, distances
 
 def test_of_many_pairs_some_are_compared(monkeypatch):
     """Those in tables, then those of the attributes that differ most; it says how many."""
-    monkeypatch.setattr(distances, "MOST_PAIRS", 10)
+    monkeypatch.setattr(distances, "MAX_PAIRS", 10)
     domain = Domain.from_sizes({f"x{number}": 2 for number in range(7)})
     structure = Structure.chain(domain)
     uniform = Tables.zeros(structure)
@@ -27,8 +27,8 @@ def test_large_tables_are_left_out(monkeypatch):
     structure = Structure(domain, [("a", "b"), ("b", "c")])
     models = [Model(structure, Tables(structure, np.random.default_rng(n).normal(size=24))) for n in (1, 2)]
     whole = {one.attributes: one.total_variation for one in compare(*models).pairs[0].differences}
-    monkeypatch.setattr(distances, "_MOST_CELLS", 10)
-    monkeypatch.setattr(distances, "_AT_ONCE", 9)
+    monkeypatch.setattr(distances, "_MAX_TABLE_CELLS", 10)
+    monkeypatch.setattr(distances, "_CELLS_AT_ONCE", 9)
     found = compare(*models).pairs[0]
     assert {one.attributes: one.total_variation for one in found.differences} == {
         names: value for names, value in whole.items() if names != ("a", "b")

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 import dpgm_core as dpgm
 from dpgm_core.comparison import compare
-from dpgm_core.comparison.scores import joined
+from dpgm_core.comparison.scores import joint_cell_score
 from tests.comparison.made import CODES, release_of
 
 
@@ -17,16 +17,16 @@ def test_a_score_is_above_z_as_rarely_as_a_normal_deviate(cells, degrees):
     noise = generator.normal(size=(4000, cells))
     if np.isfinite(degrees):
         noise /= np.sqrt(generator.chisquare(degrees, size=(4000, cells)) / degrees)
-    scores = [joined(row, np.ones(cells), degrees) for row in noise]
+    scores = [joint_cell_score(row, np.ones(cells), degrees) for row in noise]
     assert np.mean(np.array(scores) > 1.5) <= 2 * norm.sf(1.5) * 1.15
     assert np.mean(np.array(scores) > 1.5) >= norm.sf(1.5) * 0.5
 
 
 def test_no_error_and_no_difference():
     """Equal without an error is 0; different without one is beyond all errors; errors without end explain all."""
-    assert joined(np.zeros(3), np.zeros(3)) == 0
-    assert joined(np.array([0.1, 0.0]), np.zeros(2), 5.0) == np.inf
-    assert joined(np.array([0.1]), np.array([np.inf])) == 0
+    assert joint_cell_score(np.zeros(3), np.zeros(3)) == 0
+    assert joint_cell_score(np.array([0.1, 0.0]), np.zeros(2), 5.0) == np.inf
+    assert joint_cell_score(np.array([0.1]), np.array([np.inf])) == 0
 
 
 def test_scores_are_of_what_errors_do_not_explain(fitted, people):

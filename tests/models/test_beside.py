@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from dpgm_core import Domain, Model, Structure, Tables
-from dpgm_core.models.beside import beside_labels
+from dpgm_core.models.beside import number_table
 
 
 def cells(html: str) -> list[list[str]]:
@@ -20,7 +20,7 @@ def test_rows_are_those_of_the_arrow_table():
     model = Model(structure, Tables.from_arrays(structure, {("a", "b", "c"): theta}))
     names = ("c", "a", "b")
     labels = tuple(model.domain[name].labels for name in names)
-    shown = cells(beside_labels(names, labels, {"probability": model.marginal(names)}, "measured"))
+    shown = cells(number_table(names, labels, {"probability": model.marginal(names)}, "measured"))
     expected = [
         [*(row[name] for name in names), f"{row['probability']:.4g}", "measured"]
         for row in model.table(names).to_pylist()
@@ -30,4 +30,4 @@ def test_rows_are_those_of_the_arrow_table():
 
 def test_a_single_number_has_a_row_of_its_own():
     """An interval of an entropy has no axes and no labels."""
-    assert cells(beside_labels((), (), {"low": np.array(0.25), "high": np.array(0.5)}, None)) == [["0.25", "0.5"]]
+    assert cells(number_table((), (), {"low": np.array(0.25), "high": np.array(0.5)}, None)) == [["0.25", "0.5"]]

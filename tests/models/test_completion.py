@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, fit
 from dpgm_core.constraints import Ordered
-from dpgm_core.models.completion import owned
+from dpgm_core.models.completion import stamp_own_rows
 
 DOMAIN = Domain.from_dict(
     {
@@ -113,7 +113,7 @@ def test_columns_named_twice_or_of_another_type_are_refused():
     """Dates cannot be put into a column of whole numbers."""
     with pytest.raises(DataError, match="two columns 'sex'"):
         completed(pa.table([pa.array(["F"]), pa.array(["M"])], names=["sex", "sex"]))
-    with pytest.raises(DataError, match="'sex' does not fit its column of int64"):
+    with pytest.raises(DataError, match="'sex' do not fit its column of type int64"):
         completed(pa.table({"sex": pa.array([None], pa.int64()), "age": [3]}))
 
 
@@ -175,7 +175,7 @@ def test_the_stamp_says_that_no_guarantee_covers_the_rows():
     stamp = json.loads(completed(pa.table({"sex": ["F"]})).schema.metadata[b"dpgm"])
     assert stamp["private"] is False and stamp["completed"] is True
     assert stamp["guarantee"].startswith("NOT COVERED")
-    assert owned({"private": True, "guarantee": "(1, 0)"})["guarantee"].endswith("holds: (1, 0)")
+    assert stamp_own_rows({"private": True, "guarantee": "(1, 0)"})["guarantee"].endswith("holds: (1, 0)")
 
 
 def test_pandas_and_attributes_left_out(partial_model):

@@ -32,7 +32,7 @@ def held(model: Model, table: np.ndarray, allowed: dict[str, np.ndarray], seed: 
     which = rng.integers(0, len(patterns), count)
     given = {name: rng.integers(0, model.domain[name].size, count) for name in names}
     codes = {name: np.where(patterns[which, at], -1, given[name]) for at, name in enumerate(names)}
-    found, possible = conditional(model._law, model.domain, allowed).drawn(codes, count, rng)
+    found, possible = conditional(model._distribution, model.domain, allowed).draw(codes, count, rng)
     statistic, freedom = 0.0, 0
     for number, pattern in enumerate(patterns):
         rows = np.flatnonzero(which == number)
@@ -81,7 +81,7 @@ def test_merged_codes_have_theirs(weight0):
 
 def test_batches_of_states_are_the_same_law(monkeypatch):
     """Where few rows fit at once."""
-    monkeypatch.setattr(module, "_CELLS", 30)
+    monkeypatch.setattr(module, "_CELLS_AT_ONCE", 30)
     held(*plain(0.15), {}, 7)
 
 
@@ -90,15 +90,15 @@ def test_one_gap_is_drawn_with_its_probability():
     model, table = plain(0.0)
     rows = 40_000
     codes = {name: np.zeros(rows, int) for name in SIZES.names} | {"b": np.full(rows, -1)}
-    found, _ = conditional(model._law, SIZES, {}).drawn(codes, rows, np.random.default_rng(0))
+    found, _ = conditional(model._distribution, SIZES, {}).draw(codes, rows, np.random.default_rng(0))
     law = table[0, :, 0, 0, 0, 0] / table[0, :, 0, 0, 0, 0].sum()
     assert stats.chisquare(np.bincount(found["b"], minlength=3), rows * law).pvalue > 1e-6
 
 
 def test_what_is_too_wide_is_refused(monkeypatch):
     """With its size, before it is made."""
-    monkeypatch.setattr(module, "_MOST", 5)
+    monkeypatch.setattr(module, "_MAX_ROW_CELLS", 5)
     model, _ = plain(0.0)
     codes = {name: np.full(3, -1) for name in SIZES.names}
     with pytest.raises(TooLarge, match="leave fewer attributes out"):
-        conditional(model._law, SIZES, {}).drawn(codes, 3, np.random.default_rng(0))
+        conditional(model._distribution, SIZES, {}).draw(codes, 3, np.random.default_rng(0))

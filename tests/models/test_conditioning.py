@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain
-from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.models.conditioning import collect_potentials, expectation
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 
@@ -14,7 +14,7 @@ def test_pieces_on_the_same_attributes_add_up_in_any_order_of_axes():
     rng = np.random.default_rng(1)
     pieces = [(("a", "b"), rng.normal(size=(2, 3))), (("b", "a"), rng.normal(size=(3, 2))),
               (("c",), rng.normal(size=2)), ((), rng.normal(size=())), (("c",), np.array([0.0, -np.inf]))]  # fmt: skip
-    structure, potentials = collected(DOMAIN, pieces)
+    structure, potentials = collect_potentials(DOMAIN, pieces)
     assert [set(clique) for clique in structure.cliques] == [{"a", "b"}, {"c"}, set()]
     for record in np.ndindex(2, 3, 2):
         values = dict(zip("abc", record, strict=True))
@@ -28,7 +28,7 @@ def test_pieces_on_the_same_attributes_add_up_in_any_order_of_axes():
 def test_pieces_are_copied():
     """What is handed in stays as it was."""
     table = np.zeros(2)
-    collected(DOMAIN, [(("a",), table), (("a",), np.ones(2))])
+    collect_potentials(DOMAIN, [(("a",), table), (("a",), np.ones(2))])
     assert table.tolist() == [0.0, 0.0]
 
 

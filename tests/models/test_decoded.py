@@ -63,7 +63,7 @@ def drawn(one: Attribute, count: int = 60, seed: int = 0):
     at = np.random.default_rng(seed).random(len(codes))
     at[::count], at[1::count] = 0.0, np.nextafter(1.0, 0)
     made = decoder(one)
-    places = None if made.law is None else made.places(codes, at)
+    places = None if made.dist is None else made.places(codes, at)
     return codes, made.values(codes, places), made.texts(codes, places), made
 
 

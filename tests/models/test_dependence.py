@@ -195,7 +195,7 @@ def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
     """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too."""
     model = model_of(wide(6), replicates=3)
     every = measure_dependence(model)
-    monkeypatch.setattr(module, "_CELLS", 10)
+    monkeypatch.setattr(module, "_MAX_CELLS", 10)
     found = measure_dependence(model)
     inside = np.array([model.structure.covering(pair) is not None for pair in found.pairs])
     assert found.mutual_information[inside] == pytest.approx(every.mutual_information[inside])
@@ -205,10 +205,10 @@ def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
 
 def test_where_only_replicates_are_too_many_the_numbers_stay(monkeypatch):
     """All pairs are answered; only intervals are not."""
-    monkeypatch.setattr(module, "_ANSWERS", 20)
+    monkeypatch.setattr(module, "_MAX_ANSWERS", 20)
     found = measure_dependence(model_of(wide(5), replicates=3))
     assert np.isfinite(found.mutual_information).all() and np.isnan(found.v_high).all()
-    monkeypatch.setattr(module, "_ANSWERS", 40)
+    monkeypatch.setattr(module, "_MAX_ANSWERS", 40)
     assert np.isfinite(measure_dependence(model_of(wide(5), replicates=3)).high).all()
 
 
@@ -228,7 +228,7 @@ def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
     found = measure_dependence(model)
     for at, pair in enumerate(found.pairs):
         assert found.mutual_information[at] == pytest.approx(expected(model.marginal(pair))[0], abs=1e-9)
-    monkeypatch.setattr(module, "_ONE_BY_ONE", 1)
+    monkeypatch.setattr(module, "_MAX_SINGLE_PAIRS", 1)
     fewer = dict(zip(found.pairs, measure_dependence(model).cramers_v, strict=True))
     assert [pair for pair, v in fewer.items() if math.isnan(v)] == [("a", "d"), ("b", "d")]
     assert fewer["d", "e"] == 0.0

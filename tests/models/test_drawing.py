@@ -33,7 +33,7 @@ def seeded(model: Model, count: int, **options) -> pa.Table:
 @pytest.mark.parametrize("method", ["independent", "rounded"])
 def test_batches_are_what_one_call_gives(model, monkeypatch, method):
     """Row for row while codes are drawn at once; the codes are the same in every form."""
-    monkeypatch.setattr(drawing, "_WRITTEN", 7)
+    monkeypatch.setattr(drawing, "_RECORDS_WRITTEN", 7)
     parts = list(model.sample_batches(100, method=method, form="labels", randomness=SeededRandomness(1)))
     assert [part.num_rows for part in parts] == [7] * 14 + [2]
     labels = seeded(model, 100, method=method, form="labels")
@@ -48,7 +48,7 @@ def test_batches_are_what_one_call_gives(model, monkeypatch, method):
 
 def test_records_drawn_in_batches_have_the_models_law(model, monkeypatch):
     """Where codes are drawn 1,000 at a time too: chi-squared with false alarm 1e-6, seed fixed."""
-    monkeypatch.setattr(drawing, "_DRAWN", 1000)
+    monkeypatch.setattr(drawing, "_RECORDS_DRAWN", 1000)
     table = seeded(model, 30_000, form="labels")
     codes = [np.array([one.labels.index(label) for label in table[one.name].to_pylist()]) for one in DOMAIN]
     law = model.marginal(DOMAIN.names)

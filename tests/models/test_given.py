@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from dpgm_core import Domain, DomainError, StructureError
-from dpgm_core.models.given import given_of
+from dpgm_core.models.given import read_evidence
 
 DOMAIN = Domain.from_dict(
     {
@@ -20,16 +20,16 @@ DOMAIN = Domain.from_dict(
 
 def test_values_keep_their_place_and_find_their_bin():
     """A text that is no label, a float, a date; labels and codes are no values."""
-    found = given_of(DOMAIN, {"age": "37", "seen": date(2020, 2, 29), "sex": "M"})
+    found = read_evidence(DOMAIN, {"age": "37", "seen": date(2020, 2, 29), "sex": "M"})
     assert found.places == {"age": 37.0, "seen": 18321.0}
     assert found.codes["sex"] == 1 and found.codes["seen"] == 1
     low, high = DOMAIN["age"].edges[found.codes["age"]], DOMAIN["age"].edges[found.codes["age"] + 1]
     assert low <= 37 < high
     assert found.bins(DOMAIN)["seen"] == "2020-02"
-    assert given_of(DOMAIN, {"age": 1}).codes == {"age": 1} and given_of(DOMAIN, {"age": 1}).places == {}
-    assert given_of(DOMAIN, {"seen": "2020-02"}).places == {}
-    assert given_of(DOMAIN, None).stamp(DOMAIN) == {}
-    assert given_of(DOMAIN, {"sex": "F"}).stamp(DOMAIN) == {"given": {"sex": "F"}}
+    assert read_evidence(DOMAIN, {"age": 1}).codes == {"age": 1} and read_evidence(DOMAIN, {"age": 1}).places == {}
+    assert read_evidence(DOMAIN, {"seen": "2020-02"}).places == {}
+    assert read_evidence(DOMAIN, None).stamp(DOMAIN) == {}
+    assert read_evidence(DOMAIN, {"sex": "F"}).stamp(DOMAIN) == {"given": {"sex": "F"}}
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_values_keep_their_place_and_find_their_bin():
 def test_what_is_no_value_is_refused(given, message):
     """By attribute, with what would do."""
     with pytest.raises(DomainError, match=message):
-        given_of(DOMAIN, given)
+        read_evidence(DOMAIN, given)
 
 
 def test_unknown_attributes_are_refused():
     """As in every question."""
     with pytest.raises(StructureError, match="lacks"):
-        given_of(DOMAIN, {"agee": 1})
+        read_evidence(DOMAIN, {"agee": 1})
 
 
 @pytest.mark.parametrize(("order", "fits"), [("<=", True), ("<", False)])
@@ -71,12 +71,12 @@ def test_values_of_one_bin_in_the_wrong_order_are_refused(order, fits):
             },
         }
     )
-    assert given_of(domain, {"a": "24", "b": "25", "c": "26"}).places == {"a": 24.0, "b": 25.0, "c": 26.0}
+    assert read_evidence(domain, {"a": "24", "b": "25", "c": "26"}).places == {"a": 24.0, "b": 25.0, "c": 26.0}
     for last in ("b", "c"):
         with pytest.raises(DomainError, match=f"given of 'a' and '{last}' are impossible: constraint '(ab|bc)' rules"):
-            given_of(domain, {"a": "25", last: "24"})
+            read_evidence(domain, {"a": "25", last: "24"})
         if fits:
-            assert given_of(domain, {"a": "25", last: "25"}).places["a"] == 25
+            assert read_evidence(domain, {"a": "25", last: "25"}).places["a"] == 25
         else:
             with pytest.raises(DomainError, match="are impossible"):
-                given_of(domain, {"a": "25", last: "25"})
+                read_evidence(domain, {"a": "25", last: "25"})

@@ -8,7 +8,7 @@ import pytest
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.models.labelled import labelled
+from dpgm_core.models.labelled import probability_table
 from dpgm_core.models.model import Model
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -27,7 +27,7 @@ DOMAIN = Domain.from_dict(
 def test_each_cell_stands_beside_its_labels(names):
     """Rows are the cells, whatever the order of the names; the stamp is in the metadata."""
     values = np.random.default_rng(0).random(DOMAIN.shape(names))
-    found = labelled(DOMAIN, names, {"probability": values, "error": values + 1}, {"cost": None}, standing="s")
+    found = probability_table(DOMAIN, names, {"probability": values, "error": values + 1}, {"cost": None}, standing="s")
     assert found.column_names == [*names, "probability", "error", "standing"]
     assert set(found["standing"].to_pylist()) == {"s"}
     assert json.loads(found.schema.metadata[b"dpgm"]) == {"cost": None}

@@ -8,7 +8,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, StructureError, Tables, Terms
-from dpgm_core.models.levels import Level, Levels, block_weights, levels_of
+from dpgm_core.models.levels import MergedAttribute, MergedCodes, block_weights, find_merged_codes
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.workload import Workload
@@ -45,27 +45,29 @@ def session(merges=MERGES, singles=(("a",), ("b",), ("c",)), domain=DOMAIN) -> d
 def test_weights_come_from_the_one_way_tables_of_a_session():
     """Each block sums to 1; two tables of one attribute count by their precision."""
     release = session()
-    levels = levels_of(COARSE, [release])
+    levels = find_merged_codes(COARSE, [release])
     assert levels.fine == DOMAIN and set(levels.of) == {"a"}
     level = levels.of["a"]
     np.testing.assert_array_equal(level.counts, release.steps[0].tables["a"])
     np.testing.assert_allclose(np.bincount(level.codes, weights=level.weights), 1)
     np.testing.assert_allclose(level.weights, block_weights(level.counts, level.variance, level.codes))
     again = evolve(release, steps=(*release.steps, measured(Structure(DOMAIN, [("a",)]), CODES, 3)))
-    both = levels_of(COARSE, [again]).of["a"]
+    both = find_merged_codes(COARSE, [again]).of["a"]
     one, two = again.steps[0], again.steps[2]
     expected = (one.tables["a"] / one.variances[0] + two.tables["a"] / two.variances[0]) * both.variance
     np.testing.assert_allclose(both.counts, expected)
     assert both.variance == pytest.approx(1 / (1 / one.variances[0] + 1 / two.variances[0]))
     # what a check measured is compared with, and a table over merged codes does not tell them apart
     others = evolve(release, steps=(evolve(release.steps[0], check=True), release.steps[1]))
-    assert levels_of(COARSE, [others]).of["a"].counts is None
+    assert find_merged_codes(COARSE, [others]).of["a"].counts is None
 
 
 def test_what_was_not_measured_is_even():
     """No one-way table, no difference between the codes of a block; the standing says so."""
     release = session(singles=[("b",), ("c",)])
-    np.testing.assert_allclose(levels_of(COARSE, [release]).of["a"].weights, [1, 1 / 2, 1 / 3, 1 / 3, 1 / 2, 1 / 3])
+    np.testing.assert_allclose(
+        find_merged_codes(COARSE, [release]).of["a"].weights, [1, 1 / 2, 1 / 3, 1 / 3, 1 / 2, 1 / 3]
+    )
     model = Model(Structure(COARSE, [("a", "b")]), Tables.zeros(Structure(COARSE, [("a", "b")])), releases=[release])
     assert model.standing("a") == "by structure"
 
@@ -73,19 +75,19 @@ def test_what_was_not_measured_is_even():
 def test_no_merges_no_levels():
     """Neither for plain releases, nor for sessions that merged nothing or what the model lacks."""
     plain = measured(Structure(DOMAIN, [("a",)]), CODES, 1)
-    assert levels_of(DOMAIN, [plain]) is None and levels_of(DOMAIN, []) is None
-    assert levels_of(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None
-    assert levels_of(Domain.from_sizes({"b": 3}), [session()]) is None
+    assert find_merged_codes(DOMAIN, [plain]) is None and find_merged_codes(DOMAIN, []) is None
+    assert find_merged_codes(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None
+    assert find_merged_codes(Domain.from_sizes({"b": 3}), [session()]) is None
 
 
 def test_merges_that_lead_elsewhere_are_refused():
     """A model over other codes than the session's, and two sessions that differ."""
     release = session()
     with pytest.raises(StructureError, match="merged the codes of 'a' to others"):
-        levels_of(DOMAIN, [release])
+        find_merged_codes(DOMAIN, [release])
     other = evolve(release, session=evolve(release.session, merges={"a": (0, 2, 1, 1, 2, 1)}))
     with pytest.raises(StructureError, match="merged the codes of 'a' to others"):
-        levels_of(COARSE, [release, other])
+        find_merged_codes(COARSE, [release, other])
 
 
 def test_shrinkage_is_a_distribution_and_between_the_counts_and_even():
@@ -119,10 +121,10 @@ def test_shrinkage_beats_raw_counts_where_noise_hides_them():
 
 def test_drawn_codes_follow_the_weights_and_never_have_weight_0():
     """Every place in [0, 1), its ends included; shares of a fine grid."""
-    level = Level(codes=np.array([1, 0, 1, 0, 1, 0]), weights=np.array([0.0, 0.0, 0.7, 0.25, 0.3, 0.75]))
+    level = MergedAttribute(codes=np.array([1, 0, 1, 0, 1, 0]), weights=np.array([0.0, 0.0, 0.7, 0.25, 0.3, 0.75]))
     at = np.concatenate([(np.arange(1000) + 0.5) / 1000, [0.0, np.nextafter(1.0, 0.0)]])
     for block, expected in ((0, {3: 0.25, 5: 0.75}), (1, {2: 0.7, 4: 0.3})):
-        drawn = level.drawn(np.full(1002, block), at)
+        drawn = level.draw(np.full(1002, block), at)
         assert set(drawn.tolist()) == set(expected)
         for code, share in expected.items():
             assert np.mean(drawn[:1000] == code) == pytest.approx(share, abs=1e-9)
@@ -131,13 +133,13 @@ def test_drawn_codes_follow_the_weights_and_never_have_weight_0():
 
 def test_weights_drawn_anew_keep_blocks_and_vary_as_the_noise_does():
     """Their spread in probability is that of the noise: between a third and 1.2 of it, as none can be negative."""
-    level = Level(
+    level = MergedAttribute(
         codes=np.array([0, *[1] * 8]), weights=np.array([1.0, *[1 / 8] * 8]), counts=np.zeros(9), variance=100.0
     )
-    levels = Levels(fine=Domain.from_sizes({"a": 9}), of={"a": level})
+    levels = MergedCodes(fine=Domain.from_sizes({"a": 9}), of={"a": level})
     shares = {"a": np.array([0.92, *[0.01] * 8])}
-    drawn = np.stack([levels.redrawn(shares, 1000.0, np.random.default_rng(n)).of["a"].weights for n in range(200)])
+    drawn = np.stack([levels.redraw(shares, 1000.0, np.random.default_rng(n)).of["a"].weights for n in range(200)])
     np.testing.assert_allclose(drawn[:, 1:].sum(axis=1), 1)
     spread = 0.08 * drawn[:, 1:].std(axis=0).mean() * 1000
     assert 10 / 3 < spread < 12
-    np.testing.assert_array_equal(drawn[3], levels.redrawn(shares, 1000.0, np.random.default_rng(3)).of["a"].weights)
+    np.testing.assert_array_equal(drawn[3], levels.redraw(shares, 1000.0, np.random.default_rng(3)).of["a"].weights)

@@ -72,7 +72,7 @@ def model_of(seed: int, cliques=PAIRS, zeros: float = 0.0, weight0: bool = False
     with pytest.MonkeyPatch.context() as patch:
         if weight0:
             release = _with_zeros(release)
-            patch.setattr(levels, "_LEAST", 0.0)
+            patch.setattr(levels, "_MIN_NOISE_SHARE", 0.0)
         return Model(structure, Tables(structure, values), releases=[release], **more)
 
 
@@ -87,7 +87,7 @@ def joint(model: Model) -> np.ndarray:
     """p(x) over all codes, by definition: the distribution of blocks times the weights."""
     shape = DOMAIN.shape(NAMES)
     table = np.zeros(shape)
-    of = model._levels.of
+    of = model._merged_codes.of
     for record in np.ndindex(*shape):
         block = {
             name: int(of[name].codes[code]) if name in of else code for name, code in zip(NAMES, record, strict=True)
@@ -116,7 +116,7 @@ def test_answers_agree_with_the_table_of_all_records(zeros, weight0, cliques):
     model = model_of(1, cliques, zeros, weight0)
     table = joint(model)
     assert model.domain == DOMAIN and model.structure.domain == COARSE
-    assert (model._levels.of["a"].weights == 0).any() == weight0
+    assert (model._merged_codes.of["a"].weights == 0).any() == weight0
     queries = [names for size in (1, 2, 3) for names in itertools.permutations(NAMES, size)]
     for names, found in model.marginals_of(queries).items():
         np.testing.assert_allclose(found, summed(table, names), atol=1e-12)
@@ -221,7 +221,7 @@ def test_records_are_scored_by_their_own_codes(tmp_path):
 
 def test_a_model_too_large_to_write_out_is_refused(monkeypatch):
     """By name, with the size, before anything is made."""
-    monkeypatch.setattr(merged, "_MOST_BYTES", 100)
+    monkeypatch.setattr(merged, "_MAX_BYTES", 100)
     with pytest.raises(TooLarge, match="2 merged attributes takes 216 B, against 100 B"):
         model_of(1).expanded()
 
@@ -254,10 +254,10 @@ def test_learned_and_bootstrapped_in_the_domain_of_the_session():
     assert set(model.misfit()) == set(release.structure.cliques)
     strapped = bootstrap(model, 30, randomness=SeededRandomness(2))
     found = strapped.intervals("a")
-    level = model._levels.of["a"]
+    level = model._merged_codes.of["a"]
     noise = level.variance**0.5 / release.total
     assert found.estimate.shape == (5,)
-    assert (found.standard_error[~level.alone] > noise / 4).all() and (found.standard_error < 4 * noise).all()
+    assert (found.standard_error[~level.is_alone] > noise / 4).all() and (found.standard_error < 4 * noise).all()
     again = strapped.using(unmeasured="uniform").replicates[3]
     np.testing.assert_array_equal(again.marginal("a"), strapped.replicates[3].marginal("a"))
     assert not np.allclose(again.marginal("a"), strapped.replicates[4].marginal("a"))

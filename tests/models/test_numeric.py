@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, DomainError, InferenceError, Model, OptionError, SeededRandomness, Structure, Tables
-from dpgm_core.models.numeric import correlation_of, law_of_numbers, mean_of, quantile_of, share_of, variance_of
+from dpgm_core.models.numeric import correlation_of, mean_of, number_distribution, quantile_of, share_of, variance_of
 
 DOMAIN = Domain.from_dict(
     {
@@ -100,7 +100,7 @@ def test_decoded_records_have_these_moments():
 def test_dates_lose_no_digits():
     """The variance of two neighbouring days of this century is 1/4."""
     domain = Domain.from_dict({"day": {"type": "date", "min": "2024-02-28", "max": "2024-02-29"}})
-    law = law_of_numbers(domain["day"])
+    law = number_distribution(domain["day"])
     table = np.array([0.5, 0.5, 0.0])
     assert variance_of(law, table) == 0.25 and mean_of(law, table) == 19_781.5 - 0.0
     assert domain["day"].values.text(quantile_of(law, table, 0.5)) == "2024-02-28"
@@ -108,7 +108,7 @@ def test_dates_lose_no_digits():
 
 def test_codes_without_weight_are_no_quantile():
     """At either end and between; shares are of what has a number."""
-    law = law_of_numbers(DOMAIN["age"])
+    law = number_distribution(DOMAIN["age"])
     assert [quantile_of(law, np.array([0.0, 0.4, 0.0, 0.6]), share) for share in (0.0, 1.0)] == [5.0, 9.0]
     assert [quantile_of(law, np.array([0.5, 0.0, 0.5, 0.0]), share) for share in (0.5, 0.51)] == [4.0, 10.0]
     assert share_of(law, np.array([0.1, 0.2, 0.3, 0.4])) == pytest.approx(0.6)
@@ -130,10 +130,10 @@ def test_what_has_no_such_number_is_refused():
     for share in (-0.1, 1.1, float("nan"), float("inf"), True, None, "0.5"):
         with pytest.raises(OptionError, match="from 0 to 1"):
             model.quantile("age", share)
-    law = law_of_numbers(DOMAIN["age"])
+    law = number_distribution(DOMAIN["age"])
     with pytest.raises(InferenceError, match="all of them are missing"):
         mean_of(law, np.array([0.0, 0.0, 0.0, 1.0]))
-    rank = law_of_numbers(DOMAIN["rank"])
+    rank = number_distribution(DOMAIN["rank"])
     table = np.zeros((4, 5))
     table[:, 1] = 0.25
     with pytest.raises(InferenceError, match="needs two attributes that vary"):

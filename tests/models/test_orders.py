@@ -12,7 +12,7 @@ from dpgm_core import Domain
 from dpgm_core.constraints import Ordered
 from dpgm_core.models.decoded import decoder
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.within import ordered_within
+from dpgm_core.models.within import ordered_bin_distribution
 
 WHOLE = {"type": "integer", "bins": [0, 10, 20, 40]}
 TABLES = {
@@ -51,7 +51,7 @@ def feasible(domain, decoders, strict, count, seed):
     """Codes of records that some ordered values have; a tenth of them lack a value."""
     rng = np.random.default_rng(seed)
     codes = {one.name: rng.integers(0, one.size, count) for one in domain}
-    laws = {name: ordered_within(one.attribute) for name, one in decoders.items()}
+    laws = {name: ordered_bin_distribution(one.attribute) for name, one in decoders.items()}
     units = {name: 86_400 if law.values.kind == "date" else 1 for name, law in laws.items()}
     keep = np.ones(count, bool)
     least = np.full(count, -np.inf)
@@ -111,13 +111,13 @@ def test_what_is_given_stays():
     assert (orders.places(codes, {"b": 1.0}, np.random.default_rng(0))["a"] <= 1).all()
     given = {"a": np.full(1000, 9.0), "b": np.full(1000, 3.0)}
     gaps = {"a": np.zeros(1000, bool), "b": np.arange(1000) % 2 == 0}
-    found = orders.completed(codes, given, gaps, np.random.default_rng(0))
+    found = orders.complete(codes, given, gaps, np.random.default_rng(0))
     assert (found["a"] == 9).all() and (found["b"][1::2] == 3).all() and (found["b"][::2] == 9).all()
 
 
 def test_where_rounds_run_out_the_order_holds(monkeypatch):
     """The lower first, the upper above it."""
-    monkeypatch.setattr("dpgm_core.models.orders._ROUNDS", 0)
+    monkeypatch.setattr("dpgm_core.models.orders._MAX_ROUNDS", 0)
     _, orders, _ = made(TABLES["whole"], strict=True)
     places = orders.places({name: np.zeros(2000, int) for name in "abc"}, {}, np.random.default_rng(3))
     assert (places["a"] < places["b"]).all() and (places["b"] < places["c"]).all()
@@ -129,7 +129,7 @@ def test_given_values_rule_out_bins_on_their_wrong_side():
     places = np.arange(0.0, 41)
     given = {"a": places, "b": np.full(41, np.nan), "c": np.full(41, np.nan)}
     gaps = {name: np.full(41, name != "a") for name in "abc"}
-    law = decoders["a"].law
+    law = decoders["a"].dist
     found = {names[0]: table[state] for names, table, state in orders.ruled_out(given, gaps)}
     assert set(found) == {"b", "c"}
     for name, table in found.items():

@@ -4,7 +4,7 @@ import pytest
 
 from dpgm_core import Domain
 from dpgm_core.errors import DomainError, StructureError
-from dpgm_core.models.questions import coded, listed, named
+from dpgm_core.models.questions import check_queries, encode_evidence, read_names
 
 DOMAIN = Domain.from_dict(
     {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B"], "unknown": "A"}}
@@ -13,10 +13,10 @@ DOMAIN = Domain.from_dict(
 
 def test_questions_are_read():
     """One name or several; labels or codes."""
-    assert named(DOMAIN, "sex", {}) == ("sex",)
-    assert named(DOMAIN, ["town", "sex"], {}) == ("town", "sex")
-    assert coded(DOMAIN, {"sex": "M", "town": 0}) == {"sex": 1, "town": 0}
-    assert listed(["sex"]) == ["sex"]
+    assert read_names(DOMAIN, "sex", {}) == ("sex",)
+    assert read_names(DOMAIN, ["town", "sex"], {}) == ("town", "sex")
+    assert encode_evidence(DOMAIN, {"sex": "M", "town": 0}) == {"sex": 1, "town": 0}
+    assert check_queries(["sex"]) == ["sex"]
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_questions_are_read():
 def test_wrong_names_are_refused(asked, given, words):
     """Each says what was asked and what is wrong."""
     with pytest.raises(StructureError, match=words):
-        named(DOMAIN, asked, given)
+        read_names(DOMAIN, asked, given)
 
 
 def test_wrong_labels_and_lists_are_refused():
     """An attribute or a label that is not there; one name where a list is expected."""
     with pytest.raises(StructureError, match="'x', which the model lacks"):
-        coded(DOMAIN, {"x": 0})
+        encode_evidence(DOMAIN, {"x": 0})
     with pytest.raises(DomainError, match="no label 'X'"):
-        coded(DOMAIN, {"sex": "X"})
+        encode_evidence(DOMAIN, {"sex": "X"})
     for wrong in ("sex", 5, None):
         with pytest.raises(StructureError, match="takes a list of cliques"):
-            listed(wrong)
+            check_queries(wrong)
 
 
 def test_what_a_constraint_leaves_no_record_for_is_refused_by_its_name():
@@ -54,6 +54,6 @@ def test_what_a_constraint_leaves_no_record_for_is_refused_by_its_name():
             "constraints": {"inside": {"columns": ["county", "state"], "map": {"a1": "a", "b1": "b"}}},
         }
     )
-    assert coded(domain, {"county": "a1", "state": "a"}) == {"county": 0, "state": 0}
+    assert encode_evidence(domain, {"county": "a1", "state": "a"}) == {"county": 0, "state": 0}
     with pytest.raises(DomainError, match="given, county=a1, state=b, is impossible: constraint 'inside'"):
-        coded(domain, {"state": "b", "county": "a1"})
+        encode_evidence(domain, {"state": "b", "county": "a1"})

@@ -1,9 +1,8 @@
-"""What a notebook shows of a model is told without asking it anything."""
+"""The notebook card of a model is made without any inference."""
 
 import numpy as np
 
 import dpgm_core as dpgm
-from dpgm_core.models.shown import model_card
 
 
 def test_a_model_too_large_to_ask_can_be_looked_at():
@@ -24,7 +23,7 @@ def test_what_was_not_measured_is_told():
     codes = np.array([[0, 1], [1, 0]] * 50)
     seeded = dpgm.SeededRandomness(1)
     done = dpgm.fit(codes, structure, dpgm.Budget.pure(1), neighbours="add-remove", randomness=seeded)
-    shown = model_card(done.model, 7)
+    shown = done.model.with_replicates(np.tile(done.model.potentials.values, (7, 1)))._repr_html_()
     assert (
         "NOT PRIVATE" in shown
         and "epsilon = 1" in shown

@@ -7,7 +7,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import StructureError
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import Basis, refuse, spelled
+from dpgm_core.models.standing import Basis, quote_names, refuse_unmeasured
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "one": 1})
 RECORDS = np.column_stack([np.arange(60) % size for size in (2, 3, 2, 2, 1)])
@@ -107,10 +107,10 @@ def test_one_label_needs_no_table():
 
 def test_refusals_name_what_is_unknown():
     """By name, once each, with what would do; what was measured passes."""
-    refuse(["a", "b", "one"], ("c", "d"))
+    refuse_unmeasured(["a", "b", "one"], ("c", "d"))
     with pytest.raises(StructureError, match=r"measured 'd', 'c', so .* --unmeasured uniform"):
-        refuse(["a", "d", "c", "d"], ("c", "d"))
-    assert spelled([str(number) for number in range(6)]).endswith("'4', ... 6 in all")
+        refuse_unmeasured(["a", "d", "c", "d"], ("c", "d"))
+    assert quote_names([str(number) for number in range(6)]).endswith("'4', ... 6 in all")
 
 
 def test_intervals_say_their_standing():

@@ -11,8 +11,8 @@ from scipy import stats
 from dpgm_core import Attribute, Domain, Model, SeededRandomness, Structure, Tables
 from dpgm_core.models.decoded import decoder
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.wide import fitted, wide_bins, wide_note
-from dpgm_core.models.within import within
+from dpgm_core.models.wide import fit_wide_bins, wide_bins, wide_note
+from dpgm_core.models.within import bin_distribution
 
 VISITS = [0, 1, 2, 3, 5, 9, 366]
 
@@ -23,7 +23,7 @@ def column(edges, kind="integer", **more):
 
 def table_of(one, cdf):
     """The marginal of a column whose values have this distribution function, over its bins and missing values."""
-    law = within(one)
+    law = bin_distribution(one)
     bins = len(one.edges) - 1
     before = law.low if law.lattice is None else law.lattice.place(law.low - 1)
     masses = (cdf(law.placed(law.high)) - cdf(before))[:bins]
@@ -39,7 +39,7 @@ def test_the_mean_of_geometric_numbers_is_exact(kind):
     """The two counts give the rate of a geometric distribution without error, at whichever end the wide bin is."""
     truth = stats.geom(0.3, loc=-1)
     assert math.isclose(
-        fitted(column(VISITS, kind), table_of(column(VISITS, kind), truth.cdf)).rates[5], -math.log(0.7)
+        fit_wide_bins(column(VISITS, kind), table_of(column(VISITS, kind), truth.cdf)).rates[5], -math.log(0.7)
     )
     for edges, cdf, where in (
         (VISITS, truth.cdf, 5),
@@ -47,7 +47,7 @@ def test_the_mean_of_geometric_numbers_is_exact(kind):
         ([-400, -9, -5, 0, 1], lambda x: 1 - truth.cdf(-np.asarray(x) - 1), 0),
     ):
         one = column(edges, kind)
-        mean = fitted(one, table_of(one, cdf)).moments()[0][where]
+        mean = fit_wide_bins(one, table_of(one, cdf)).moments()[0][where]
         wanted = 9 + 7 / 3 if where else -10 - 7 / 3  # memoryless: the bin's near end, and the mean of the distribution
         assert math.isclose(mean, wanted, rel_tol=1e-9), edges
 
@@ -57,7 +57,7 @@ def test_the_mean_of_exponential_numbers_is_exact():
     for sign in (1, -1):
         edges = sorted(sign * edge for edge in (0, 1, 3, 500))
         one = column(edges, "number")
-        law = fitted(one, table_of(one, lambda x, sign=sign: np.exp(x / 2) if sign < 0 else 1 - np.exp(-x / 2)))
+        law = fit_wide_bins(one, table_of(one, lambda x, sign=sign: np.exp(x / 2) if sign < 0 else 1 - np.exp(-x / 2)))
         where = 2 if sign > 0 else 0
         assert math.isclose(law.moments()[0][where], sign * 5) and math.isclose(law.moments()[1][where], 4)
 
@@ -80,13 +80,13 @@ def test_moments_and_quantiles_are_those_of_what_is_drawn(edges, kind, more, sca
     one = column(edges, kind, **more)
     scale *= 60 if kind == "time" else 1
     table = table_of(one, lambda x: stats.expon.cdf(np.abs(x), scale=scale) * np.sign(x))
-    law = fitted(one, table)
+    law = fit_wide_bins(one, table)
     wide = [code for code in wide_bins(one) if table[code] > 0]
     assert wide and (law.rates[wide] != 0).all()
     means, variances = law.moments()
     at = (np.arange(20_001) + 0.5) / 20_001
     for code in wide:
-        drawn = law.drawn(np.full(len(at), code), at)
+        drawn = law.draw(np.full(len(at), code), at)
         ends = law.placed(law.low)[code], law.placed(law.high)[code]
         assert (ends[0] <= drawn).all() and (drawn <= ends[1]).all() and (np.diff(drawn) >= 0).all()
         sd = math.sqrt(variances[code])
@@ -100,9 +100,9 @@ def test_moments_and_quantiles_are_those_of_what_is_drawn(edges, kind, more, sca
 def test_a_bin_as_dense_as_its_neighbour_stays_even():
     """Uniform numbers have rate 0; so have denser bins, empty ones and those beside an empty one."""
     one = column([0, 5, 9, 366], "number")
-    assert fitted(one, table_of(one, lambda x: x / 366)).rates[2] < 1e-12
+    assert fit_wide_bins(one, table_of(one, lambda x: x / 366)).rates[2] < 1e-12
     for masses in ([0.1, 0.001, 0.899, 0], [0.5, 0.5, 0, 0], [1, 0, 0, 0], [0.5, 0, 0.5, 0]):
-        law = fitted(one, np.array(masses, float))
+        law = fit_wide_bins(one, np.array(masses, float))
         assert not law.rates.any() and law.moments()[0][2] == 187.5
 
 
@@ -136,7 +136,7 @@ def test_the_mean_of_unlike_numbers_is_off_by_a_quarter_of_what_even_bins_are_of
     counts = draws.multinomial(10_000, table_of(one, truth.cdf)) + 10 * draws.normal(size=7)
     table = np.maximum(counts * (np.arange(7) < 6), 0.0)
     table /= table.sum()
-    even, bent = (abs(mean_of(one, table, law) - mean) for law in (within(one), fitted(one, table)))
+    even, bent = (abs(mean_of(one, table, law) - mean) for law in (bin_distribution(one), fit_wide_bins(one, table)))
     assert bent < even / 4
 
 
@@ -192,7 +192,7 @@ def test_an_order_keeps_a_part_of_the_law():
     decoders = {name: decoder(pair[name], table) for name in ("a", "b")}
     codes = {name: np.ones(4000, np.int64) for name in ("a", "b")}
     places = orders_among(pair.constraints, decoders).places(codes, {"a": 100.0}, np.random.default_rng(1))
-    rate = decoders["b"].law.rates[1]
+    rate = decoders["b"].dist.rates[1]
     wanted = 100 + 1 / math.expm1(rate)
     assert 0.019 < rate < 0.021
     assert places["b"].min() >= 100 and abs(places["b"].mean() - wanted) < 5 / rate / math.sqrt(4000)
@@ -203,7 +203,7 @@ def test_old_files_are_fitted_and_an_even_shape_can_be_stated():
     assert "shape" not in column(VISITS).to_dict()
     even = column(VISITS, shape="uniform")
     assert even.to_dict()["shape"] == "uniform" and Attribute.from_dict("x", even.to_dict()) == even
-    assert fitted(even, np.ones(7) / 7).rates is None
+    assert fit_wide_bins(even, np.ones(7) / 7).rates is None
 
 
 def test_the_note_names_the_bins():

@@ -1,4 +1,4 @@
-"""What was paid: the charge of each release, and the state of the ledger where its file is shown."""
+"""Costs: the charge of each release, and the state of the ledger where its file is shown."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpgm_core.markup import Html, tag
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.release import NoisyTables, discoveries
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, facts, fold, joined, name, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, facts, fold, join, name, paragraph, several
 from dpgm_core.report.wording import amounts
 
 __all__ = ["check_ledger", "section"]
 
-_SHOWN = 40
+_MAX_ROWS = 40
 
 
 def section(material: Material) -> Section:
-    """What was paid for."""
-    return Section("cost", "What it cost", joined([_releases(material), _ledger(material)]))
+    """Return the section on costs."""
+    return Section("cost", "What it cost", join([_releases(material), _ledger(material)]))
 
 
 def check_ledger(material: Material) -> None:
@@ -36,9 +36,7 @@ def check_ledger(material: Material) -> None:
     for provenance, cost in _paid(material):
         named, number = _text(provenance.get("ledger")), provenance.get("entry")
         if named is None:
-            raise BudgetError(
-                f"{wrong}: a release of the model was charged to no ledger, so none tells of it; leave the ledger out"
-            )
+            raise BudgetError(f"{wrong}: a release of the model was charged to no ledger; leave the ledger out")
         if named != ledger.name:
             raise BudgetError(f"{wrong}: its releases were charged to {named!r}, and this is {ledger.name!r}")
         if provenance.get("ledger_identity") not in (None, ledger.identity):
@@ -72,26 +70,26 @@ def _releases(material: Material) -> Html:
         return paragraph("The model carries no release, so nothing is known of what it cost.")
     cost = material.model.cost
     together = "" if cost is None or len(material.releases) < 2 else f" Together they cost {amounts(cost)}."
-    found = [
+    rows = [
         [f"labels of {cut(', '.join(one.names))}", amounts(one.cost), _entry(one.provenance), _state(one.private, None)]
         for one in discoveries(material.releases)
     ]
-    found += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
+    rows += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
     header = ["release", "cost", "charged to", "state"]
-    table = data_table("What was released", header, found[:_SHOWN])
+    table = data_table("What was released", header, rows[:_MAX_ROWS])
     more = (
         ""
-        if len(found) <= _SHOWN
+        if len(rows) <= _MAX_ROWS
         else fold(
-            f"The other {several(len(found) - _SHOWN, 'release')}",
-            data_table("Further releases", header, found[_SHOWN : 10 * _SHOWN]),
+            f"The other {several(len(rows) - _MAX_ROWS, 'release')}",
+            data_table("Further releases", header, rows[_MAX_ROWS : 10 * _MAX_ROWS]),
         )
     )
     words = (
         f"The model was made from {several(len(material.releases), 'release')}.{together} Learning, queries, samples "
         "and this page cost nothing."
     )
-    return joined([paragraph(words), table, more])
+    return join([paragraph(words), table, more])
 
 
 def _row(number: int, release: NoisyTables) -> list[object]:
@@ -107,10 +105,10 @@ def _row(number: int, release: NoisyTables) -> list[object]:
 
 
 def _entry(provenance: object) -> object:
-    told = dict(provenance) if isinstance(provenance, dict) else {}
-    if "ledger" not in told:
+    record = dict(provenance) if isinstance(provenance, dict) else {}
+    if "ledger" not in record:
         return "no ledger"
-    return joined([name(told["ledger"]), f", entry {told.get('entry')}"])
+    return join([name(record["ledger"]), f", entry {record.get('entry')}"])
 
 
 def _state(private: bool, unsafe: str | None) -> object:
@@ -124,14 +122,14 @@ def _ledger(material: Material) -> Html:
     if material.ledger is None:
         stated = (_text(provenance.get("ledger")) for provenance, _ in _paid(material))
         ledgers = dict.fromkeys(named for named in stated if named is not None)
-        told = "The releases name no ledger: nobody adds up what these people's data have cost in all."
+        note = "The releases name no ledger: nobody adds up what these people's data have cost in all."
         if ledgers:
-            told = (
+            note = (
                 "This page was made without the ledger's file, so it does not say what else was charged nor what is "
                 f"left. The owner can add it: dpgm report {material.file} --ledger LEDGER."
             )
-        return joined([heading, paragraph(told)])
-    return joined([heading, _state_of(material.ledger), _history(material, material.ledger)])
+        return join([heading, paragraph(note)])
+    return join([heading, _state_of(material.ledger), _history(material, material.ledger)])
 
 
 def _state_of(ledger: Ledger) -> Html:
@@ -153,9 +151,9 @@ def _history(material: Material, ledger: Ledger) -> Html:
     entries = ledger.history()
     rows = [_charge(entry, entry.id in own) for entry in entries]
     header = ["entry", "when (UTC)", "cost", "state", "conditions", "of this model"]
-    parts = [data_table("All charges", header, rows[-_SHOWN:])]
-    if len(rows) > _SHOWN:
-        parts.append(paragraph(f"The last {_SHOWN} of {len(rows)}; dpgm ledger show has all.", class_="note"))
+    parts = [data_table("All charges", header, rows[-_MAX_ROWS:])]
+    if len(rows) > _MAX_ROWS:
+        parts.append(paragraph(f"The last {_MAX_ROWS} of {len(rows)}; dpgm ledger show has all.", class_="note"))
     if any(entry.conditions for entry in entries):
         parts.append(paragraph("Some charges are conditional: the total is no unconditional guarantee."))
     parts.append(
@@ -164,7 +162,7 @@ def _history(material: Material, ledger: Ledger) -> Html:
             class_="note",
         )
     )
-    return joined(parts)
+    return join(parts)
 
 
 def _charge(entry: LedgerEntry, own: bool) -> list[object]:

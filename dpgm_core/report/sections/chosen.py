@@ -1,4 +1,4 @@
-"""What was chosen privately: labels, bins, the structure, merged codes; and the steps of the sessions that did it."""
+"""Private choices: labels, bins, the structure, merged codes, and the steps of the sessions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.release import discoveries
 from dpgm_core.releases.told import bins_of, merges_of, sessions_of, step_facts
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, fold, joined, listing, name, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, fold, join, listing, name, paragraph, several
 from dpgm_core.report.wording import amounts
 
 __all__ = ["section"]
 
-_SHOWN, _FOLDED, _NOTE = 20, 300, 400
+_ROWS_SHOWN, _MAX_ROWS, _MAX_NOTE_LETTERS = 20, 300, 400
 
-_WHAT = {
+_STEP_NAMES = {
     "measure": "measure tables",
     "check": "measure tables, to check the structure",
     "select": "choose among candidates",
@@ -28,7 +28,7 @@ _WHAT = {
 
 
 def section(material: Material) -> Section:
-    """What was chosen privately."""
+    """Return the section on private choices."""
     sessions = sessions_of(material.releases)
     parts = [*_labels(material), *_bins(material), *_structure(material), *_merged(material)]
     if not parts:
@@ -41,14 +41,14 @@ def section(material: Material) -> Section:
     steps = [step_facts(step) for one in sessions for step in one.steps]
     if steps:
         parts.append(_steps(steps))
-    return Section("chosen", "What was chosen privately", joined(parts))
+    return Section("chosen", "What was chosen privately", join(parts))
 
 
 def _labels(material: Material) -> list[Html]:
     rows = []
     for discovery in discoveries(material.releases):
         for one in discovery.columns:
-            shown = ", ".join(map(cut, one.labels[:_SHOWN])) + (", ..." if len(one.labels) > _SHOWN else "")
+            shown = ", ".join(map(cut, one.labels[:_ROWS_SHOWN])) + (", ..." if len(one.labels) > _ROWS_SHOWN else "")
             rows.append(
                 [cut(one.column), f"{len(one.labels):,}", f"{one.noise.threshold:,}", amounts(one.budget), shown]
             )
@@ -97,10 +97,10 @@ def _structure(material: Material) -> list[Html]:
     )
     whole = [set(clique) for clique in cliques]
     listed = [" × ".join(map(cut, clique)) for clique in cliques if not any(set(clique) < one for one in whole)]
-    shown = paragraph(", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else ""))
-    more = fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000]))) if len(listed) > _SHOWN else ""
-    told = listing([cut(note, _NOTE) for note in notes[:_SHOWN]]) if notes else ""
-    return [Html("<h3>Structure</h3>"), joined([paragraph(words), shown, more, told])]
+    shown = paragraph(", ".join(listed[:_ROWS_SHOWN]) + (", ..." if len(listed) > _ROWS_SHOWN else ""))
+    more = fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000]))) if len(listed) > _ROWS_SHOWN else ""
+    remarks = listing([cut(note, _MAX_NOTE_LETTERS) for note in notes[:_ROWS_SHOWN]]) if notes else ""
+    return [Html("<h3>Structure</h3>"), join([paragraph(words), shown, more, remarks])]
 
 
 def _merged(material: Material) -> list[Html]:
@@ -108,7 +108,7 @@ def _merged(material: Material) -> list[Html]:
     if not merged:
         return []
     items = [
-        joined([name(one), f": {len(codes)} labels as {max(codes) + 1} in larger tables"])
+        join([name(one), f": {len(codes)} labels as {max(codes) + 1} in larger tables"])
         for one, codes in list(merged.items())[:200]
     ]
     words = (
@@ -124,12 +124,14 @@ def _steps(steps: list[dict[str, Any]]) -> Html:
     numbers = {0, 2}
     parts: list[object] = [Html("<h3>Step by step</h3>")]
     parts.append(
-        data_table("Each step could depend on what came out of those before it", header, rows[:_SHOWN], numbers=numbers)
+        data_table(
+            "Each step could depend on what came out of those before it", header, rows[:_ROWS_SHOWN], numbers=numbers
+        )
     )
-    if len(rows) > _SHOWN:
-        further = data_table("Further steps", header, rows[_SHOWN:_FOLDED], numbers=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _SHOWN, 'step')}", further))
-    return joined(parts)
+    if len(rows) > _ROWS_SHOWN:
+        further = data_table("Further steps", header, rows[_ROWS_SHOWN:_MAX_ROWS], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _ROWS_SHOWN, 'step')}", further))
+    return join(parts)
 
 
 def _row(number: int, step: Mapping[str, Any]) -> list[object]:
@@ -139,4 +141,4 @@ def _row(number: int, step: Mapping[str, Any]) -> list[object]:
         tables, more = ["not stable enough to tell"], ""
     candidates = f"{step['candidates']:,}" if "candidates" in step else "-"
     cost = amounts(Budget.parse(step["cost"]))
-    return [f"{number}", _WHAT[step["kind"]], candidates, cost, ", ".join(tables[:4]) + more]
+    return [f"{number}", _STEP_NAMES[step["kind"]], candidates, cost, ", ".join(tables[:4]) + more]

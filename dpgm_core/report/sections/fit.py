@@ -1,4 +1,4 @@
-"""How well the model fits what it was learned from, and what its structure misses."""
+"""Goodness of fit, and the error of the structure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from dpgm_core.errors import DpgmError
 from dpgm_core.learning.judgement import goodness_of_fit
 from dpgm_core.markup import Html
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, cut, data_table, joined, listing, paragraph, several
+from dpgm_core.report.parts import Section, cut, data_table, join, listing, paragraph, several
 
 __all__ = ["section"]
 
-_SHOWN = 15
+_MAX_ROWS = 15
 
 
 def section(material: Material) -> Section:
-    """What is wrong with it, as far as that is known."""
-    return Section("fit", "How well it fits", joined([*_learner(material), *_misfit(material), *_structure(material)]))
+    """Return the section on goodness of fit."""
+    return Section("fit", "How well it fits", join([*_learner(material), *_misfit(material), *_structure(material)]))
 
 
 def _learner(material: Material) -> list[Html]:
-    found = []
+    warnings = []
     if not material.model.converged:
-        found.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
+        warnings.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
     if material.releases and not material.model.potentials.values.any():
-        found.append(paragraph("The model is uniform: noise explains all that was measured.", class_="over"))
-    return found
+        warnings.append(paragraph("The model is uniform: noise explains all that was measured.", class_="over"))
+    return warnings
 
 
 def _misfit(material: Material) -> list[Html]:
@@ -43,10 +43,10 @@ def _misfit(material: Material) -> list[Html]:
         "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."
     )
     verdict = notes or [f"All {several(len(scores), 'table')} lie as near to the model as their noise lets be seen."]
-    worst = sorted(scores.items(), key=lambda one: -one[1])[:_SHOWN]
+    worst = sorted(scores.items(), key=lambda one: -one[1])[:_MAX_ROWS]
     rows = [[" × ".join(map(cut, clique)) or "all records", _score(score)] for clique, score in worst]
     caption = (
-        "The tables furthest from the model" if len(scores) > _SHOWN else "Tables and their distance from the model"
+        "The tables furthest from the model" if len(scores) > _MAX_ROWS else "Tables and their distance from the model"
     )
     table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
     return [heading, paragraph(words), listing(verdict), table]
@@ -68,12 +68,12 @@ def _structure(material: Material) -> list[Html]:
         )
         return [heading, paragraph(words)]
     try:
-        found = material.model.structure_error(level=material.level)
+        error = material.model.structure_error(level=material.level)
     except DpgmError:
         return [heading, paragraph("It was measured, but exact answers do not fit in memory.")]
     words = (
-        f"On pairs that no table holds the model is off by about {float(found.estimate):.3f} in total variation, "
-        f"between {float(found.low):.3f} and {float(found.high):.3f} at {100 * found.level:g} %: so large a share of "
+        f"On pairs that no table holds the model is off by about {float(error.estimate):.3f} in total variation, "
+        f"between {float(error.low):.3f} and {float(error.high):.3f} at {100 * error.level:g} %: so large a share of "
         "the records would have to be moved to other cells of such a pair's table, on average. Tables that the model "
         "was not learned from tell."
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dpgm_core import plots
 from dpgm_core.report.material import Material
-from dpgm_core.report.parts import Section, figure, fold, joined, paragraph, several
+from dpgm_core.report.parts import Section, figure, fold, join, paragraph, several
 
 __all__ = ["section"]
 
-#: Of each picture.
-_BYTES = 250_000
+#: Size of each picture, bytes.
+_MAX_PICTURE_BYTES = 250_000
 
 
 def section(material: Material) -> Section:
@@ -22,10 +22,10 @@ def section(material: Material) -> Section:
         f"much it tells. Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
         f"{shape.treewidth})."
     )
-    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_BYTES)
+    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_MAX_PICTURE_BYTES)
     parts = [
         paragraph(words),
-        figure(lambda: plots.graph(material.model), most=_BYTES),
+        figure(lambda: plots.graph(material.model), most=_MAX_PICTURE_BYTES),
         fold("The junction tree", tree) if tree else "",
     ]
-    return Section("graph", "The graph", joined(parts))
+    return Section("graph", "The graph", join(parts))

@@ -1,12 +1,11 @@
-"""The guarantee in words that a board can use: who is protected, how well, on what condition, and what is not "
-"covered."""
+"""The guarantee in words: who is protected, how well, on what condition, and what is not covered."""
 
 from __future__ import annotations
 
 import math
 
 from dpgm_core.markup import Html
-from dpgm_core.models.standing import spelled
+from dpgm_core.models.standing import quote_names
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.meaning import of_group
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -18,7 +17,7 @@ from dpgm_core.report.parts import (
     data_table,
     facts,
     fold,
-    joined,
+    join,
     listing,
     name,
     paragraph,
@@ -29,12 +28,12 @@ from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_tex
 
 __all__ = ["section"]
 
-#: What an attacker believes before, of which the table says what can come of it.
+#: Prior beliefs of an attacker, for which the table bounds the posterior.
 _BELIEFS = (0.01, 0.1, 0.5)
-_GROUPS = (1, 2, 5, 10)
-#: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
-_LONG = 3000
-_INEXACT = (
+_GROUP_SIZES = (1, 2, 5, 10)
+#: Letters of the guarantee that are shown unfolded; that of a thousand rounds is longer.
+_MAX_LETTERS = 3000
+_INEXACT_NOISE = (
     "The noise is not drawn as it is described, as the red stamp says. What follows would hold if it were, and is "
     "proven of nothing that was published here."
 )
@@ -43,8 +42,8 @@ _TOTALS = {
     "public": "published exactly",
     "declared": "stated by the owner as public knowledge",
 }
-#: What is left of add-remove once the number of records is published.
-_PRESENT = (
+#: The add-remove relation once the number of records is published.
+_PRESENCE_PUBLIC = (
     "The exact number of records was published, and whoever knows all other records sees from it whether one more is "
     "there. So that a unit is in the data is not hidden at all. What is promised is about the values of a unit that is "
     "known to be in: to exchange them is to remove one unit and to add another, and the loss of that is what follows."
@@ -59,7 +58,7 @@ def section(material: Material) -> Section:
 def _body(material: Material) -> Html:
     model, cost = material.model, material.model.cost
     if cost is None:
-        return joined([paragraph(model.guarantee()), _reach(material)])
+        return join([paragraph(model.guarantee()), _reach(material)])
     terms = material.releases[0].terms
     parts = [stamp(condition, condition=True) for condition in material.conditions]
     if not material.promises:
@@ -71,11 +70,11 @@ def _body(material: Material) -> Html:
             )
         )
     elif material.flaws:
-        parts.append(paragraph(_INEXACT))
+        parts.append(paragraph(_INEXACT_NOISE))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
-    return joined(parts)
+    return join(parts)
 
 
 def _terms(material: Material, terms: Terms) -> Html:
@@ -86,8 +85,8 @@ def _terms(material: Material, terms: Terms) -> Html:
     }[terms.neighbours]
     rows = f", counted with at most {terms.rows_per_person} rows" if terms.rows_per_person > 1 else ""
     key = "none: each row stands for itself" if terms.person is None else name(terms.person)
-    found = [
-        ("Protected unit", joined([name(terms.protected), rows])),
+    pairs = [
+        ("Protected unit", join([name(terms.protected), rows])),
         ("Two data sets are neighbours if", relation),
         ("Column that tells persons apart", key),
         ("Privacy loss", amounts(material.model.cost) if material.model.cost is not None else "unknown"),
@@ -95,51 +94,51 @@ def _terms(material: Material, terms: Terms) -> Html:
     ]
     rules = [rule.name for rule in material.model.domain.constraints]
     if rules:
-        found.append(("Rules assumed public", cut(spelled(rules, most=20))))
-    return facts(found)
+        pairs.append(("Rules assumed public", cut(quote_names(rules, most=20))))
+    return facts(pairs)
 
 
 def _promise(promised: Promised, cost: Budget) -> Html:
-    found = [Html("<h3>What is promised</h3>")]
+    parts = [Html("<h3>What is promised</h3>")]
     if cost != promised.budget:
-        found.append(paragraph(_PRESENT))
+        parts.append(paragraph(_PRESENCE_PUBLIC))
     if promised.budget is None:
-        return joined([*found, paragraph("At such a loss nothing is bounded.")])
+        return join([*parts, paragraph("At such a loss nothing is bounded.")])
     differ = "with one protected unit in the first that is not in the second"
     if not promised.presence:
         rows = " in as many rows" if promised.by_rows else ""
         differ = f"equal but for the values of one protected unit{rows}"
     start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
     end = " Models, queries and samples computed from the release cost nothing more."
-    found.append(paragraph(start, _bound(promised.budget), end))
+    parts.append(paragraph(start, _bound(promised.budget), end))
     if promised.budget.kind == "zcdp":
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
         table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
-        found.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
-    return joined(found)
+        parts.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
+    return join(parts)
 
 
 def _bound(cost: Budget) -> Html:
-    """What holds between the probabilities of an outcome under two neighbours."""
+    """State the bound between the probabilities of an outcome under two neighbours."""
     if cost.kind == "zcdp":
         words = (
             "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
             f"α is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
         )
-        return joined([words])
+        return join([words])
     factor = odds_text(Budget("pure", epsilon=cost.epsilon))
-    start = joined(
+    start = join(
         ["Its probability under the one is at most ", Html("e<sup>ε</sup>"), f" = {factor} times that under the "]
     )
     whatever = "whatever “it” is: a table, the whole model, or any conclusion drawn from it."
     if cost.kind == "pure":
-        return joined([start, f"other, {whatever}"])
+        return join([start, f"other, {whatever}"])
     rare = " δ is room for rare outcomes that the factor does not bound."
-    return joined([start, f"other, plus δ = {rounded_up(cost.delta)}, {whatever}{rare}"])
+    return join([start, f"other, plus δ = {rounded_up(cost.delta)}, {whatever}{rare}"])
 
 
 def _attacker(promised: Promised) -> Html:
-    """What the budget bounds of the best-informed attacker's success."""
+    """State the bound on the best-informed attacker's success."""
     cost, adding = promised.budget, promised.presence
     if cost is None:
         return Html("")
@@ -151,18 +150,18 @@ def _attacker(promised: Promised) -> Html:
         f"and who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
         f"most {guess_text(cost)} of cases, and a coin is right in 50 %."
     )
-    found = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
+    parts = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
     if guess_text(cost) == "100 %":
-        found.append(
+        parts.append(
             paragraph("The bound is so weak that it promises next to nothing: it lets an attacker be nearly sure.")
         )
     if cost.kind == "pure" and cost.epsilon <= 20:
         rows = [[per_cent(belief, 0), _believed(belief, float(cost.epsilon))] for belief in _BELIEFS]
         caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
-        found.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
+        parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
     if adding:
-        found.append(paragraph(_known_to_be_in(promised.exchange)))
-    return joined(found)
+        parts.append(paragraph(_known_to_be_in(promised.exchange)))
+    return join(parts)
 
 
 def _known_to_be_in(exchange: Budget | None) -> str:
@@ -181,7 +180,7 @@ def _believed(belief: float, epsilon: float) -> str:
 
 def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
-    for size in _GROUPS:
+    for size in _GROUP_SIZES:
         worth = None if promised.budget is None else of_group(promised.budget, size)
         rows.append(
             [f"{size}", "no bound", "no bound"] if worth is None else [f"{size}", _short(worth), guess_text(worth)]
@@ -193,7 +192,7 @@ def _groups(terms: Terms, promised: Promised) -> Html:
     )
     caption = "Several units together"
     table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, numbers={0, 1, 2})
-    return joined([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
+    return join([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
 
 
 def _short(budget: Budget) -> str:
@@ -203,9 +202,9 @@ def _short(budget: Budget) -> str:
 
 
 def _conditions(material: Material) -> Html:
-    told = material.model.stamp()["conditions"]
-    listed = listing(told[:12])
-    more = paragraph(f"and {len(told) - 12} more, in the guarantee below") if len(told) > 12 else ""
+    conditions = material.model.stamp()["conditions"]
+    listed = listing(conditions[:12])
+    more = paragraph(f"and {len(conditions) - 12} more, in the guarantee below") if len(conditions) > 12 else ""
     assumed = paragraph(
         "Public, and therefore not protected: ",
         _assumed(material),
@@ -217,7 +216,7 @@ def _conditions(material: Material) -> Html:
         "claims a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was "
         "drawn as stated are the word of whoever made the file."
     )
-    return joined([Html("<h3>On what it rests</h3>"), listed if told else "", more, assumed, author])
+    return join([Html("<h3>On what it rests</h3>"), listed if conditions else "", more, assumed, author])
 
 
 def _assumed(material: Material) -> str:
@@ -247,10 +246,10 @@ def _reach(material: Material) -> Html:
             "Rows without a key for their person: they count together as one person, and somebody hidden among them is "
             "protected less."
         )
-    return joined([Html("<h3>What is not covered</h3>"), listing(items)])
+    return join([Html("<h3>What is not covered</h3>"), listing(items)])
 
 
 def _verbatim(guarantee: str) -> Html:
     quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
     heading = Html("<h3>The guarantee, word for word</h3>")
-    return joined([heading, quoted if len(guarantee) < _LONG else fold("Show all of it", quoted)])
+    return join([heading, quoted if len(guarantee) < _MAX_LETTERS else fold("Show all of it", quoted)])

@@ -1,4 +1,4 @@
-"""What was measured, with how much noise: a table, a matrix of the attributes, and how many records there are."""
+"""The measured tables with their noise, a matrix of the attributes, and the number of records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.matrix import noise_matrix
-from dpgm_core.report.noise import Measured, drawn, measured_tables
-from dpgm_core.report.parts import Section, cut, data_table, fold, joined, name, number, paragraph, per_cent, several
+from dpgm_core.report.noise import Measured, drawn_steps, measured_tables
+from dpgm_core.report.parts import Section, cut, data_table, fold, join, name, number, paragraph, per_cent, several
 
 __all__ = ["section"]
 
-_SHOWN, _FOLDED = 40, 400
+_ROWS_SHOWN, _MAX_ROWS = 40, 400
 
-_LAWS = {
+_NOISE_NAMES = {
     "discrete-laplace": "discrete Laplace",
     "laplace": "Laplace in floating point",
     "discrete-gaussian": "discrete Gaussian",
@@ -26,28 +26,28 @@ _LAWS = {
 
 
 def section(material: Material) -> Section:
-    """What was measured."""
-    body = joined(_parts(material)) if material.releases else paragraph("The model carries no release.")
+    """Return the section on measured tables."""
+    body = join(_parts(material)) if material.releases else paragraph("The model carries no release.")
     return Section("measured", "What was measured", body)
 
 
 def _parts(material: Material) -> list[object]:
-    found = measured_tables(material.releases)
-    swamped = sum(one.relative > 1 for one in found)
-    noises = dict.fromkeys(_law(one) for one in drawn(material.releases))
+    tables = measured_tables(material.releases)
+    swamped = sum(one.relative > 1 for one in tables)
+    noises = dict.fromkeys(_noise_name(one) for one in drawn_steps(material.releases))
     besides = ["the private choices of the next section"] * material.chose
     besides += ["their exact number"] * (material.policy == "public")
     also = " and ".join(besides) or "nothing else"
     words = (
-        f"From the records came {several(len(found), 'noisy table')} and {also}. Each cell is a count with independent "
-        f"noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard deviation, over "
-        "the records in the average cell of its table: small tables are known well, large ones roughly."
+        f"From the records came {several(len(tables), 'noisy table')} and {also}. Each cell is a count with "
+        f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "
+        "deviation, over the records in the average cell of its table: small tables are known well, large ones roughly."
     )
     parts: list[object] = [paragraph(words)]
     if swamped:
         parts.append(
             paragraph(
-                f"In {swamped} of {several(len(found), 'table')}, as they were measured, the noise is larger than the "
+                f"In {swamped} of {several(len(tables), 'table')}, as they were measured, the noise is larger than the "
                 "average cell, so finer detail there is noise.",
                 class_="over",
             )
@@ -57,8 +57,8 @@ def _parts(material: Material) -> list[object]:
         parts.append(paragraph(words, class_="note"))
     if any(one.contrasts for one in material.releases):
         parts.append(paragraph("Measured were sums of products of attributes coded +1 and -1, and no cells."))
-    parts += _tables(found)
-    picture = noise_matrix(material.names, found)
+    parts += _tables(tables)
+    picture = noise_matrix(material.names, tables)
     if picture is not None:
         parts += [Html("<h3>Which pairs a table holds</h3>"), picture]
     parts += [Html("<h3>Number of records</h3>"), _total(material)]
@@ -68,23 +68,25 @@ def _parts(material: Material) -> list[object]:
     return parts
 
 
-def _law(release: NoisyTables) -> str:
-    kinds = dict.fromkeys(_LAWS[one.event.kind] for one in release.noise)
+def _noise_name(release: NoisyTables) -> str:
+    kinds = dict.fromkeys(_NOISE_NAMES[one.event.kind] for one in release.noise)
     several_widths = " of several widths" if len(set(release.variances.tolist())) > 1 else ""
     return f"{' and '.join(kinds)}{several_widths}"
 
 
-def _tables(found: Sequence[Measured]) -> list[object]:
-    again = any(one.times > 1 for one in found)
+def _tables(tables: Sequence[Measured]) -> list[object]:
+    again = any(one.times > 1 for one in tables)
     header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
-    rows = [_row(one, again) for one in found]
+    rows = [_row(one, again) for one in tables]
     numbers = {1, 2, 3, 4, 5}
-    parts: list[object] = [data_table("Tables and their noise, in records", header, rows[:_SHOWN], numbers=numbers)]
-    if len(rows) > _SHOWN:
-        more = data_table("Further tables", header, rows[_SHOWN:_FOLDED], numbers=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _SHOWN, 'table')}", more))
-    if len(rows) > _FOLDED:
-        parts.append(paragraph(f"The first {_FOLDED} of {len(rows):,} are listed.", class_="note"))
+    parts: list[object] = [
+        data_table("Tables and their noise, in records", header, rows[:_ROWS_SHOWN], numbers=numbers)
+    ]
+    if len(rows) > _ROWS_SHOWN:
+        more = data_table("Further tables", header, rows[_ROWS_SHOWN:_MAX_ROWS], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _ROWS_SHOWN, 'table')}", more))
+    if len(rows) > _MAX_ROWS:
+        parts.append(paragraph(f"The first {_MAX_ROWS} of {len(rows):,} are listed.", class_="note"))
     return parts
 
 
@@ -113,7 +115,7 @@ def _total(material: Material) -> Html:
 
 
 def _unmeasured(names: Sequence[Html], count: int) -> Html:
-    listed = joined(part for one in names for part in (one, ", "))[:-2]
+    listed = join(part for one in names for part in (one, ", "))[:-2]
     more = f", and {count - len(names)} more" if count > len(names) else ""
     return paragraph(
         f"Of {several(count, 'attribute')} no table tells anything, and the model leaves them out: ", Html(listed), more

@@ -1,4 +1,4 @@
-"""Versions and provenance: what is needed to learn the model again from its release."""
+"""Versions and provenance: what is needed to learn the model again from its releases."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dpgm_core._version import __version__
 from dpgm_core.files import plain
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.material import Material
-from dpgm_core.report.noise import drawn
-from dpgm_core.report.parts import Section, cut, data_table, facts, joined, listing, number, paragraph, several
+from dpgm_core.report.noise import drawn_steps
+from dpgm_core.report.parts import Section, cut, data_table, facts, join, listing, number, paragraph, several
 
 __all__ = ["section"]
 
-_MAKERS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
+_COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
 
 
 def section(material: Material) -> Section:
     """Where it comes from."""
-    return Section("origin", "Versions and provenance", joined(_parts(material)))
+    return Section("origin", "Versions and provenance", join(_parts(material)))
 
 
 def _parts(material: Material) -> list[object]:
@@ -30,9 +30,9 @@ def _parts(material: Material) -> list[object]:
         pairs.append(("SHA-256 of the file", tag("code", material.digest)))
     pairs.append(("dpgm that made this page", __version__))
     pairs += [
-        (title, _maker(model.provenance[kind])) for kind, title in _MAKERS if _is_maker(model.provenance.get(kind))
+        (title, _maker(model.provenance[kind])) for kind, title in _COMPONENTS if _is_maker(model.provenance.get(kind))
     ]
-    pairs += [("Mechanism", told) for told in _mechanisms(material)]
+    pairs += [("Mechanism", mechanism) for mechanism in _mechanisms(material)]
     pairs += [
         ("Randomness of the noise", _randomness(material)),
         ("Converged", "yes" if model.converged else "no"),
@@ -64,20 +64,20 @@ def _parts(material: Material) -> list[object]:
     return [*parts, paragraph(words)]
 
 
-def _is_maker(told: object) -> bool:
-    return isinstance(told, Mapping) and "name" in told
+def _is_maker(record: object) -> bool:
+    return isinstance(record, Mapping) and "name" in record
 
 
-def _maker(told: Mapping[str, Any]) -> Html:
-    version = " ".join(str(told[key]) for key in ("distribution", "version") if told.get(key) is not None)
-    options = told.get("options")
-    found: list[object] = [tag("strong", cut(told["name"])), f" ({cut(version)})" if version else ""]
+def _maker(record: Mapping[str, Any]) -> Html:
+    version = " ".join(str(record[key]) for key in ("distribution", "version") if record.get(key) is not None)
+    options = record.get("options")
+    parts: list[object] = [tag("strong", cut(record["name"])), f" ({cut(version)})" if version else ""]
     if isinstance(options, Mapping) and options:
-        found.append(Html("<br>"))
-        found.append(
+        parts.append(Html("<br>"))
+        parts.append(
             tag("code", ", ".join(f"{cut(key)} = {_value(str(key), value)}" for key, value in options.items()))
         )
-    return joined(found)
+    return join(parts)
 
 
 def _value(key: str, value: object) -> str:
@@ -88,12 +88,12 @@ def _value(key: str, value: object) -> str:
 
 
 def _mechanisms(material: Material) -> list[Html]:
-    found: dict[str, Html] = {}
-    for release in drawn(material.releases):
+    mechanisms: dict[str, Html] = {}
+    for release in drawn_steps(material.releases):
         for one in release.calibrations:
-            told = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
-            found.setdefault(json.dumps(plain(told), sort_keys=True), _maker(told))
-    return list(found.values())[:5]
+            record = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
+            mechanisms.setdefault(json.dumps(plain(record), sort_keys=True), _maker(record))
+    return list(mechanisms.values())[:5]
 
 
 def _randomness(material: Material) -> object:
@@ -104,12 +104,12 @@ def _randomness(material: Material) -> object:
     return "the operating system's, not repeatable"
 
 
-def _certificate(told: object) -> list[Html]:
-    if not isinstance(told, Mapping) or not told:
+def _certificate(certificate: object) -> list[Html]:
+    if not isinstance(certificate, Mapping) or not certificate:
         return []
     rows = [
         [cut(key).replace("_", " "), number(float(value))]
-        for key, value in told.items()
+        for key, value in certificate.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
     return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []
