@@ -13,7 +13,7 @@ from dpgm_core.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, OptionError, TooLarge
 from dpgm_core.inference.contract import Estimates
-from dpgm_core.inference.exact.rounded import divided
+from dpgm_core.inference.exact.rounded import divide_rows
 from dpgm_core.models.conditioning import collect_potentials, expectation, pieces_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.levels import MergedAttribute, MergedCodes
@@ -107,7 +107,7 @@ class MergedDistribution:
         def codes_of(merge: MergedAttribute, blocks: IntArray) -> IntArray:
             nonlocal order  # each split spreads its codes over those of the one before
             size = len(merge.codes)
-            codes, order = divided(blocks, lambda rows: merge.log_weights_in(blocks[rows]), size, order, generator)
+            codes, order = divide_rows(blocks, lambda rows: merge.log_weights_in(blocks[rows]), size, order, generator)
             return codes
 
         return self._split(self.base.rounded(count, generator, self.merged.to_blocks(fixed)), codes_of, fixed)

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import first_repeated
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, plain, write_archive
@@ -596,7 +596,7 @@ class Model:
         refuse_unmeasured(fixed.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
         write = writer(self._distribution, self.domain, self._answered(), form, stamp)
-        return batches(self._distribution, write, count, method, fixed, given_or_system(randomness).generator())
+        return batches(self._distribution, write, count, method, fixed, randomness_or_system(randomness).generator())
 
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None
@@ -608,7 +608,7 @@ class Model:
                 f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
                 "bootstrap(model, B) makes B replicates"
             )
-        source = given_or_system(randomness)
+        source = randomness_or_system(randomness)
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
@@ -631,10 +631,10 @@ class Model:
         import pyarrow as pa
 
         rows, filling = pa.table(table), self._completion()
-        repeated_name = repeated(rows.column_names)
+        repeated_name = first_repeated(rows.column_names)
         if repeated_name is not None:
             raise DataError(f"the table has two columns {repeated_name!r}; rename one")
-        generator = given_or_system(randomness).generator()
+        generator = randomness_or_system(randomness).generator()
         done = [
             filling.table(rows.slice(start, ROWS_AT_ONCE), generator, start=start)
             for start in range(0, max(rows.num_rows, 1), ROWS_AT_ONCE)

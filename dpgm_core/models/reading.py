@@ -13,7 +13,7 @@ from dpgm_core.arrays import Array
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import Archive, reading
+from dpgm_core.files import Archive, read_archive
 from dpgm_core.models.intervals import MAX_REPLICATES
 from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.privacy.budget import Budget

@@ -183,7 +183,7 @@ class FrankWolfeSelector(FrankWolfe):
             raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
         course = self._course(workload, budget, terms)
         course.check()
-        known = terms.declared if records is None else records
+        known = terms.declared_total if records is None else records
         steps = course.steps(1.0 if known is None else known)
         singles, pairs = singles_of(workload), pairs_of(workload, "mrf-fw")
         alone = share_of(budget, self.share_one_way)
