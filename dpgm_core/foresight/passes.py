@@ -10,16 +10,16 @@ from dpgm_core.sources.contract import AnySource, ReducingSource
 from dpgm_core.structure import Structure, human_bytes
 from dpgm_core.workload import Workload
 
-__all__ = ["told_of_release", "told_of_session"]
+__all__ = ["describe_release_passes", "describe_session_passes"]
 
 
-def told_of_release(source: AnySource, structure: Structure, terms: Terms) -> tuple[str, ...]:
+def describe_release_passes(source: AnySource, structure: Structure, terms: Terms) -> tuple[str, ...]:
     """Of a release of a structure's tables, what is counted in how many passes; nothing of a source that is read here.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.sources import as_source
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> told_of_release(as_source("visits.csv"), structure, Terms(neighbours="add-remove"))
+    >>> describe_release_passes(as_source("visits.csv"), structure, Terms(neighbours="add-remove"))
     ()
     """
     if not isinstance(source, ReducingSource):
@@ -28,7 +28,7 @@ def told_of_release(source: AnySource, structure: Structure, terms: Terms) -> tu
     return (f"{_sums(source)} {_tables(len(structure.groups), structure.cells)} in {_passes(passes)}",)
 
 
-def told_of_session(source: AnySource, workload: Workload) -> tuple[str, ...]:
+def describe_session_passes(source: AnySource, workload: Workload) -> tuple[str, ...]:
     """Of a session over a workload, what is counted before it is charged, and what when a step asks for it.
 
     Private bins are as many as they may become.

@@ -21,7 +21,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
-from dpgm_core.foresight.passes import told_of_release, told_of_session
+from dpgm_core.foresight.passes import describe_release_passes, describe_session_passes
 from dpgm_core.foresight.plans import Plan, checked_records, make_plan
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
@@ -307,7 +307,9 @@ def _told(data: object, counted: Structure | Workload, terms: Terms) -> tuple[st
         return ()
     source = as_source(data)
     return (
-        told_of_release(source, counted, terms) if isinstance(counted, Structure) else told_of_session(source, counted)
+        describe_release_passes(source, counted, terms)
+        if isinstance(counted, Structure)
+        else describe_session_passes(source, counted)
     )
 
 

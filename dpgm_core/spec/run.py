@@ -15,7 +15,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
-from dpgm_core.mistaken import in_place_of_spec
+from dpgm_core.mistaken import hint_not_a_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
@@ -177,7 +177,7 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
-        told = in_place_of_spec(path)
+        told = hint_not_a_spec(path)
         raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
     _respell(plain, path)
     for setting in settings:
