@@ -20,14 +20,12 @@ from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
-    paid,
     refuse_header_alone,
     saved_files,
     say_remarks,
     say_where,
     telling_what_is_kept,
     unexpected_number,
-    wanted,
 )
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 
@@ -55,7 +53,6 @@ def fit(
     Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
     the message says how to go on.
     """
-    from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
@@ -63,18 +60,7 @@ def fit(
     with reserved(run, again=again) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
-            done = fit_records(
-                run.data,
-                wanted(run),
-                run.budget,
-                run.mechanism,
-                run.learner,
-                run.inference,
-                save_release=saved,
-                ledger=ledger,
-                progress=progress,
-                **paid(run),
-            )
+            done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
             path = _save(done, path, None if ledger is None else ledger.path)
         say_where(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,31 +39,25 @@ __all__ = ["plan"]
 @click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
-    from dpgm_core.components.registry import make
-    from dpgm_core.foresight.verbs import plan as make_plan
-    from dpgm_core.foresight.verbs import plan_selection
-    from dpgm_core.privacy.terms import flaws
-    from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    learner = make("learner", run.learner)
-    asked: dict[str, Any] = {
-        "data": as_source(run.data),
-        "terms": run.terms,
-        "records": run.expected_records if records is None else records,
-        "split": {"tables": run.split, "check": run.check},
-    }
-    if run.structure is None:
-        assert run.selector is not None and run.workload is not None  # the spec has both or a structure
-        with progress_shown() as progress:
-            progress("planning", 0, None)
-            chosen = plan_selection(run.selector, run.budget, run.workload, run.learner, run.inference, **asked)
-        _say_selection(spec, run, chosen, asked["records"], as_json)
-        return
+    records = run.expected_records if records is None else records
     with progress_shown() as progress:
         progress("planning", 0, None)
-        planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
+        job = run.to_run()
+        chosen = job.plan_selection(records) if run.selector is not None else None
+        planned = job.plan(records) if chosen is None else None
+    if chosen is not None:
+        _say_selection(spec, run, chosen, records, as_json)
+    if planned is not None:
+        _say_release(spec, run, planned, as_json)
+
+
+def _say_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
+    """Print what a release of named tables would cost and measure."""
+    from dpgm_core.privacy.terms import flaws
+
     remarks = (*run.remarks, *_decimals_asked(run))
     for note in (*remarks, *planned.notes):
         talk(f"dpgm: {note}")
@@ -73,7 +67,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         print_json({**facts, "notes": [*remarks, *facts["notes"]], "private": private})
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
-    _say_plan(run, planned, len(run.structure.groups))
+    _say_plan(run, planned)
     _say_tables(planned)
 
 
@@ -93,8 +87,10 @@ def _decimals_asked(run: Spec) -> list[str]:
     ]
 
 
-def _say_plan(run: Spec, planned: Plan, groups: int) -> None:
-    """What it costs, and what is measured with which noise. groups: of the spec's structure."""
+def _say_plan(run: Spec, planned: Plan) -> None:
+    """Print what it costs, and what is measured with which noise."""
+    assert run.structure is not None  # whose tables these are
+    groups = len(run.structure.groups)
     one = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
     _say_ledger(run, planned.cost)

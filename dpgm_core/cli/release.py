@@ -23,7 +23,6 @@ from dpgm_core.cli.output import reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
-    paid,
     refuse_header_alone,
     say_remarks,
     say_where,
@@ -33,8 +32,6 @@ from dpgm_core.cli.run import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.selection.contract import Selection
@@ -77,7 +74,8 @@ def release(
     with reserved(run, again=again) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
-            noisy, selection = _released(run, {"save_release": saved, "ledger": ledger, "progress": progress})
+            job = run.to_run(ledger=ledger, save_release=saved, progress=progress, learns=False)
+            noisy, selection = (job.release(), None) if run.selector is None else job.select()
         say_where(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
@@ -102,17 +100,6 @@ def release(
     elif noisy.structure.untold:
         say(unmeasured_note(noisy.structure.untold))
     say(noisy.guarantee())
-
-
-def _released(run: Spec, how: Mapping[str, Any]) -> tuple[NoisyTables, Selection | None]:
-    """The tables of a run, and how they were chosen where its structure is not named."""
-    from dpgm_core import pipeline
-
-    if run.structure is not None:
-        return pipeline.release(run.data, run.structure, run.budget, run.mechanism, **how, **paid(run)), None
-    who = {"learner": run.learner, "inference": run.inference}
-    assert run.selector is not None  # checked by the spec
-    return pipeline.select(run.data, run.selector, run.budget, **who, **how, **paid(run))
 
 
 def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:

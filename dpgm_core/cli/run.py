@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpgm_core.cli.common import talk
 
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.spec import Spec
-    from dpgm_core.structure import Structure
 
 __all__ = [
     "learn_again",
     "opened_ledger",
-    "paid",
     "paid_before",
     "saved_files",
     "say_moved",
@@ -29,15 +27,8 @@ __all__ = [
     "say_where",
     "selector_of",
     "telling_what_is_kept",
-    "terms_of",
     "unexpected_number",
-    "wanted",
 ]
-
-
-def wanted(run: Spec) -> Structure | Any:
-    """What a run asks for in the place of a structure: its own, or what is to choose one."""
-    return run.structure if run.selector is None else run.selector
 
 
 def selector_of(run: Spec) -> str | None:
@@ -105,23 +96,6 @@ def say_moved(releases: Sequence[NoisyTables]) -> None:
                 f"dpgm: WARNING: {one.save_error}; the release is saved as {one.saved_as}, which only you can read; "
                 "move it to where it is safe"
             )
-
-
-def terms_of(run: Spec) -> dict[str, Any]:
-    """What the curator is told, apart from the budget; with a selector also what it chooses for."""
-    from dpgm_core.randomness import SeededRandomness
-
-    told: dict[str, Any] = {
-        "terms": run.terms,
-        "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "split": {"tables": run.split, "check": run.check},
-    }
-    return told if run.selector is None else {**told, "workload": run.workload}
-
-
-def paid(run: Spec) -> dict[str, Any]:
-    """The same, and labels that were found and paid for before: for what is charged."""
-    return {**terms_of(run), "labels_from": run.labels_from}
 
 
 def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
@@ -210,17 +184,8 @@ def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
     from dpgm_core.errors import Overspent
-    from dpgm_core.foresight.verbs import check
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    check(
-        run.data,
-        wanted(run),
-        run.budget,
-        run.mechanism,
-        run.learner,
-        run.inference,
-        **terms_of(run),
-    )
+    run.to_run().check()

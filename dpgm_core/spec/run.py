@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from attrs import evolve, field, frozen
@@ -24,6 +24,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import Progress, silent
 from dpgm_core.spec.settings import apply_setting
 from dpgm_core.spec.validated import check_validated
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
@@ -31,6 +32,10 @@ from dpgm_core.structure import Structure
 from dpgm_core.structure.reading import checked_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
+
+if TYPE_CHECKING:
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.pipeline import Run
 
 __all__ = [
     "NAMED",
@@ -137,6 +142,40 @@ class Spec:
     validated: Path | None = None
     records: float | None = None
     remarks: tuple[str, ...] = ()
+
+    def to_run(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        save_release: Path | None = None,
+        progress: Progress = silent,
+        learns: bool = True,
+    ) -> Run:
+        """Return the run that the spec describes, with its components made and its data as a source.
+
+        learns: False for a run that only releases named tables, which needs no learner and no inference.
+        """
+        from dpgm_core.pipeline import Run
+        from dpgm_core.randomness import SeededRandomness
+
+        learns = learns or self.structure is None
+        assert self.structure is not None or self.selector is not None  # checked when the spec was read
+        return Run(
+            self.data,
+            self.structure or self.selector,
+            self.budget,
+            self.mechanism,
+            self.learner if learns else None,
+            self.inference if learns else INFERENCE,
+            workload=self.workload,
+            terms=self.terms,
+            randomness=None if self.seed is None else SeededRandomness(self.seed),
+            ledger=ledger,
+            save_release=save_release,
+            progress=progress,
+            split={"tables": self.split, "check": self.check},
+            labels_from=self.labels_from,
+        )
 
     @property
     def select(self) -> str | Mapping[str, Any] | None:
