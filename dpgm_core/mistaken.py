@@ -26,7 +26,7 @@ _RECORDS = (
 _NETWORKS = (".bif", ".uai")
 
 
-def hint_not_a_model(path: str | Path, wanted: str) -> str | None:
+def hint_not_a_model(path: str | Path, expected: str) -> str | None:
     """What is wrong with naming this file where a model or release is wanted; None if its name does not tell.
 
     >>> hint_not_a_model("x.csv", "model file")
@@ -35,19 +35,21 @@ def hint_not_a_model(path: str | Path, wanted: str) -> str | None:
     name, quoted = Path(path).name.lower(), shlex.quote(str(path))
     if name.endswith(_RECORDS):
         return printable(
-            f"{path} is a table of records by its name, and not a {wanted}; a spec that names it makes one: dpgm fit "
+            f"{path} is a table of records by its name, and not a {expected}; a spec that names it makes one: dpgm fit "
             "SPEC"
         )
     if name.endswith(".toml"):
         return printable(
-            f"{path} is a spec or domain by its name, and not a {wanted}; a spec makes one, and says where: dpgm fit "
+            f"{path} is a spec or domain by its name, and not a {expected}; a spec makes one, and says where: dpgm fit "
             f"{quoted}"
         )
     if name.endswith(".ledger"):
-        return printable(f"{path} is a ledger by its name, and not a {wanted}; show it with: dpgm ledger show {quoted}")
+        return printable(
+            f"{path} is a ledger by its name, and not a {expected}; show it with: dpgm ledger show {quoted}"
+        )
     if name.endswith(_NETWORKS):
         return printable(
-            f"{path} is a network of other programs by its name, and not a {wanted}; dpgm export writes such files, "
+            f"{path} is a network of other programs by its name, and not a {expected}; dpgm export writes such files, "
             "and a spec can name the graph of one: [structure] bif = ..."
         )
     return None

@@ -153,9 +153,9 @@ class Run:
         """Release noisy tables and learn a model from them; see the function `fit`."""
         self._learner()
         check_constraints(self.domain, self.inference, JunctionTree())
-        found = self._find_labels(self.check)
-        with found.kept():
-            return judged(self._over(found)._learn(found.discovery), self.inference)
+        labels = self._find_labels(self.check)
+        with labels.kept():
+            return judged(self._over(labels)._learn(labels.discovery), self.inference)
 
     @one_thread
     def select(self) -> tuple[NoisyTables, Selection]:
@@ -164,9 +164,9 @@ class Run:
             raise StructureError("the cliques of this run are named, so there is nothing to select; fit or release it")
         self._learner()
         check_constraints(self.domain, self.inference, JunctionTree())
-        found = self._find_labels(self.check)
-        with found.kept():
-            return self._over(found)._select(found.discovery)[1:]
+        labels = self._find_labels(self.check)
+        with labels.kept():
+            return self._over(labels)._select(labels.discovery)[1:]
 
     @one_thread
     def release(self) -> NoisyTables:
@@ -180,12 +180,12 @@ class Run:
         check_determined(with_placeholders(self.domain))
         check_constraints(self.domain, None, JunctionTree())
         mechanism: Mechanism = make("mechanism", self.mechanism)
-        found = self._find_labels(evolve(self, learner=None).check)
-        with found.kept():
-            run = self._over(found)
+        labels = self._find_labels(evolve(self, learner=None).check)
+        with labels.kept():
+            run = self._over(labels)
             structure = run._tables
             assert structure is not None  # all bins are public
-            curator = run._curator(structure, mechanism, self.split, found.discovery)
+            curator = run._curator(structure, mechanism, self.split, labels.discovery)
             try:
                 curator.release()
             except DpgmError as error:
@@ -301,13 +301,13 @@ class Run:
         named = NamedCliques(structure=self.target, checked=bool(share))
         return named, named.workload, share
 
-    def _over(self, found: Found) -> Run:
+    def _over(self, labels: Found) -> Run:
         """The rest of the run, over the labels that were found."""
-        if found.discovery is None:
+        if labels.discovery is None:
             return self
         if isinstance(self.target, Structure):
-            return evolve(self, target=self.target.over(found.domain), budget=found.budget)
-        return evolve(self, workload=found.over(workload_of(self.workload)), budget=found.budget)
+            return evolve(self, target=self.target.over(labels.domain), budget=labels.budget)
+        return evolve(self, workload=labels.over(workload_of(self.workload)), budget=labels.budget)
 
     def _with_placeholders(self, open_columns: Sequence[AskedLabels]) -> Run:
         """The rest of the run as it can be planned before labels are found."""

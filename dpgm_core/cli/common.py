@@ -97,10 +97,10 @@ def read_given(pairs: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def say_bins(bins: Mapping[str, str], given: Mapping[str, str]) -> None:
+def say_bins(bins: Mapping[str, str], evidence: Mapping[str, str]) -> None:
     """On stderr: the bins in which values that were given lie."""
     for name, label in bins.items():
-        talk(f"dpgm: {name}={given[name]} is in the bin {label}")
+        talk(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
 
 def print_json(value: Any) -> None:
@@ -156,9 +156,9 @@ def stamp(path: Path, caveats: Iterable[str]) -> None:
 
     path: where that is. caveats: as `caveats_of` words them.
     """
-    found = "; ".join(caveats)
-    if found:
-        talk(f"dpgm: {path}: {found}")
+    text = "; ".join(caveats)
+    if text:
+        talk(f"dpgm: {path}: {text}")
 
 
 def unmeasured_note(names: Sequence[str]) -> str:

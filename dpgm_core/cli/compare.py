@@ -79,14 +79,14 @@ def compare(
     with progress_shown() as progress:
         progress("comparing", 0, None)
         domain = None if domain_file is None else Domain.load(domain_file)
-        found = compare_files(*_subjects(files, dialects), names=list(map(str, files)), domain=domain)
+        comparison = compare_files(*_subjects(files, dialects), names=list(map(str, files)), domain=domain)
     if output is not None:
-        atomic_write(output, make_page(found).encode(), COMPARISON_FILE)
+        atomic_write(output, make_page(comparison).encode(), COMPARISON_FILE)
         talk(f"dpgm: page: {output}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(comparison.to_dict())
         return
-    print_comparison(found)
+    print_comparison(comparison)
 
 
 def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:

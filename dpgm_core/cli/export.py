@@ -69,8 +69,8 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
         write_uai(uai, tables.structure, tables, kind="BAYES" if kind == "bayes" else "MARKOV", stamp=facts)
     if as_json:
         files = {"bif": bif and str(bif), "uai": uai and str(uai), "names": names and str(names)}
-        told = {"unmeasured": facts["unmeasured"], "unmeasured_as": facts["unmeasured_as"]}
-        print_json({**files, "kind": uai and kind.upper(), **told, **stamp_of(model.releases, model.guarantee())})
+        unmeasured = {"unmeasured": facts["unmeasured"], "unmeasured_as": facts["unmeasured_as"]}
+        print_json({**files, "kind": uai and kind.upper(), **unmeasured, **stamp_of(model.releases, model.guarantee())})
         return
     stamp(model_file, caveats_of(model.releases))
     if model.unmeasured:
@@ -106,6 +106,6 @@ def _families(model: Model, network: tuple[Dag, dict[str, FloatArray]]) -> Table
 
 def _properties(facts: dict[str, Any]) -> dict[str, str]:
     """What a BIF file says of the model it was written from: a text each, and none that is empty."""
-    told = {"dpgm": facts["dpgm"], "guarantee": facts["guarantee"], "conditions": "; ".join(facts["conditions"])}
-    told["unmeasured"] = ", ".join(facts["unmeasured"])
-    return {key: text for key, text in told.items() if text}
+    properties = {"dpgm": facts["dpgm"], "guarantee": facts["guarantee"], "conditions": "; ".join(facts["conditions"])}
+    properties["unmeasured"] = ", ".join(facts["unmeasured"])
+    return {key: text for key, text in properties.items() if text}

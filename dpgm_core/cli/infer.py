@@ -59,12 +59,12 @@ def infer(
         check_writable(output, "a UAI result")
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
-    between = None
+    log10_bounds = None
     if bounds:
-        found = bounds_uai(model, evidence, engine)
-        between = [found.low / math.log(10), found.high / math.log(10)]
-        notes = "".join(f"; {note}" for note in found.notes)
-        talk(f"dpgm: PR is certainly between {between[0]:.17g} and {between[1]:.17g}{notes}")
+        bounds_found = bounds_uai(model, evidence, engine)
+        log10_bounds = [bounds_found.low / math.log(10), bounds_found.high / math.log(10)]
+        notes = "".join(f"; {note}" for note in bounds_found.notes)
+        talk(f"dpgm: PR is certainly between {log10_bounds[0]:.17g} and {log10_bounds[1]:.17g}{notes}")
     converged = beliefs is None or beliefs.converged
     errors = None if beliefs is None else _errors(beliefs)
     if not converged and beliefs is not None:
@@ -83,7 +83,9 @@ def infer(
                 "inference": inference,
                 "converged": converged,
                 "monte_carlo": errors,
-                "bounds": None if between is None else [one if math.isfinite(one) else None for one in between],
+                "bounds": None
+                if log10_bounds is None
+                else [bound if math.isfinite(bound) else None for bound in log10_bounds],
                 "iterations": None if beliefs is None else beliefs.iterations,
                 "file": None if output is None else str(output),
                 "result": text if output is None else None,

@@ -140,9 +140,9 @@ def init(
     spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
-    _tell(metadata, output, left_out, data)
+    _print_summary(metadata, output, left_out, data)
     if isinstance(data, Path) and data == source and not codebooks:
-        _tell_of_records(data, metadata)
+        _print_records_notes(data, metadata)
 
 
 def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
@@ -207,7 +207,7 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     if not data.name.lower().endswith(CSV):
         return f"data = {toml_value(path)}"
     header, usual = read_header(data, is_names=is_names), Header(names=())
-    told = {
+    dialect = {
         key: value
         for key, value, plain in (
             ("delimiter", header.delimiter, usual.delimiter),
@@ -217,8 +217,8 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
         )
         if value != plain
     }
-    plain = not told and data.name.lower().endswith((".csv", ".csv.gz"))
-    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **told})}"
+    plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
+    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
     return f"{_QUOTES}\n{line}"
 
 
@@ -244,11 +244,11 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
         raise OptionError(f"cannot write to the folder {folder}: {error.strerror or type(error).__name__}") from None
 
 
-def _tell(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
+def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
     """What is settled, what is left to do and what comes next."""
     todo = metadata.todo
-    settled = len(metadata.tables) - len(todo)
-    say(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {settled} settled, {len(todo)} to do")
+    finished = len(metadata.tables) - len(todo)
+    say(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
     for reason, columns in _by_reason(metadata).items():
         say(f"  to do: {_listed(columns)}: {reason}")
     say(
@@ -269,7 +269,7 @@ def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
     return reasons
 
 
-def _tell_of_records(data: Path, metadata: Metadata) -> None:
+def _print_records_notes(data: Path, metadata: Metadata) -> None:
     """What a reader of names cannot know: that the first line is a record, or the file itself a codebook."""
     from dpgm_core.metadata.codebook import is_codebook
     from dpgm_core.metadata.reading import CSV

@@ -76,8 +76,8 @@ def create(
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.privacy.budget import Budget
 
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    budget = Budget.parse({key: value for key, value in given.items() if value is not None})
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     Ledger.create(
         path,
         name=name,

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: Cliques that are spelled out on the screen.
-_MOST_SHOWN = 20
+_MAX_ROWS_SHOWN = 20
 
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
 
     for discovery in discoveries(releases):
         for one in discovery.columns:
-            shown = ", ".join(one.labels[:_MOST_SHOWN]) + (", ..." if len(one.labels) > _MOST_SHOWN else "")
+            shown = ", ".join(one.labels[:_MAX_ROWS_SHOWN]) + (", ..." if len(one.labels) > _MAX_ROWS_SHOWN else "")
             about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
             about += f"{one.noise.threshold:,} persons or more"
             say(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
@@ -81,14 +81,14 @@ def _selection(model: Model) -> dict[str, Any]:
     return dict(model.provenance.get("selection") or {})
 
 
-def _told(step: Step) -> list[object]:
+def _step_row(step: Step) -> list[object]:
     """A step as a row of a table."""
     from dpgm_core.releases.told import step_facts
 
     facts = step_facts(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]
-    more = f", and {len(tables) - _MOST_SHOWN} more" if len(tables) > _MOST_SHOWN else ""
-    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MOST_SHOWN]) + more]
+    more = f", and {len(tables) - _MAX_ROWS_SHOWN} more" if len(tables) > _MAX_ROWS_SHOWN else ""
+    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MAX_ROWS_SHOWN]) + more]
 
 
 def _scores(model: Model) -> list[dict[str, Any]]:
@@ -106,12 +106,12 @@ def _structure_error(model: Model) -> dict[str, float] | None:
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
-        found = model.structure_error() if model.checked else None
+        error = model.structure_error() if model.checked else None
     except (TooLarge, InferenceError):
         return None
-    if found is None:
+    if error is None:
         return None
-    return {"tv": float(found.estimate), "low": float(found.low), "high": float(found.high), "level": found.level}
+    return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
 
 
 def _cost(done: Fit) -> Budget:
@@ -184,9 +184,9 @@ def print_fit(
         talk(f"dpgm: {note}")
     for note in missed:
         say(f"check:   {note}")
-    told = _selection(done.model).get("notes", [])
+    selection_notes = _selection(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
-        if note not in told:  # they stand beside the structure
+        if note not in selection_notes:  # they stand beside the structure
             talk(f"note: {note}")
     say()
     try:
@@ -223,30 +223,31 @@ def print_chosen(
 
     sessions = sessions_of(releases)
     for bins in bins_of(sessions):
-        count, found = len(bins.edges) - 1, bins.attribute
-        if found.values.is_temporal:
-            at = list(found.labels[:count])
+        count, attribute = len(bins.edges) - 1, bins.attribute
+        if attribute.values.is_temporal:
+            at = list(attribute.labels[:count])
         else:
             at = [f"{edge:g}" for edge in bins.edges]
-        shown = ", ".join(at if len(at) <= _MOST_SHOWN else [*at[: _MOST_SHOWN - 1], "...", at[-1]])
+        shown = ", ".join(at if len(at) <= _MAX_ROWS_SHOWN else [*at[: _MAX_ROWS_SHOWN - 1], "...", at[-1]])
         say(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
     if all(one.session is not None and one.session.named for one in sessions):
         return
     steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
-    more = f", and {len(cliques) - _MOST_SHOWN} more (dpgm report lists all)" if len(cliques) > _MOST_SHOWN else ""
+    hidden = len(cliques) - _MAX_ROWS_SHOWN
+    more = f", and {hidden} more (dpgm report lists all)" if hidden > 0 else ""
     by = "" if selector is None else f" by {selector}"
     of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
     say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
-    say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
+    say(f"         {', '.join(cliques[:_MAX_ROWS_SHOWN])}{more}")
     for note in notes:
         say(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
     if merged:
         say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:
-        rows = [[number, *_told(step)] for number, step in enumerate(steps, start=1)]
+        rows = [[number, *_step_row(step)] for number, step in enumerate(steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)
 
 
@@ -261,13 +262,13 @@ def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     """
     from dpgm_core.releases.coarse import cells_as_drawn
 
-    found: dict[tuple[Clique, ...], bool] = {}
+    swamped: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
         for group, (cells, variance), total in zip(
             release.structure.groups, cells_as_drawn(release), release.totals, strict=True
         ):
-            found[group] = found.get(group, True) and variance * cells**2 > total**2
-    return sum(found.values()), len(found)
+            swamped[group] = swamped.get(group, True) and variance * cells**2 > total**2
+    return sum(swamped.values()), len(swamped)
 
 
 def _print_margins(model: Model, level: float | None) -> None:
@@ -285,8 +286,8 @@ def _print_margins(model: Model, level: float | None) -> None:
             continue
         if model.standing(attribute.name) == BY_STRUCTURE:
             tied.append(attribute.name)
-        found = None if level is None else model.intervals(attribute.name, level=level)
-        shares = model.marginal(attribute.name) if found is None else found.estimate
+        intervals = None if level is None else model.intervals(attribute.name, level=level)
+        shares = model.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
             talk(
@@ -300,7 +301,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         )
         text = ", ".join(
             f"{attribute.labels[code]}: {100 * shares[code]:.1f}%"
-            + ("" if found is None else f" ({100 * found.low[code]:.1f}-{100 * found.high[code]:.1f})")
+            + ("" if intervals is None else f" ({100 * intervals.low[code]:.1f}-{100 * intervals.high[code]:.1f})")
             for code in order
         )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])

@@ -58,7 +58,7 @@ def _say_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
     """Print what a release of named tables would cost and measure."""
     from dpgm_core.privacy.terms import flaws
 
-    remarks = (*run.remarks, *_decimals_asked(run))
+    remarks = (*run.remarks, *_decimals_note(run))
     for note in (*remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None
@@ -71,16 +71,16 @@ def _say_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
     _say_tables(planned)
 
 
-def _decimals_asked(run: Spec) -> list[str]:
+def _decimals_note(run: Spec) -> list[str]:
     """Asks for the decimals of numbers of which none are stated, in a sentence."""
-    found = [
+    columns = [
         one.name
         for one in run.domain
         if one.values.kind == "number" and one.values.decimals is None and one.edges is not None
     ]
-    if not found:
+    if not columns:
         return []
-    shown = ", ".join(found[:8]) + (f", ... ({len(found)} in all)" if len(found) > 8 else "")
+    shown = ", ".join(columns[:8]) + (f", ... ({len(columns)} in all)" if len(columns) > 8 else "")
     return [
         f"samples will write {shown} with as many decimals as the bins tell apart: say decimals = 2 of money in the "
         "domain, or how many the values have"
@@ -91,13 +91,14 @@ def _say_plan(run: Spec, planned: Plan) -> None:
     """Print what it costs, and what is measured with which noise."""
     assert run.structure is not None  # whose tables these are
     groups = len(run.structure.groups)
-    one = planned.sensitivity
+    sensitivity = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
     _say_ledger(run, planned.cost)
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     say(
-        f"sensitivity ({planned.terms.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
+        f"sensitivity ({planned.terms.neighbours.value}): L0 {sensitivity.l0}, L1 {sensitivity.l1}, "
+        f"L2 {sensitivity.l2:.4g}, Linf {sensitivity.linf}; "
         f"noise scale {planned.scale:.6g} {unit} per {'sum' if planned.contrasts else 'cell'}"
     )
     say_lines(planned.structure)
@@ -171,15 +172,15 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     from dpgm_core.foresight.plans import delta_note
     from dpgm_core.privacy.terms import flaws
 
-    remarks = (*run.remarks, *_decimals_asked(run))
+    remarks = (*run.remarks, *_decimals_note(run))
     for note in filter(None, [*remarks, delta_note(run.budget, records), *planned.notes]):
         talk(f"dpgm: {note}")
     private = run.seed is None
     conditions = [] if run.terms.condition is None else [run.terms.condition]
     workload = run.workload
     assert workload is not None  # the spec has one wherever it has select
-    held = {name for clique in workload.candidates for name in clique}
-    unmeasured = [name for name in workload.domain.names if name not in held]
+    in_tables = {name for clique in workload.candidates for name in clique}
+    unmeasured = [name for name in workload.domain.names if name not in in_tables]
     if as_json:
         facts = planned.to_dict()
         print_json(
@@ -200,8 +201,8 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     stamp(spec, (*flaws(unsafe=[None], private=private), *conditions))
     say(f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step")
     _say_ledger(run, run.budget)
-    found = workload.domain.undetermined
-    but = f" but for what is found of {', '.join(found)}" if found else ""
+    undetermined = workload.domain.undetermined
+    but = f" but for what is found of {', '.join(undetermined)}" if undetermined else ""
     say(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")
     say(f"one-way tables: noise of standard deviation {planned.deviation:.4g} records per cell")
     if planned.detectable is not None:

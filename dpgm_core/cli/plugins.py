@@ -31,9 +31,9 @@ def plugins(names: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.plugin import KINDS
 
     kind = names[0] if names and names[0] in KINDS else None
-    wanted = names[1:] if kind else names
-    if wanted:
-        _show(_named(kind, wanted), as_json)
+    components = names[1:] if kind else names
+    if components:
+        _show(_named(kind, components), as_json)
     else:
         _list(kind, as_json)
 
@@ -98,7 +98,7 @@ def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
     registry = default_registry()
     shown = [(registry.find(kind, name), describe(registry.load(kind, name))) for kind, name in components]
     if as_json:
-        told = [
+        descriptions = [
             {
                 "kind": offer.component.kind,
                 "name": offer.component.name,
@@ -109,7 +109,7 @@ def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
             }
             for offer, options in shown
         ]
-        print_json(told if len(told) > 1 else told[0])
+        print_json(descriptions if len(descriptions) > 1 else descriptions[0])
         return
     for number, (offer, options) in enumerate(shown):
         if number:
@@ -141,13 +141,13 @@ def new(kind: str, name: str, folder: Path) -> None:
     """
     from dpgm_core.components.scaffold import scaffold
 
-    made = scaffold(kind, name, folder)
-    where = str(made) if made.is_absolute() else f"./{made}"
+    plugin_folder = scaffold(kind, name, folder)
+    where = str(plugin_folder) if plugin_folder.is_absolute() else f"./{plugin_folder}"
     # double quotes are read by every shell, but some letters mean something inside them
-    wanted = f"{where}[testing]"
-    quoted = shlex.quote(wanted) if set(wanted) & set('"$`\\!%') else f'"{wanted}"'
+    requirement = f"{where}[testing]"
+    quoted = shlex.quote(requirement) if set(requirement) & set('"$`\\!%') else f'"{requirement}"'
     say(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
-    say(f"pip install -e {quoted} && dpgm check {made.name}")
+    say(f"pip install -e {quoted} && dpgm check {plugin_folder.name}")
 
 
 @click.command()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["query"]
 
-_MOST_ROWS = 100_000  # printed without being asked for by --top
+_MAX_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = (
     "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
@@ -156,15 +156,15 @@ def _say_table(
 
     model, refitted = loaded
     cells = math.prod(model.domain.shape(attributes))
-    if top is None and cells > _MOST_ROWS:
+    if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
-    found, columns = None, {"probability": table}
+    interval, columns = None, {"probability": table}
     if level is not None and (refits := refitted()) is not None:
         model = refits
-        found = model.intervals(attributes, given=fixed, level=level)
-        columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
+        interval = model.intervals(attributes, given=fixed, level=level)
+        columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
     rows = _rows(model, attributes, list(columns.values()), top)
     standing = model.standing(attributes, fixed)
     inference = str(model.inference)
@@ -173,14 +173,16 @@ def _say_table(
         say_left_out(left_out)
         say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
-        _say_standing(standing, found)
-        if found is not None and found.note is not None:
-            say(found.note)
+        _say_standing(standing, interval)
+        if interval is not None and interval.note is not None:
+            say(interval.note)
         _say_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]
-    sure = {} if found is None else {"level": level, "replicates": len(model.replicates), "widened": found.widened}
-    sure |= {} if found is None else {"undefined_replicates": found.undefined}
+    sure = (
+        {} if interval is None else {"level": level, "replicates": len(model.replicates), "widened": interval.widened}
+    )
+    sure |= {} if interval is None else {"undefined_replicates": interval.undefined}
     print_json(
         {
             "attributes": list(attributes),
@@ -246,14 +248,14 @@ def _rows(
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
 
 
-def _say_standing(standing: str, found: Interval | None = None) -> None:
+def _say_standing(standing: str, interval: Interval | None = None) -> None:
     """Under an answer: what it rests on, and what its intervals do not hold."""
     say()
     say(f"standing: {standing} ({_STANDINGS[standing]})")
-    if found is not None and standing == "by structure":
+    if interval is not None and standing == "by structure":
         say(
             "the intervals are wider by what the structure check found the structure to miss"
-            if found.widened
+            if interval.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )
 

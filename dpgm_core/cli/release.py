@@ -80,9 +80,9 @@ def release(
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
-        told = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
-        told["notes"] = [*told.get("notes", run.remarks), *unexpected]
-        print_json({**told, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
+        facts = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
+        facts["notes"] = [*facts.get("notes", run.remarks), *unexpected]
+        print_json({**facts, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in unexpected:

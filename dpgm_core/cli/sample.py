@@ -120,14 +120,14 @@ def sample(
     drawn = [model]
     if datasets is not None:
         if len(model.replicates) < datasets:
-            made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
-            model = made.using(inference, unmeasured=unmeasured)
+            refitted = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
+            model = refitted.using(inference, unmeasured=unmeasured)
         drawn = list(model.replicates[:datasets])
     with progress_shown() as progress:
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
-            told = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
-            write_records(told, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+            rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
+            write_records(rows, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}

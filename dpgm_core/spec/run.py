@@ -216,8 +216,8 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
-        told = hint_not_a_spec(path)
-        raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
+        hint = hint_not_a_spec(path)
+        raise OptionError(hint or f"spec file {path} is not valid TOML: {error}") from None
     _respell(plain, path)
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -373,8 +373,8 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
     """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
-    found = Workload.from_dict(domain, plain.get("workload", {}))
-    return found.with_singletons() if checked_singletons(plain["structure"]) else found
+    workload = Workload.from_dict(domain, plain.get("workload", {}))
+    return workload.with_singletons() if checked_singletons(plain["structure"]) else workload
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
@@ -442,12 +442,12 @@ def _data(where: str, plain: object, folder: Path) -> Any:
         if isinstance(table.get("path"), str):
             table["path"] = str(_place(where, "data.path", text_of(where, "data.path", table["path"]), folder))
         if isinstance(table.get("database"), str):
-            table["database"] = _beside(table["database"], folder)
+            table["database"] = _database_address(table["database"], folder)
         return table
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
 
 
-def _beside(address: str, folder: Path) -> str:
+def _database_address(address: str, folder: Path) -> str:
     """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
     engine, three, file = address.partition(":///")
     if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):
