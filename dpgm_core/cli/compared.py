@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpgm_core.cli.common import print_table, say, stamp
+from dpgm_core.cli.common import print_out, print_table, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,19 +26,19 @@ def print_comparison(comparison: Comparison) -> None:
     short = short_names(comparison)
     print_table(["", *short.values()], side_by_side(comparison))
     for pair in comparison.pairs:
-        say()
+        print_out()
         _print_pair(pair, short[pair.first], short[pair.other])
-    say()
-    say(comparison.privacy)
+    print_out()
+    print_out(comparison.privacy)
 
 
 def _print_pair(pair: Pair, first: str, other: str) -> None:
     """What sets the two apart. first, other: what they are called here."""
     from dpgm_core.comparison.words import apart, shared_lines
 
-    say(f"{other} against {first}")
+    print_out(f"{other} against {first}")
     for line in shared_lines(pair, first, other):
-        say(f"  {line}")
+        print_out(f"  {line}")
     single = [one for one in pair.differences if len(one.attributes) == 1]
     several = [one for one in pair.differences if len(one.attributes) > 1]
     for what, some in (("attribute", single), ("table", several)):
@@ -48,10 +48,10 @@ def _print_pair(pair: Pair, first: str, other: str) -> None:
         _print_gaps(pair.gaps)
     sentence = apart(pair)
     if sentence is not None:
-        say()
-        say(sentence)
+        print_out()
+        print_out(sentence)
     for note in pair.notes:
-        say(f"note: {note}")
+        print_out(f"note: {note}")
 
 
 def _print_differences(what: str, differences: Sequence[Difference]) -> None:
@@ -61,9 +61,9 @@ def _print_differences(what: str, differences: Sequence[Difference]) -> None:
         score = [] if not scores else ["-" if one.score is None else f"{one.score:.1f}"]
         shares = [", ".join(one.cell.values()), f"{one.first:.2%}", f"{one.other:.2%}"]
         rows.append([" x ".join(one.attributes), f"{one.total_variation:.4f}", *score, *shares])
-    say()
+    print_out()
     print_table([what, "total variation", *(["score"] if scores else []), "most at", "first", "other"], rows)
-    _say_more(len(differences))
+    _print_rest(len(differences))
 
 
 def _print_gaps(gaps: Sequence[Gap]) -> None:
@@ -73,13 +73,13 @@ def _print_gaps(gaps: Sequence[Gap]) -> None:
     for one in gaps[:_MAX_ROWS_SHOWN]:
         numbers = (one.deviations, one.largest, one.noise_first, one.noise_other)
         rows.append([" x ".join(one.attributes), *(f"{value:.4g}" for value in numbers)])
-    say()
+    print_out()
     print_table(["table", "apart (noise sds)", "furthest cell", "noise, first", "noise, other"], rows)
-    _say_more(len(gaps))
-    say()
-    say(GAPS_MEAN)
+    _print_rest(len(gaps))
+    print_out()
+    print_out(GAPS_MEAN)
 
 
-def _say_more(count: int) -> None:
+def _print_rest(count: int) -> None:
     if count > _MAX_ROWS_SHOWN:
-        say(f"... {count - _MAX_ROWS_SHOWN:,} more, closer together; --json has all")
+        print_out(f"... {count - _MAX_ROWS_SHOWN:,} more, closer together; --json has all")

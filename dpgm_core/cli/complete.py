@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 from attrs import evolve
 
-from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_left_out, print_out, stamp
 from dpgm_core.cli.dialect import PLAIN, Written, delimiter_said, transcoded, written
 from dpgm_core.cli.layout import DELIMITERS, Layout, bare, line_end, quoted
 from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
@@ -87,15 +87,15 @@ def complete(
         print_json({**named, "left_out": list(model.left_out), **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
+    print_left_out(model.left_out)
     for names, what in (
         (carried, "carried through, as the model does not know them"),
         (added, "added, as ROWS lack them"),
     ):
         if names:
-            talk(f"dpgm: {what}: {', '.join(names)}")
-    talk(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
-    say(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
+            print_err(f"dpgm: {what}: {', '.join(names)}")
+    print_err(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
+    print_out(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
 
 
 def _stamp(model: Model) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, say, stamp, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_out, stamp
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import FloatArray
@@ -74,11 +74,13 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
         return
     stamp(model_file, caveats_of(model.releases))
     if model.unmeasured:
-        talk(f"dpgm: in the files as the model has them, as no release measured them: {', '.join(model.unmeasured)}")
+        print_err(
+            f"dpgm: in the files as the model has them, as no release measured them: {', '.join(model.unmeasured)}"
+        )
     if bif is not None:
-        say(f"network: {bif}")
+        print_out(f"network: {bif}")
     if uai is not None:
-        say(f"model:   {uai} ({kind.upper()}), names and guarantee in {names}")
+        print_out(f"model:   {uai} ({kind.upper()}), names and guarantee in {names}")
 
 
 def _network(model: Model) -> tuple[Dag, dict[str, FloatArray]]:

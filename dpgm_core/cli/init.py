@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import RECORDS, say, talk
+from dpgm_core.cli.common import RECORDS, print_err, print_out
 from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
@@ -248,18 +248,20 @@ def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], da
     """What is settled, what is left to do and what comes next."""
     todo = metadata.todo
     finished = len(metadata.tables) - len(todo)
-    say(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
+    print_out(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
     for reason, columns in _by_reason(metadata).items():
-        say(f"  to do: {_listed(columns)}: {reason}")
-    say(
+        print_out(f"  to do: {_listed(columns)}: {reason}")
+    print_out(
         f"{folder / 'spec.toml'}: "
         + ("what to run" if data is not None else "to do: name the file of records, data = ...")
     )
     if left_out:
-        say(f"left out, as nothing describes them: {_listed(left_out)}")
+        print_out(f"left out, as nothing describes them: {_listed(left_out)}")
     spec = folder / "spec.toml"
     what = f"fill in what is to do, then {'' if todo else 'run '}" if todo or data is None else ""
-    say(f"next: {what}dpgm plan {spec}, which touches no record; dpgm validate {spec}, for the owner; dpgm fit {spec}")
+    print_out(
+        f"next: {what}dpgm plan {spec}, which touches no record; dpgm validate {spec}, for the owner; dpgm fit {spec}"
+    )
 
 
 def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
@@ -277,8 +279,8 @@ def _print_records_notes(data: Path, metadata: Metadata) -> None:
     if not data.name.lower().endswith(CSV):
         return
     if is_codebook(tuple(metadata.tables)):
-        talk(f"dpgm: {data.name} looks like a codebook; if it is one: dpgm init --codebook {data}")
-    talk(f"dpgm: the first line of {data.name} was taken as names; if it is a record, delete what was written")
+        print_err(f"dpgm: {data.name} looks like a codebook; if it is one: dpgm init --codebook {data}")
+    print_err(f"dpgm: the first line of {data.name} was taken as names; if it is a record, delete what was written")
 
 
 def _listed(names: Sequence[str]) -> str:

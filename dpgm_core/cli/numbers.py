@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from dpgm_core.cli.common import print_json, print_table, say, say_bins, stamp
+from dpgm_core.cli.common import print_evidence_bins, print_json, print_out, print_table, stamp
 
 if TYPE_CHECKING:
     from dpgm_core.attribute import Attribute
     from dpgm_core.domain import Domain
     from dpgm_core.models.model import Model
 
-__all__ = ["STATISTICS", "say_statistics"]
+__all__ = ["STATISTICS", "print_statistics"]
 
 #: What may be asked for besides a share from 0 to 1, which is a quantile.
 STATISTICS = ("mean", "sd", "median", "correlation")
@@ -36,7 +36,7 @@ class _Number:
     within: tuple[float, float]
 
 
-def say_statistics(
+def print_statistics(
     loaded: tuple[Model, Model | None],
     model_file: Path,
     attributes: Sequence[str],
@@ -81,7 +81,7 @@ def say_statistics(
         print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_bins(given_of(model.domain, evidence).bins(model.domain), evidence)
+    print_evidence_bins(given_of(model.domain, evidence).bins(model.domain), evidence)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:
@@ -90,11 +90,11 @@ def say_statistics(
     print_table(["attribute", "statistic", "value", *bars, "standing"], cells)
     for name, share in present.items():
         if share < 1:
-            say(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
+            print_out(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
     for note in notes:
-        say(note)
+        print_out(note)
     if bars:
-        say("the intervals cover sampling and noise, and not what the structure misses")
+        print_out("the intervals cover sampling and noise, and not what the structure misses")
 
 
 def _requested_numbers(

@@ -34,7 +34,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     long as no model of its name is there, that run is unfinished. Raises OptionError, unless `again`, where the output
     folder has an unfinished run of this name; ModelFileError where nothing can be written.
     """
-    from dpgm_core.cli.run import paid_before, saved_files
+    from dpgm_core.cli.run import releases_of, saved_files
     from dpgm_core.files import made_folder
 
     left: list[_Names] = []
@@ -53,7 +53,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
                 raise OptionError(_unfinished(asking))
             yield names.release, names.model
         except BaseException as error:
-            files = [*saved_files(paid_before(error)), *names.saved]
+            files = [*saved_files(releases_of(error)), *names.saved]
             if files:
                 with suppress(OSError):
                     names.marker.write_text(

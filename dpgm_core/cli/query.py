@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm_core.cli.common import (
-    given_option,
+    evidence_option,
     json_option,
+    parse_evidence,
+    print_evidence_bins,
     print_json,
+    print_left_out,
+    print_lines,
+    print_out,
     print_table,
-    read_given,
-    say,
-    say_bins,
-    say_left_out,
-    say_lines,
     stamp,
     unmeasured_note,
 )
-from dpgm_core.cli.numbers import say_statistics
+from dpgm_core.cli.numbers import print_statistics
 from dpgm_core.cli.progress import progress_option
 from dpgm_core.cli.replicates import replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
@@ -58,7 +58,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
-@given_option
+@evidence_option
 @click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
@@ -106,7 +106,7 @@ def query(
 
     loaded = load_model(model_file)
     model = loaded.using(inference, unmeasured=unmeasured)
-    fixed = read_given(given)
+    fixed = parse_evidence(given)
     if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
     if level is not None and (most_probable or not attributes):
@@ -116,10 +116,10 @@ def query(
     if most_probable:
         if attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
-        _say_record(model, model_file, fixed, as_json)
+        _print_record(model, model_file, fixed, as_json)
         return
     if not attributes:
-        _say_model(model, model_file, fixed, unmeasured, as_json)
+        _print_model(model, model_file, fixed, unmeasured, as_json)
         return
     left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
     attributes = tuple(name for name in attributes if name not in left_out)
@@ -134,12 +134,12 @@ def query(
 
     if statistics:
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-        say_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
+        print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
         return
-    _say_table((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+    _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
 
 
-def _say_table(
+def _print_answer(
     loaded: tuple[Model, Callable[[], Model | None]],
     model_file: Path,
     attributes: tuple[str, ...],
@@ -170,13 +170,13 @@ def _say_table(
     inference = str(model.inference)
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
-        say_left_out(left_out)
-        say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
+        print_left_out(left_out)
+        print_evidence_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
-        _say_standing(standing, interval)
+        _print_standing(standing, interval)
         if interval is not None and interval.note is not None:
-            say(interval.note)
-        _say_estimates(inference, estimates)
+            print_out(interval.note)
+        _print_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]
     sure = (
@@ -198,7 +198,7 @@ def _say_table(
     )
 
 
-def _say_model(
+def _print_model(
     model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
 ) -> None:
     """What the model is."""
@@ -222,7 +222,7 @@ def _facts(model: Model) -> dict[str, Any]:
     return stamp_of(model.releases, model.guarantee())
 
 
-def _say_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
+def _print_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
     """The most probable record."""
     from dpgm_core.releases.stamps import caveats_of
 
@@ -233,9 +233,9 @@ def _say_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: 
         print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **_facts(model)})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
+    print_left_out(model.left_out)
     print_table(["attribute", "label"], list(record.items()))
-    _say_standing(standing)
+    _print_standing(standing)
 
 
 def _rows(
@@ -248,26 +248,26 @@ def _rows(
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
 
 
-def _say_standing(standing: str, interval: Interval | None = None) -> None:
+def _print_standing(standing: str, interval: Interval | None = None) -> None:
     """Under an answer: what it rests on, and what its intervals do not hold."""
-    say()
-    say(f"standing: {standing} ({_STANDINGS[standing]})")
+    print_out()
+    print_out(f"standing: {standing} ({_STANDINGS[standing]})")
     if interval is not None and standing == "by structure":
-        say(
+        print_out(
             "the intervals are wider by what the structure check found the structure to miss"
             if interval.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )
 
 
-def _say_estimates(inference: str, estimates: Estimates | None) -> None:
+def _print_estimates(inference: str, estimates: Estimates | None) -> None:
     """Under an answer of an engine that draws: how far it may be off, and what speaks against that."""
     if estimates is None:
         return
     error = float(estimates.errors[0].max())
-    say(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
+    print_out(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
     for note in estimates.notes:
-        say(f"{'note' if estimates.converged else 'WARNING'}: {note}")
+        print_out(f"{'note' if estimates.converged else 'WARNING'}: {note}")
 
 
 def _drawn(estimates: Estimates | None) -> dict[str, Any]:
@@ -284,18 +284,18 @@ def _describe(model: Model) -> None:
         ["attribute", "labels"],
         [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
     )
-    say()
-    say_lines(model.structure.describe())
+    print_out()
+    print_lines(model.structure.describe())
     blocks = model.structure.domain
     merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
     if merged:
-        say(f"learned over merged codes, answered over all: {', '.join(merged)}")
+        print_out(f"learned over merged codes, answered over all: {', '.join(merged)}")
     if model.unmeasured:
-        say(unmeasured_note(model.unmeasured))
+        print_out(unmeasured_note(model.unmeasured))
     if not model.converged:
-        say()
-        say("WARNING: the learner did not converge")
+        print_out()
+        print_out("WARNING: the learner did not converge")
     for note in model.provenance.get("notes", ()):
-        say(f"note: {note}")
-    say()
-    say(model.guarantee())
+        print_out(f"note: {note}")
+    print_out()
+    print_out(model.guarantee())

@@ -10,11 +10,11 @@ import click
 from dpgm_core.cli.common import (
     again_option,
     json_option,
+    print_err,
     print_json,
-    say,
+    print_out,
     settings_option,
     stamp,
-    talk,
     unmeasured_note,
     validated_option,
 )
@@ -22,13 +22,13 @@ from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
-    opened_ledger,
-    refuse_header_alone,
-    say_remarks,
-    say_where,
+    check_has_records,
+    explain_kept_releases,
+    open_ledger,
+    print_remarks,
     selector_of,
-    telling_what_is_kept,
     unexpected_number,
+    warn_renamed,
 )
 
 if TYPE_CHECKING:
@@ -65,18 +65,18 @@ def release(
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    refuse_header_alone(run)
+    check_has_records(run)
     if run.selector is None and run.check:
         raise OptionError(
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
         )
-    with reserved(run, again=again) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
-        say_remarks(run)
-        with telling_what_is_kept():
+    with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:
+        print_remarks(run)
+        with explain_kept_releases():
             job = run.to_run(ledger=ledger, save_release=saved, progress=progress, learns=False)
             noisy, selection = (job.release(), None) if run.selector is None else job.select()
-        say_where(run, saved, [noisy])
+        warn_renamed(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
@@ -86,20 +86,20 @@ def release(
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in unexpected:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     for note in contradictions([noisy]) if selection is None else ():
-        talk(f"note: {note}")
-    say(f"release: {noisy.saved_as}")
+        print_err(f"note: {note}")
+    print_out(f"release: {noisy.saved_as}")
     where = "left" if selection is None else "left in the ledger"
-    say(f"spent:   {spent}" + ("" if left is None else f"; {where}: {left}"))
+    print_out(f"spent:   {spent}" + ("" if left is None else f"; {where}: {left}"))
     print_labels([noisy])
     if selection is not None:
         structure, notes = selection.structure, selection.notes
         print_chosen(structure, [noisy], verbose=obj["verbose"], selector=selector_of(run), notes=notes)
-        say()
+        print_out()
     elif noisy.structure.untold:
-        say(unmeasured_note(noisy.structure.untold))
-    say(noisy.guarantee())
+        print_out(unmeasured_note(noisy.structure.untold))
+    print_out(noisy.guarantee())
 
 
 def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:

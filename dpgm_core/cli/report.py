@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import RECORDS, say, stamp, talk
+from dpgm_core.cli.common import RECORDS, print_err, print_out, stamp
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 from dpgm_core.components.builtins import INFERENCE
@@ -73,8 +73,8 @@ def report(
             annex_page = owned.encode()
     atomic_write(page, report_page, REPORT_FILE)
     stamp(model_file, caveats_of(model.releases))
-    say(f"report: {page}")
+    print_out(f"report: {page}")
     if annex_page is not None:
         atomic_write(annex, annex_page, ANNEX_FILE, mode=0o600)  # for its owner alone, and not named in the report
-        talk("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
-        say(f"annex:  {annex}")
+        print_err("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
+        print_out(f"annex:  {annex}")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import (
-    given_option,
+    evidence_option,
     json_option,
+    parse_evidence,
+    print_err,
+    print_evidence_bins,
     print_json,
-    read_given,
-    say,
-    say_bins,
-    say_left_out,
+    print_left_out,
+    print_out,
     stamp,
-    talk,
 )
 from dpgm_core.cli.dialect import is_csv, written
 from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
@@ -62,7 +62,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Leave out the attributes that no release measured, or draw them uniformly.",
 )
-@given_option
+@evidence_option
 @click.option(
     "--dialect",
     "dialects",
@@ -111,7 +111,7 @@ def sample(
     model = _load(model_file).using(inference, unmeasured=unmeasured)
     randomness = None if seed is None else SeededRandomness(seed)
     form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
-    fixed = read_given(given)
+    fixed = parse_evidence(given)
     files = _numbered(output, datasets)
     for file in files:
         check_output(file)
@@ -136,16 +136,18 @@ def sample(
         print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
-    say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
+    print_left_out(model.left_out)
+    print_evidence_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
     if unmeasured == "uniform" and model.unmeasured:
-        talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
+        print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:
-        talk(f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge")
+        print_err(
+            f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge"
+        )
     for caveat in model.caveats:
-        talk(f"dpgm: {caveat}")
+        print_err(f"dpgm: {caveat}")
     for file in files:
-        say(f"{count} synthetic records: {file}")
+        print_out(f"{count} synthetic records: {file}")
 
 
 def _numbered(output: Path, datasets: int | None) -> list[Path]:

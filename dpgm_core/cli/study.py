@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_lines, print_out, settings_option
 from dpgm_core.cli.progress import progress_option, progress_shown
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
 
     loaded = load_study(spec, options["settings"], truth=truth, instead=_instead(options))
     for note in loaded.remarks:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     folder = output or loaded.output
     assert folder is not None  # a file always has one
     try:
@@ -67,14 +67,14 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
                 loaded, folder, jobs=options["jobs"], limit=options["limit"], retry=options["retry"], progress=progress
             )
     except KeyboardInterrupt:
-        talk(f"dpgm: what is finished is in {folder}; the same command goes on")
+        print_err(f"dpgm: what is finished is in {folder}; the same command goes on")
         raise
     _write(done, folder)
     if as_json:
         print_json({**done.to_dict(), "folder": str(folder)})
         return
-    say_lines(done.text())
-    say(f"runs, table and picture: {folder}")
+    print_lines(done.text())
+    print_out(f"runs, table and picture: {folder}")
 
 
 def _write(done: StudyResult, folder: Path) -> None:
