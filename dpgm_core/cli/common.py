@@ -79,7 +79,7 @@ def json_option(command: F) -> F:
 def evidence_option(command: F) -> F:
     """`--given ATTRIBUTE=LABEL`, repeatable."""
     text = "Condition on a label, or a number or date, which finds its bin; repeatable."
-    return click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
+    return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
 
 
 def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm_core.cli.common import RECORDS, print_err, print_out
 from dpgm_core.printable import printable
@@ -71,6 +72,23 @@ folder = "."
 """
 
 
+@frozen(kw_only=True)
+class _InitOptions:
+    """The options of `dpgm init`."""
+
+    source: Path | str | None
+    output: Path
+    data: Path | str | None
+    codebooks: tuple[Path, ...]
+    schema_is_public: bool
+    is_names: bool
+    name: str | None
+    epsilon: str
+    delta: str | None
+    neighbours: str
+    overwrite: bool
+
+
 @click.command()
 @click.argument("source", required=False, type=RECORDS)
 @click.option(
@@ -93,25 +111,17 @@ folder = "."
 @click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
-def init(
-    source: Path | str | None,
-    output: Path,
-    data: Path | str | None,
-    codebooks: tuple[Path, ...],
-    schema_is_public: bool,
-    is_names: bool,
-    name: str | None,
-    epsilon: str,
-    delta: str | None,
-    neighbours: str,
-    overwrite: bool,
-) -> None:
+def init(**options: Any) -> None:
     """Write domain.toml and spec.toml from what is public: SOURCE is a schema, or a file of records, which stay unread.
 
     Of a CSV file the first line is read, of Parquet and Arrow the names and types. A NIST schema or data dictionary, a
     Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
     refuses to start before it is filled in.
     """
+    _init(_InitOptions(**options))
+
+
+def _init(options: _InitOptions) -> None:
     from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
@@ -119,29 +129,37 @@ def init(
     from dpgm_core.metadata.reading import is_data
     from dpgm_core.spec.run import check_shared
 
+    source, data, is_names = options.source, options.data, options.is_names
     if isinstance(source, str):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
     if isinstance(data, str):
         check_shared("--data", data)
-    if source is None and not codebooks:
+    if source is None and not options.codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
             raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
+        source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
     for column, table in completed(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
-    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
+    amounts = (
+        {"epsilon": options.epsilon} if options.delta is None else {"epsilon": options.epsilon, "delta": options.delta}
+    )
+    spec = _spec(options.name, _data_line(data, options.output, is_names), data, amounts, options.neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
-    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
-    _print_summary(metadata, output, left_out, data)
-    if isinstance(data, Path) and data == source and not codebooks:
+    _write(
+        options.output,
+        written,
+        options.overwrite,
+        [one for one in (source, data, *options.codebooks) if isinstance(one, Path)],
+    )
+    _print_summary(metadata, options.output, left_out, data)
+    if isinstance(data, Path) and data == source and not options.codebooks:
         _print_records_notes(data, metadata)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm_core.cli.common import (
     evidence_option,
@@ -55,6 +56,24 @@ _STANDINGS = {
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
+@frozen(kw_only=True)
+class _QueryOptions:
+    """The options of `dpgm query`."""
+
+    model_file: Path
+    attributes: tuple[str, ...]
+    evidence: tuple[str, ...]
+    most_probable: bool
+    inference: str
+    top: int | None
+    level: float | None
+    unmeasured: Unmeasured | None
+    statistics: tuple[str, ...]
+    replicates: int | None
+    seed: int | None
+    as_json: bool
+
+
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
@@ -80,63 +99,66 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @replicates_options
 @json_option
 @progress_option
-def query(
-    model_file: Path,
-    attributes: tuple[str, ...],
-    given: tuple[str, ...],
-    most_probable: bool,
-    inference: str,
-    top: int | None,
-    level: float | None,
-    unmeasured: Unmeasured | None,
-    statistics: tuple[str, ...],
-    replicates: int | None,
-    seed: int | None,
-    as_json: bool,
-) -> None:
+def query(**options: Any) -> None:
     """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is.
 
     The standing of an answer is "measured" where one released table holds what was asked for, conditions included, and
     "by structure" where it needs the model's independences: it is then as right as these are.
     """
+    _query(_QueryOptions(**options))
+
+
+def _query(options: _QueryOptions) -> None:
     from dpgm_core.errors import OptionError
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.reading import load_model
     from dpgm_core.models.standing import spelled
 
-    loaded = load_model(model_file)
-    model = loaded.using(inference, unmeasured=unmeasured)
-    fixed = parse_evidence(given)
-    if level is None and (replicates is not None or seed is not None):
+    loaded = load_model(options.model_file)
+    model = loaded.using(options.inference, unmeasured=options.unmeasured)
+    fixed = parse_evidence(options.evidence)
+    if options.level is None and (options.replicates is not None or options.seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
-    if level is not None and (most_probable or not attributes):
+    if options.level is not None and (options.most_probable or not options.attributes):
         raise OptionError("--intervals go with probabilities: name attributes, without --map")
-    if statistics and (most_probable or top is not None or not attributes):
+    if options.statistics and (options.most_probable or options.top is not None or not options.attributes):
         raise OptionError("--statistic goes with attributes that have numbers, without --map and --top")
-    if most_probable:
-        if attributes:
+    if options.most_probable:
+        if options.attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
-        _print_record(model, model_file, fixed, as_json)
+        _print_record(model, options.model_file, fixed, options.as_json)
         return
-    if not attributes:
-        _print_model(model, model_file, fixed, unmeasured, as_json)
+    if not options.attributes:
+        _print_model(model, options.model_file, fixed, options.unmeasured, options.as_json)
         return
-    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
-    attributes = tuple(name for name in attributes if name not in left_out)
+    left_out = [name for name in options.attributes if options.unmeasured == "omit" and name in model.unmeasured]
+    attributes = tuple(name for name in options.attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {spelled(left_out)}, so nothing is left to answer")
 
     def refitted() -> Model | None:
-        if level is None:
+        if options.level is None:
             return None
-        checked_level(level)
-        return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
+        checked_level(options.level)
+        return with_replicates(loaded, options.model_file, options.replicates, options.seed).using(
+            options.inference, unmeasured=options.unmeasured
+        )
 
-    if statistics:
+    if options.statistics:
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-        print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
+        print_statistics(
+            (model, refitted()),
+            options.model_file,
+            attributes,
+            options.statistics,
+            fixed,
+            options.level,
+            options.as_json,
+        )
         return
-    _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+    _print_answer(
+        (model, refitted), options.model_file, attributes, fixed, options.level, options.top, left_out, options.as_json
+    )
 
 
 def _print_answer(
