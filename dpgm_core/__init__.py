@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
     from dpgm_core.foresight.plans import Plan, TableError
-    from dpgm_core.foresight.verbs import plan, plan_selection
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
     from dpgm_core.noise.measurement import Measurement
     from dpgm_core.noise.split import optimal_split
-    from dpgm_core.pipeline import fit, learn, release, select
+    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
@@ -108,7 +107,6 @@ _LAZY = {
         "TooLarge",
     ],
     "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
-    "foresight.verbs": ["plan", "plan_selection"],
     "structure.graphs": ["Clique", "Elimination"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
@@ -123,7 +121,7 @@ _LAZY = {
     "noise.calibration": ["Calibration"],
     "noise.measurement": ["Measurement"],
     "noise.split": ["optimal_split"],
-    "pipeline": ["fit", "learn", "release", "select"],
+    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "foresight.plans": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],

@@ -30,7 +30,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
-from dpgm_core.mistaken import in_place_of_model
+from dpgm_core.mistaken import hint_not_a_model
 
 __all__ = [
     "ANNEX_FILE",
@@ -500,8 +500,8 @@ def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        hint = in_place_of_model(path, what)
-        raise ModelFileError(hint or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+        told = hint_not_a_model(path, what)
+        raise ModelFileError(told or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
     finally:
         if archive is not None:
             archive.close()

@@ -175,7 +175,8 @@ def test_imports_stand_at_the_top():
     checked = {
         module: path
         for module, path in MODULES.items()
-        if module not in FACES and not module.startswith(("dpgm_core.cli", "dpgm_core.testing"))
+        # The application loads what a command needs: whoever only reads a spec does not wait for learners.
+        if module not in FACES and not module.startswith(("dpgm_core.cli", "dpgm_core.testing", "dpgm_core.spec.run"))
     }
     assert not [
         (module, one.module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpgm_core.mistaken import in_place_of_model, in_place_of_spec
+from dpgm_core.mistaken import hint_not_a_model, hint_not_a_spec
 
 
 @pytest.mark.parametrize(
@@ -12,17 +12,17 @@ from dpgm_core.mistaken import in_place_of_model, in_place_of_spec
 )
 def test_names_tell(name: str) -> None:
     """Files that need not be there; what is to be typed is quoted for a shell, and the line is one."""
-    said = in_place_of_model(f"new\nline/{name}", "model file")
+    said = hint_not_a_model(f"new\nline/{name}", "model file")
     assert said is not None and "by its name" in said and "\n" not in said
-    assert "'a b.arrow'" in str(in_place_of_spec("a b.arrow"))
+    assert "'a b.arrow'" in str(hint_not_a_spec("a b.arrow"))
 
 
 @pytest.mark.parametrize("name", ["x", "x.dpgm", "x.zip", ".csv2"])
 def test_other_names_do_not(name: str) -> None:
     """A model that is damaged is told so."""
-    assert in_place_of_model(name, "model file") is None
+    assert hint_not_a_model(name, "model file") is None
 
 
 def test_a_spec_under_any_name_is_left_to_its_reader() -> None:
     """Its suffix is free."""
-    assert in_place_of_spec("x.toml") is None and in_place_of_spec("x.spec") is None
+    assert hint_not_a_spec("x.toml") is None and hint_not_a_spec("x.spec") is None

@@ -13,7 +13,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
-from dpgm_core.foresight import verbs
+from dpgm_core.pipeline import Run
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -260,13 +260,13 @@ def test_records_may_be_named_as_in_a_spec_file(tmp_path):
     assert np.array_equal(*made)
     done = dpgm.fit(table, structure, Budget.pure(9), terms=terms, randomness=dpgm.SeededRandomness(3))
     assert dpgm.total_variation(done.model, table, allow_non_private=True)["sex", "age"] < 0.2
-    verbs.check(table, structure, Budget.pure(1), terms=terms)
-    verbs.check(table, {"name": "mst"}, Budget.pure(1), workload=domain, terms=terms)
+    Run(table, structure, Budget.pure(1), terms=terms).check()
+    Run(table, {"name": "mst"}, Budget.pure(1), workload=domain, terms=terms).check()
     ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
     for wrong in ({"path": "x.csv"}, table | {"delimiter": ","}, table | {"path": "none.csv"}):
         for verb in (dpgm.fit, dpgm.release):
             with pytest.raises(DataError):
                 verb(wrong, structure, Budget.pure(1), terms=terms, ledger=ledger)
         with pytest.raises(DataError):
-            verbs.check(wrong, structure, Budget.pure(1), terms=terms)
+            Run(wrong, structure, Budget.pure(1), terms=terms).check()
     assert ledger.remaining() == Budget.pure(1)

@@ -14,7 +14,7 @@ import click
 
 from dpgm_core._version import __version__
 from dpgm_core.blas import start_with_one_thread
-from dpgm_core.cli.common import talk
+from dpgm_core.cli.common import print_err
 from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge, did_you_mean
 
 __all__ = ["cli", "main"]
@@ -63,7 +63,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name in _FORMER:
-            talk(f"dpgm: dpgm {name} is dpgm {_FORMER[name]} now")
+            print_err(f"dpgm: dpgm {name} is dpgm {_FORMER[name]} now")
             return super().resolve_command(ctx, [_FORMER[name], *args[1:]])
         if name not in _COMMANDS and not name.startswith("-"):
             raise click.UsageError(f"there is no command {name!r}{did_you_mean(name, _COMMANDS)}", ctx)
@@ -128,11 +128,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str) -> None:
-    talk(f"dpgm: {' '.join(message.split())}")
+    print_err(f"dpgm: {' '.join(message.split())}")
 
 
 def _traceback() -> None:
     import traceback
 
     for line in traceback.format_exc().rstrip("\n").split("\n"):
-        talk(line)
+        print_err(line)

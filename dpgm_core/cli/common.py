@@ -18,18 +18,18 @@ from dpgm_core.printable import printable
 __all__ = [
     "RECORDS",
     "again_option",
-    "given_option",
+    "evidence_option",
     "json_option",
     "print_json",
     "print_table",
-    "read_given",
-    "say",
-    "say_bins",
-    "say_left_out",
-    "say_lines",
+    "parse_evidence",
+    "print_out",
+    "print_evidence_bins",
+    "print_left_out",
+    "print_lines",
     "settings_option",
     "stamp",
-    "talk",
+    "print_err",
     "unmeasured_note",
     "validated_option",
 ]
@@ -76,13 +76,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
 
 
-def given_option(command: F) -> F:
+def evidence_option(command: F) -> F:
     """`--given ATTRIBUTE=LABEL`, repeatable."""
     text = "Condition on a label, or a number or date, which finds its bin; repeatable."
-    return click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
+    return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
 
 
-def read_given(pairs: Sequence[str]) -> dict[str, str]:
+def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     """Attribute -> what is given of it. Raises OptionError."""
     from dpgm_core.errors import OptionError
 
@@ -97,10 +97,10 @@ def read_given(pairs: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def say_bins(bins: Mapping[str, str], given: Mapping[str, str]) -> None:
+def print_evidence_bins(bins: Mapping[str, str], evidence: Mapping[str, str]) -> None:
     """On stderr: the bins in which values that were given lie."""
     for name, label in bins.items():
-        talk(f"dpgm: {name}={given[name]} is in the bin {label}")
+        print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
 
 def print_json(value: Any) -> None:
@@ -129,24 +129,24 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         ]
         return "  ".join(parts).rstrip()
 
-    say(line(names))
-    say("  ".join("-" * width for width in widths))
+    print_out(line(names))
+    print_out("  ".join("-" * width for width in widths))
     for row in cells:
-        say(line(row))
+        print_out(line(row))
 
 
-def say(line: object = "") -> None:
+def print_out(line: object = "") -> None:
     """One line on stdout."""
     click.echo(_encodable(printable(line), sys.stdout.encoding))
 
 
-def say_lines(text: object) -> None:
+def print_lines(text: object) -> None:
     """Several lines on stdout, of a text that spells out the names in it."""
     for line in str(text).split("\n"):
-        say(line)
+        print_out(line)
 
 
-def talk(message: object) -> None:
+def print_err(message: object) -> None:
     """One line on stderr."""
     click.echo(_encodable(printable(message), sys.stderr.encoding), err=True)
 
@@ -156,9 +156,9 @@ def stamp(path: Path, caveats: Iterable[str]) -> None:
 
     path: where that is. caveats: as `caveats_of` words them.
     """
-    found = "; ".join(caveats)
-    if found:
-        talk(f"dpgm: {path}: {found}")
+    text = "; ".join(caveats)
+    if text:
+        print_err(f"dpgm: {path}: {text}")
 
 
 def unmeasured_note(names: Sequence[str]) -> str:
@@ -166,10 +166,10 @@ def unmeasured_note(names: Sequence[str]) -> str:
     return f"not measured, so unknown to the model: {', '.join(names)}"
 
 
-def say_left_out(names: Sequence[str]) -> None:
+def print_left_out(names: Sequence[str]) -> None:
     """On stderr, if there are any."""
     if names:
-        talk(f"dpgm: left out, as no release measured them: {', '.join(names)}")
+        print_err(f"dpgm: left out, as no release measured them: {', '.join(names)}")
 
 
 def _json_letter(letter: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
+from dpgm_core.cli.common import RECORDS, json_option, print_err, print_json, print_out, print_table, stamp
 from dpgm_core.cli.compared import print_comparison
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
@@ -79,14 +79,14 @@ def compare(
     with progress_shown() as progress:
         progress("comparing", 0, None)
         domain = None if domain_file is None else Domain.load(domain_file)
-        found = compare_files(*_subjects(files, dialects), names=list(map(str, files)), domain=domain)
+        comparison = compare_files(*_subjects(files, dialects), names=list(map(str, files)), domain=domain)
     if output is not None:
-        atomic_write(output, make_page(found).encode(), COMPARISON_FILE)
-        talk(f"dpgm: page: {output}")
+        atomic_write(output, make_page(comparison).encode(), COMPARISON_FILE)
+        print_err(f"dpgm: page: {output}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(comparison.to_dict())
         return
-    print_comparison(found)
+    print_comparison(comparison)
 
 
 def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
@@ -133,7 +133,7 @@ def _print_distances(
         distances = total_variation(model, other)
     elif data is not None:
         distances = total_variation(model, records_of(data), allow_non_private=allow_non_private)
-        talk(f"dpgm: {_EXACT}")
+        print_err(f"dpgm: {_EXACT}")
     else:
         distances = _own_tables(model)
     unmeasured = list(dict.fromkeys(name for one in models.values() for name in one.unmeasured))
@@ -146,18 +146,18 @@ def _print_distances(
     for name, shown in models.items():
         stamp(name, caveats_of(shown.releases))
     if unmeasured:
-        talk(
+        print_err(
             f"dpgm: no release measured {', '.join(unmeasured)}: tables with them are left out"
             + ("" if kl is None else ", and the KL takes them as the model has them, uniform")
         )
     if kl is not None:
-        say(f"KL(other || model) = {kl:.6g} nats")
-        say()
+        print_out(f"KL(other || model) = {kl:.6g} nats")
+        print_out()
     print_table(
         ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
     )
-    say()
-    say(privacy)
+    print_out()
+    print_out(privacy)
 
 
 def _own_tables(model: Model) -> dict[Clique, float]:

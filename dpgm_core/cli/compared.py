@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpgm_core.cli.common import print_table, say, stamp
+from dpgm_core.cli.common import print_out, print_table, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 __all__ = ["print_comparison"]
 
-_MOST_SHOWN = 15  # rows of a table
+_MAX_ROWS_SHOWN = 15  # rows of a table
 
 
-def print_comparison(found: Comparison) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Side by side, then each of the others against the first; caveats on stderr."""
     from dpgm_core.comparison.words import short_names, side_by_side
 
-    for one in found.subjects:
-        stamp(Path(one.name), one.caveats)
-    short = short_names(found)
-    print_table(["", *short.values()], side_by_side(found))
-    for pair in found.pairs:
-        say()
+    for subject in comparison.subjects:
+        stamp(Path(subject.name), subject.caveats)
+    short = short_names(comparison)
+    print_table(["", *short.values()], side_by_side(comparison))
+    for pair in comparison.pairs:
+        print_out()
         _print_pair(pair, short[pair.first], short[pair.other])
-    say()
-    say(found.privacy)
+    print_out()
+    print_out(comparison.privacy)
 
 
 def _print_pair(pair: Pair, first: str, other: str) -> None:
     """What sets the two apart. first, other: what they are called here."""
     from dpgm_core.comparison.words import apart, shared_lines
 
-    say(f"{other} against {first}")
+    print_out(f"{other} against {first}")
     for line in shared_lines(pair, first, other):
-        say(f"  {line}")
+        print_out(f"  {line}")
     single = [one for one in pair.differences if len(one.attributes) == 1]
     several = [one for one in pair.differences if len(one.attributes) > 1]
     for what, some in (("attribute", single), ("table", several)):
@@ -46,40 +46,40 @@ def _print_pair(pair: Pair, first: str, other: str) -> None:
             _print_differences(what, some)
     if pair.gaps:
         _print_gaps(pair.gaps)
-    told = apart(pair)
-    if told is not None:
-        say()
-        say(told)
+    sentence = apart(pair)
+    if sentence is not None:
+        print_out()
+        print_out(sentence)
     for note in pair.notes:
-        say(f"note: {note}")
+        print_out(f"note: {note}")
 
 
-def _print_differences(what: str, found: Sequence[Difference]) -> None:
-    scores = any(one.score is not None for one in found)
+def _print_differences(what: str, differences: Sequence[Difference]) -> None:
+    scores = any(one.score is not None for one in differences)
     rows = []
-    for one in found[:_MOST_SHOWN]:
+    for one in differences[:_MAX_ROWS_SHOWN]:
         score = [] if not scores else ["-" if one.score is None else f"{one.score:.1f}"]
         shares = [", ".join(one.cell.values()), f"{one.first:.2%}", f"{one.other:.2%}"]
         rows.append([" x ".join(one.attributes), f"{one.total_variation:.4f}", *score, *shares])
-    say()
+    print_out()
     print_table([what, "total variation", *(["score"] if scores else []), "most at", "first", "other"], rows)
-    _say_more(len(found))
+    _print_rest(len(differences))
 
 
-def _print_gaps(found: Sequence[Gap]) -> None:
+def _print_gaps(gaps: Sequence[Gap]) -> None:
     from dpgm_core.comparison.words import GAPS_MEAN
 
     rows = []
-    for one in found[:_MOST_SHOWN]:
+    for one in gaps[:_MAX_ROWS_SHOWN]:
         numbers = (one.deviations, one.largest, one.noise_first, one.noise_other)
         rows.append([" x ".join(one.attributes), *(f"{value:.4g}" for value in numbers)])
-    say()
+    print_out()
     print_table(["table", "apart (noise sds)", "furthest cell", "noise, first", "noise, other"], rows)
-    _say_more(len(found))
-    say()
-    say(GAPS_MEAN)
+    _print_rest(len(gaps))
+    print_out()
+    print_out(GAPS_MEAN)
 
 
-def _say_more(count: int) -> None:
-    if count > _MOST_SHOWN:
-        say(f"... {count - _MOST_SHOWN:,} more, closer together; --json has all")
+def _print_rest(count: int) -> None:
+    if count > _MAX_ROWS_SHOWN:
+        print_out(f"... {count - _MAX_ROWS_SHOWN:,} more, closer together; --json has all")

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 from attrs import evolve
 
-from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_left_out, print_out, stamp
 from dpgm_core.cli.dialect import PLAIN, Written, delimiter_said, transcoded, written
 from dpgm_core.cli.layout import DELIMITERS, Layout, bare, line_end, quoted
 from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
@@ -65,15 +65,17 @@ def complete(
     from dpgm_core.releases.stamps import caveats_of
 
     _check_suffixes(rows_file, output)
-    how = _said(dialects, rows_file, output)
+    dialect = _said(dialects, rows_file, output)
     check_output(output)
     if output.exists() and rows_file.exists() and output.samefile(rows_file):
         raise OptionError(f"--output {output} is ROWS itself; name another file")
     model = load_model(model_file)
     generator = randomness_or_system(None if seed is None else SeededRandomness(seed)).generator()
     with progress_shown() as progress:
-        if how is not None:
-            columns, rows, cells = _csv(model, rows_file, output, how, delimiter_said(dialects), generator, progress)
+        if dialect is not None:
+            columns, rows, cells = _csv(
+                model, rows_file, output, dialect, delimiter_said(dialects), generator, progress
+            )
         else:
             columns, rows, cells = _arrow(model, rows_file, output, generator, progress)
     known = model._completion().names
@@ -85,15 +87,15 @@ def complete(
         print_json({**named, "left_out": list(model.left_out), **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
+    print_left_out(model.left_out)
     for names, what in (
         (carried, "carried through, as the model does not know them"),
         (added, "added, as ROWS lack them"),
     ):
         if names:
-            talk(f"dpgm: {what}: {', '.join(names)}")
-    talk(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
-    say(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
+            print_err(f"dpgm: {what}: {', '.join(names)}")
+    print_err(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
+    print_out(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
 
 
 def _stamp(model: Model) -> dict[str, Any]:
@@ -106,11 +108,12 @@ def _check_suffixes(rows_file: Path, output: Path) -> None:
     from dpgm_core.errors import OptionError
 
     name = rows_file.name.lower()
-    found = next((suffix for suffix in (".csv.gz", *_SUFFIXES) if name.endswith(suffix)), None)
-    if found is None:
+    ending = next((suffix for suffix in (".csv.gz", *_SUFFIXES) if name.endswith(suffix)), None)
+    if ending is None:
         raise OptionError(f"cannot read {rows_file.name}: the name must end in {', '.join(_SUFFIXES)}")
-    if output.suffix != _SUFFIXES[found]:
-        raise OptionError(f"cannot write {output.name}: completed rows keep their format; end it in {_SUFFIXES[found]}")
+    suffix = _SUFFIXES[ending]
+    if output.suffix != suffix:
+        raise OptionError(f"cannot write {output.name}: completed rows keep their format; end it in {suffix}")
 
 
 def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written | None:
@@ -121,19 +124,19 @@ def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written |
         if dialects:
             raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
         return None
-    how = written(dialects)
-    if how.line_ends != PLAIN.line_ends:
+    dialect = written(dialects)
+    if dialect.line_ends != PLAIN.line_ends:
         raise OptionError("completed rows keep their line ends; leave --dialect line_ends out")
-    if how.encoding not in ("utf-8", "utf-16"):
-        return how
+    if dialect.encoding not in ("utf-8", "utf-16"):
+        return dialect
     with _opened(rows_file) as stream:
         start = stream.read(2)
     # Of what is read and written as it stands, mark and all, the byte order must be known.
-    if start == codecs.BOM_UTF16_BE or (how.encoding == "utf-16" and start[:1] == b"\0"):
-        return evolve(how, encoding="utf-16-be")
-    if start == codecs.BOM_UTF16_LE or how.encoding == "utf-16":
-        return evolve(how, encoding="utf-16-le")
-    return how
+    if start == codecs.BOM_UTF16_BE or (dialect.encoding == "utf-16" and start[:1] == b"\0"):
+        return evolve(dialect, encoding="utf-16-be")
+    if start == codecs.BOM_UTF16_LE or dialect.encoding == "utf-16":
+        return evolve(dialect, encoding="utf-16-le")
+    return dialect
 
 
 @contextmanager
@@ -168,12 +171,12 @@ def _arrow(
     def filled() -> Iterator[pa.Table]:
         nonlocal rows
         for table in batches:
-            made = filling.table(table, generator, start=rows)
+            completed = filling.table(table, generator, start=rows)
             for name in filling.names:
                 before = table.column(name).null_count if name in table.column_names else table.num_rows
-                cells[name] += before - made.column(name).null_count
+                cells[name] += before - completed.column(name).null_count
             rows += table.num_rows
-            yield made.replace_schema_metadata(stated)
+            yield completed.replace_schema_metadata(stated)
 
     write_records(counted_rows(filled(), progress, "completing", 0, None), output, quoted=False)
     return schema.names, rows, cells
@@ -192,13 +195,13 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
         open_regular(path).close()
         if path.suffix.lower() == ".parquet":
             file = pyarrow.parquet.ParquetFile(path)
-            schema, found = file.schema_arrow, file.iter_batches(ROWS_AT_ONCE)
+            schema, batches = file.schema_arrow, file.iter_batches(ROWS_AT_ONCE)
         else:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            schema, found = reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+            schema, batches = reader.schema, map(reader.get_batch, range(reader.num_record_batches))
     except (OSError, pa.ArrowException):
         raise DataError(f"{path} cannot be read as {path.suffix[1:].lower()}") from None
-    return (pa.Table.from_batches([one]) for one in itertools.chain(found, _empty(schema))), schema
+    return (pa.Table.from_batches([one]) for one in itertools.chain(batches, _empty(schema))), schema
 
 
 def _empty(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -237,8 +240,8 @@ def _csv(
                 parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
                 _fill(filling, layout, parts, rows, cells, generator)
                 ends = map(line_end, lines)
-                made = (layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
-                file.writelines(transcoded(made, how.encoding))
+                completed = (layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
+                file.writelines(transcoded(completed, how.encoding))
                 rows += len(lines)
                 progress("completing", rows, None)
             take_over(output, _stamp(model))
@@ -264,9 +267,9 @@ def _fill(
     place = {name: at for at, name in enumerate([*layout.names, *layout.added])}
     for part in parts:
         part.extend([b""] * len(layout.added))
-    for name, found in filling.fill(columns, len(parts), generator, start=start).items():
+    for name, filled in filling.fill(columns, len(parts), generator, start=start).items():
         at = place[name]
-        cells_of = zip(found.rows.tolist(), found.texts().to_pylist(), found.answers.tolist(), strict=True)
+        cells_of = zip(filled.rows.tolist(), filled.texts().to_pylist(), filled.answers.tolist(), strict=True)
         for row, text, answer in cells_of:
             if answer:
                 parts[row][at] = quoted(text.encode(), layout.delimiter)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, say, stamp, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_out, stamp
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import FloatArray
@@ -69,16 +69,18 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
         write_uai(uai, tables.structure, tables, kind="BAYES" if kind == "bayes" else "MARKOV", stamp=facts)
     if as_json:
         files = {"bif": bif and str(bif), "uai": uai and str(uai), "names": names and str(names)}
-        told = {"unmeasured": facts["unmeasured"], "unmeasured_as": facts["unmeasured_as"]}
-        print_json({**files, "kind": uai and kind.upper(), **told, **stamp_of(model.releases, model.guarantee())})
+        unmeasured = {"unmeasured": facts["unmeasured"], "unmeasured_as": facts["unmeasured_as"]}
+        print_json({**files, "kind": uai and kind.upper(), **unmeasured, **stamp_of(model.releases, model.guarantee())})
         return
     stamp(model_file, caveats_of(model.releases))
     if model.unmeasured:
-        talk(f"dpgm: in the files as the model has them, as no release measured them: {', '.join(model.unmeasured)}")
+        print_err(
+            f"dpgm: in the files as the model has them, as no release measured them: {', '.join(model.unmeasured)}"
+        )
     if bif is not None:
-        say(f"network: {bif}")
+        print_out(f"network: {bif}")
     if uai is not None:
-        say(f"model:   {uai} ({kind.upper()}), names and guarantee in {names}")
+        print_out(f"model:   {uai} ({kind.upper()}), names and guarantee in {names}")
 
 
 def _network(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
@@ -106,6 +108,6 @@ def _families(model: Model, network: tuple[Dag, dict[str, FloatArray]]) -> Table
 
 def _properties(facts: dict[str, Any]) -> dict[str, str]:
     """What a BIF file says of the model it was written from: a text each, and none that is empty."""
-    told = {"dpgm": facts["dpgm"], "guarantee": facts["guarantee"], "conditions": "; ".join(facts["conditions"])}
-    told["unmeasured"] = ", ".join(facts["unmeasured"])
-    return {key: text for key, text in told.items() if text}
+    properties = {"dpgm": facts["dpgm"], "guarantee": facts["guarantee"], "conditions": "; ".join(facts["conditions"])}
+    properties["unmeasured"] = ", ".join(facts["unmeasured"])
+    return {key: text for key, text in properties.items() if text}

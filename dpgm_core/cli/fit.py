@@ -10,24 +10,22 @@ import click
 from dpgm_core.cli.common import (
     again_option,
     json_option,
+    print_err,
     print_json,
     settings_option,
-    talk,
     validated_option,
 )
 from dpgm_core.cli.outcome import print_fit, summary
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
-    opened_ledger,
-    paid,
-    refuse_header_alone,
+    check_has_records,
+    explain_kept_releases,
+    open_ledger,
+    print_remarks,
     saved_files,
-    say_remarks,
-    say_where,
-    telling_what_is_kept,
     unexpected_number,
-    wanted,
+    warn_renamed,
 )
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 
@@ -55,28 +53,16 @@ def fit(
     Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
     the message says how to go on.
     """
-    from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    refuse_header_alone(run)
-    with reserved(run, again=again) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
-        say_remarks(run)
-        with telling_what_is_kept():
-            done = fit_records(
-                run.data,
-                wanted(run),
-                run.budget,
-                run.mechanism,
-                run.learner,
-                run.inference,
-                save_release=saved,
-                ledger=ledger,
-                progress=progress,
-                **paid(run),
-            )
+    check_has_records(run)
+    with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
+        print_remarks(run)
+        with explain_kept_releases():
+            done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
             path = _save(done, path, None if ledger is None else ledger.path)
-        say_where(run, saved, done.releases)
+        warn_renamed(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
@@ -85,7 +71,7 @@ def fit(
         print_json(summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected)))
         return
     for note in unexpected:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     level = None if run.intervals is None else run.intervals.level
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
 
@@ -137,7 +123,7 @@ def learn(
         raise OptionError(f"--output {path} is the release itself; name another file")
     check_writable(path, MODEL_FILE)
     if path.exists():
-        talk(f"dpgm: {path} is a model, which will be replaced")
+        print_err(f"dpgm: {path} is a model, which will be replaced")
     with progress_shown() as progress:
         done = learn_release(
             noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
@@ -161,7 +147,7 @@ def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
             path = save_elsewhere(path, error, ledger, done.model.save)
         except ModelFileError as nowhere:
             raise LearningFailed(f"the model is learned but not saved: {nowhere}", releases=done.releases) from error
-        talk(f"dpgm: WARNING: {error}; the model is saved as {path}, which only you can read")
+        print_err(f"dpgm: WARNING: {error}; the model is saved as {path}, which only you can read")
     return path
 
 
@@ -179,6 +165,6 @@ def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fi
         model = bootstrap(done.model, run.intervals.replicates, randomness=seeded, progress=progress)
         model.save(path)
     except DpgmError as error:
-        talk(f"dpgm: no intervals: {error}")
+        print_err(f"dpgm: no intervals: {error}")
         return done
     return evolve(done, model=model)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_lines, print_out, settings_option
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
@@ -59,21 +59,21 @@ def infer(
         check_writable(output, "a UAI result")
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
-    between = None
+    log10_bounds = None
     if bounds:
-        found = bounds_uai(model, evidence, engine)
-        between = [found.low / math.log(10), found.high / math.log(10)]
-        notes = "".join(f"; {note}" for note in found.notes)
-        talk(f"dpgm: PR is certainly between {between[0]:.17g} and {between[1]:.17g}{notes}")
+        bounds_found = bounds_uai(model, evidence, engine)
+        log10_bounds = [bounds_found.low / math.log(10), bounds_found.high / math.log(10)]
+        notes = "".join(f"; {note}" for note in bounds_found.notes)
+        print_err(f"dpgm: PR is certainly between {log10_bounds[0]:.17g} and {log10_bounds[1]:.17g}{notes}")
     converged = beliefs is None or beliefs.converged
     errors = None if beliefs is None else _errors(beliefs)
     if not converged and beliefs is not None:
-        talk(
+        print_err(
             f"dpgm: {inference} did not converge in {beliefs.iterations} iterations, so the answer is only where it "
             f"stopped; raise {_MORE if errors is None else _MORE_DRAWS}"
         )
     if errors is not None:
-        talk(f"dpgm: {inference} averages over draws: Monte Carlo standard errors are up to {errors}")
+        print_err(f"dpgm: {inference} averages over draws: Monte Carlo standard errors are up to {errors}")
     if output is not None:
         atomic_write(output, text.encode("ascii"), "a UAI result")
     if as_json:
@@ -83,16 +83,18 @@ def infer(
                 "inference": inference,
                 "converged": converged,
                 "monte_carlo": errors,
-                "bounds": None if between is None else [one if math.isfinite(one) else None for one in between],
+                "bounds": None
+                if log10_bounds is None
+                else [bound if math.isfinite(bound) else None for bound in log10_bounds],
                 "iterations": None if beliefs is None else beliefs.iterations,
                 "file": None if output is None else str(output),
                 "result": text if output is None else None,
             }
         )
     elif output is None:
-        say_lines(text.removesuffix("\n"))
+        print_lines(text.removesuffix("\n"))
     else:
-        say(f"{task}: {output}")
+        print_out(f"{task}: {output}")
 
 
 def _errors(beliefs: Beliefs) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
-from dpgm_core.cli.common import RECORDS, say, talk
+from dpgm_core.cli.common import RECORDS, print_err, print_out
 from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
@@ -71,6 +72,23 @@ folder = "."
 """
 
 
+@frozen(kw_only=True)
+class _InitOptions:
+    """The options of `dpgm init`."""
+
+    source: Path | str | None
+    output: Path
+    data: Path | str | None
+    codebooks: tuple[Path, ...]
+    schema_is_public: bool
+    is_names: bool
+    name: str | None
+    epsilon: str
+    delta: str | None
+    neighbours: str
+    overwrite: bool
+
+
 @click.command()
 @click.argument("source", required=False, type=RECORDS)
 @click.option(
@@ -93,25 +111,17 @@ folder = "."
 @click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
-def init(
-    source: Path | str | None,
-    output: Path,
-    data: Path | str | None,
-    codebooks: tuple[Path, ...],
-    schema_is_public: bool,
-    is_names: bool,
-    name: str | None,
-    epsilon: str,
-    delta: str | None,
-    neighbours: str,
-    overwrite: bool,
-) -> None:
+def init(**options: Any) -> None:
     """Write domain.toml and spec.toml from what is public: SOURCE is a schema, or a file of records, which stay unread.
 
     Of a CSV file the first line is read, of Parquet and Arrow the names and types. A NIST schema or data dictionary, a
     Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
     refuses to start before it is filled in.
     """
+    _init(_InitOptions(**options))
+
+
+def _init(options: _InitOptions) -> None:
     from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
@@ -119,30 +129,38 @@ def init(
     from dpgm_core.metadata.reading import is_data
     from dpgm_core.spec.run import check_shared
 
+    source, data, is_names = options.source, options.data, options.is_names
     if isinstance(source, str):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
     if isinstance(data, str):
         check_shared("--data", data)
-    if source is None and not codebooks:
+    if source is None and not options.codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
             raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
+        source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
     for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
-    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
+    amounts = (
+        {"epsilon": options.epsilon} if options.delta is None else {"epsilon": options.epsilon, "delta": options.delta}
+    )
+    spec = _spec(options.name, _data_line(data, options.output, is_names), data, amounts, options.neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
-    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
-    _tell(metadata, output, left_out, data)
-    if isinstance(data, Path) and data == source and not codebooks:
-        _tell_of_records(data, metadata)
+    _write(
+        options.output,
+        written,
+        options.overwrite,
+        [one for one in (source, data, *options.codebooks) if isinstance(one, Path)],
+    )
+    _print_summary(metadata, options.output, left_out, data)
+    if isinstance(data, Path) and data == source and not options.codebooks:
+        _print_records_notes(data, metadata)
 
 
 def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
@@ -207,7 +225,7 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     if not data.name.lower().endswith(CSV):
         return f"data = {toml_value(path)}"
     header, usual = read_header(data, is_names=is_names), Header(names=())
-    told = {
+    dialect = {
         key: value
         for key, value, plain in (
             ("delimiter", header.delimiter, usual.delimiter),
@@ -217,8 +235,8 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
         )
         if value != plain
     }
-    plain = not told and data.name.lower().endswith((".csv", ".csv.gz"))
-    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **told})}"
+    plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
+    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
     return f"{_QUOTES}\n{line}"
 
 
@@ -244,22 +262,24 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
         raise OptionError(f"cannot write to the folder {folder}: {error.strerror or type(error).__name__}") from None
 
 
-def _tell(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
+def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
     """What is settled, what is left to do and what comes next."""
     todo = metadata.todo
-    settled = len(metadata.tables) - len(todo)
-    say(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {settled} settled, {len(todo)} to do")
+    finished = len(metadata.tables) - len(todo)
+    print_out(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
     for reason, columns in _by_reason(metadata).items():
-        say(f"  to do: {_listed(columns)}: {reason}")
-    say(
+        print_out(f"  to do: {_listed(columns)}: {reason}")
+    print_out(
         f"{folder / 'spec.toml'}: "
         + ("what to run" if data is not None else "to do: name the file of records, data = ...")
     )
     if left_out:
-        say(f"left out, as nothing describes them: {_listed(left_out)}")
+        print_out(f"left out, as nothing describes them: {_listed(left_out)}")
     spec = folder / "spec.toml"
     what = f"fill in what is to do, then {'' if todo else 'run '}" if todo or data is None else ""
-    say(f"next: {what}dpgm plan {spec}, which touches no record; dpgm validate {spec}, for the owner; dpgm fit {spec}")
+    print_out(
+        f"next: {what}dpgm plan {spec}, which touches no record; dpgm validate {spec}, for the owner; dpgm fit {spec}"
+    )
 
 
 def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
@@ -269,7 +289,7 @@ def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
     return reasons
 
 
-def _tell_of_records(data: Path, metadata: Metadata) -> None:
+def _print_records_notes(data: Path, metadata: Metadata) -> None:
     """What a reader of names cannot know: that the first line is a record, or the file itself a codebook."""
     from dpgm_core.metadata.codebook import is_codebook
     from dpgm_core.metadata.reading import CSV
@@ -277,8 +297,8 @@ def _tell_of_records(data: Path, metadata: Metadata) -> None:
     if not data.name.lower().endswith(CSV):
         return
     if is_codebook(tuple(metadata.tables)):
-        talk(f"dpgm: {data.name} looks like a codebook; if it is one: dpgm init --codebook {data}")
-    talk(f"dpgm: the first line of {data.name} was taken as names; if it is a record, delete what was written")
+        print_err(f"dpgm: {data.name} looks like a codebook; if it is one: dpgm init --codebook {data}")
+    print_err(f"dpgm: the first line of {data.name} was taken as names; if it is a record, delete what was written")
 
 
 def _listed(names: Sequence[str]) -> str:

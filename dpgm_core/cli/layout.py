@@ -50,10 +50,10 @@ class Layout:
         """The fields of a record, quotes and all. Raises DataError for a line that is none."""
         from dpgm_core.errors import DataError
 
-        found = _fields(line.rstrip(b"\r\n"), self.delimiter)
-        if len(found) != len(self.names):
-            raise DataError(f"row {number} has {len(found)} fields, and the first line {len(self.names)}; correct it")
-        return found
+        fields = _fields(line.rstrip(b"\r\n"), self.delimiter)
+        if len(fields) != len(self.names):
+            raise DataError(f"row {number} has {len(fields)} fields, and the first line {len(self.names)}; correct it")
+        return fields
 
 
 def _fields(line: bytes, delimiter: bytes) -> list[bytes]:

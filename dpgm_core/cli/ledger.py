@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import (
+    json_option,
+    print_err,
+    print_json,
+    print_lines,
+    print_out,
+    print_table,
+    settings_option,
+)
 
 __all__ = ["ledger", "validate"]
 
@@ -37,11 +45,11 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     note = spec.with_name(f"{spec.stem}.validated.json") if output is None else output
     check_writable(note, VALIDATED_FILE)
     for remark in run.remarks:
-        talk(f"dpgm: {remark}")
+        print_err(f"dpgm: {remark}")
     report = check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person)
-    say_lines(report)
+    print_lines(report)
     write_validated(note, run.domain)
-    talk(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")
+    print_err(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")
     if not report.ok:
         raise click.exceptions.Exit(1)
 
@@ -76,8 +84,8 @@ def create(
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.privacy.budget import Budget
 
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    budget = Budget.parse({key: value for key, value in given.items() if value is not None})
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     Ledger.create(
         path,
         name=name,
@@ -87,7 +95,7 @@ def create(
         person=person,
         rows_per_person=rows_per_person,
     )
-    say(f"created {path} for {name!r}: {budget} under {neighbours}")
+    print_out(f"created {path} for {name!r}: {budget} under {neighbours}")
 
 
 @ledger.command(name="show")
@@ -102,9 +110,9 @@ def show_ledger(path: Path, as_json: bool) -> None:
     if as_json:
         print_json({**opened.to_dict(), "charges": [entry.to_dict() for entry in entries]})
         return
-    say_lines(opened.describe())
+    print_lines(opened.describe())
     if entries:
-        say()
+        print_out()
         print_table(
             ["entry", "when (UTC)", "cost", "state", "conditions", "note"],
             [

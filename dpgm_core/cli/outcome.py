@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import print_table, say, stamp, talk, unmeasured_note
+from dpgm_core.cli.common import print_err, print_out, print_table, stamp, unmeasured_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +21,12 @@ __all__ = [
     "print_chosen",
     "print_fit",
     "print_labels",
-    "_print_margins",
-    "_records",
     "summary",
-    "_swamped",
+    "count_noisy_tables",
 ]
 
 #: Cliques that are spelled out on the screen.
-_MOST_SHOWN = 20
+_MAX_ROWS_SHOWN = 20
 
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
@@ -65,10 +63,10 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
 
     for discovery in discoveries(releases):
         for one in discovery.columns:
-            shown = ", ".join(one.labels[:_MOST_SHOWN]) + (", ..." if len(one.labels) > _MOST_SHOWN else "")
+            shown = ", ".join(one.labels[:_MAX_ROWS_SHOWN]) + (", ..." if len(one.labels) > _MAX_ROWS_SHOWN else "")
             about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
             about += f"{one.noise.threshold:,} persons or more"
-            say(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
+            print_out(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
 
 
 def _selector(model: Model) -> str | None:
@@ -81,14 +79,14 @@ def _selection(model: Model) -> dict[str, Any]:
     return dict(model.provenance.get("selection") or {})
 
 
-def _told(step: Step) -> list[object]:
+def _step_row(step: Step) -> list[object]:
     """A step as a row of a table."""
     from dpgm_core.releases.told import step_facts
 
     facts = step_facts(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]
-    more = f", and {len(tables) - _MOST_SHOWN} more" if len(tables) > _MOST_SHOWN else ""
-    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MOST_SHOWN]) + more]
+    more = f", and {len(tables) - _MAX_ROWS_SHOWN} more" if len(tables) > _MAX_ROWS_SHOWN else ""
+    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MAX_ROWS_SHOWN]) + more]
 
 
 def _scores(model: Model) -> list[dict[str, Any]]:
@@ -106,12 +104,12 @@ def _structure_error(model: Model) -> dict[str, float] | None:
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
-        found = model.structure_error() if model.checked else None
+        error = model.structure_error() if model.checked else None
     except (TooLarge, InferenceError):
         return None
-    if found is None:
+    if error is None:
         return None
-    return {"tv": float(found.estimate), "low": float(found.low), "high": float(found.high), "level": found.level}
+    return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
 
 
 def _cost(done: Fit) -> Budget:
@@ -159,11 +157,11 @@ def print_fit(
 
     stamp(path, caveats_of(done.model.releases))
     surest, cost = _surest(done), _cost(done)
-    say(f"model:   {path}")
+    print_out(f"model:   {path}")
     for file in saved:
-        say(f"release: {file}")
+        print_out(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
-    say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
+    print_out(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
     print_labels(done.model.releases)
     if sessions_of(done.model.releases):
         print_chosen(
@@ -174,36 +172,38 @@ def print_fit(
             notes=_selection(done.model).get("notes", []),
         )
     what = "records: " if surest.contributions is None else "persons: "
-    say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
+    print_out(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
-        say("WARNING: the learner did not converge; the model carries this flag")
+        print_out("WARNING: the learner did not converge; the model carries this flag")
     if not done.model.potentials.values.any():
-        say("WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain")
+        print_out(
+            "WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain"
+        )
     misfit, missed = goodness_of_fit(done.model)
     for note in misfit:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     for note in missed:
-        say(f"check:   {note}")
-    told = _selection(done.model).get("notes", [])
+        print_out(f"check:   {note}")
+    selection_notes = _selection(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
-        if note not in told:  # they stand beside the structure
-            talk(f"note: {note}")
-    say()
+        if note not in selection_notes:  # they stand beside the structure
+            print_err(f"note: {note}")
+    print_out()
     try:
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
-        say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = _swamped(done.model.seen)
+        print_out("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
+    swamped, tables = count_noisy_tables(done.model.seen)
     if swamped:
-        talk(
+        print_err(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
     wide = _wide(done.model)
     if wide is not None:
-        talk(f"dpgm: {wide}")
-    say()
-    say(done.model.guarantee())
+        print_err(f"dpgm: {wide}")
+    print_out()
+    print_out(done.model.guarantee())
 
 
 def print_chosen(
@@ -223,30 +223,31 @@ def print_chosen(
 
     sessions = sessions_of(releases)
     for bins in bins_of(sessions):
-        count, found = len(bins.edges) - 1, bins.attribute
-        if found.values.is_temporal:
-            at = list(found.labels[:count])
+        count, attribute = len(bins.edges) - 1, bins.attribute
+        if attribute.values.is_temporal:
+            at = list(attribute.labels[:count])
         else:
             at = [f"{edge:g}" for edge in bins.edges]
-        shown = ", ".join(at if len(at) <= _MOST_SHOWN else [*at[: _MOST_SHOWN - 1], "...", at[-1]])
-        say(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
+        shown = ", ".join(at if len(at) <= _MAX_ROWS_SHOWN else [*at[: _MAX_ROWS_SHOWN - 1], "...", at[-1]])
+        print_out(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
     if all(one.session is not None and one.session.named for one in sessions):
         return
     steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
-    more = f", and {len(cliques) - _MOST_SHOWN} more (dpgm report lists all)" if len(cliques) > _MOST_SHOWN else ""
+    hidden = len(cliques) - _MAX_ROWS_SHOWN
+    more = f", and {hidden} more (dpgm report lists all)" if hidden > 0 else ""
     by = "" if selector is None else f" by {selector}"
     of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
-    say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
-    say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
+    print_out(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
+    print_out(f"         {', '.join(cliques[:_MAX_ROWS_SHOWN])}{more}")
     for note in notes:
-        say(f"note:    {note}")
+        print_out(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
     if merged:
-        say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
+        print_out(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:
-        rows = [[number, *_told(step)] for number, step in enumerate(steps, start=1)]
+        rows = [[number, *_step_row(step)] for number, step in enumerate(steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)
 
 
@@ -254,20 +255,20 @@ def _several(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
+def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
 
     A table that was released more than once counts once, with the least noise; cells are those of its measurement.
     """
     from dpgm_core.releases.coarse import cells_as_drawn
 
-    found: dict[tuple[Clique, ...], bool] = {}
+    swamped: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
         for group, (cells, variance), total in zip(
             release.structure.groups, cells_as_drawn(release), release.totals, strict=True
         ):
-            found[group] = found.get(group, True) and variance * cells**2 > total**2
-    return sum(found.values()), len(found)
+            swamped[group] = swamped.get(group, True) and variance * cells**2 > total**2
+    return sum(swamped.values()), len(swamped)
 
 
 def _print_margins(model: Model, level: float | None) -> None:
@@ -285,11 +286,11 @@ def _print_margins(model: Model, level: float | None) -> None:
             continue
         if model.standing(attribute.name) == BY_STRUCTURE:
             tied.append(attribute.name)
-        found = None if level is None else model.intervals(attribute.name, level=level)
-        shares = model.marginal(attribute.name) if found is None else found.estimate
+        intervals = None if level is None else model.intervals(attribute.name, level=level)
+        shares = model.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
-            talk(
+            print_err(
                 f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
                 "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
             )
@@ -300,13 +301,13 @@ def _print_margins(model: Model, level: float | None) -> None:
         )
         text = ", ".join(
             f"{attribute.labels[code]}: {100 * shares[code]:.1f}%"
-            + ("" if found is None else f" ({100 * found.low[code]:.1f}-{100 * found.high[code]:.1f})")
+            + ("" if intervals is None else f" ({100 * intervals.low[code]:.1f}-{100 * intervals.high[code]:.1f})")
             for code in order
         )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     if tied:
-        say(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+        print_out(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
     if unmeasured:
-        say(unmeasured_note(model.unmeasured))
+        print_out(unmeasured_note(model.unmeasured))

@@ -34,7 +34,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     long as no model of its name is there, that run is unfinished. Raises OptionError, unless `again`, where the output
     folder has an unfinished run of this name; ModelFileError where nothing can be written.
     """
-    from dpgm_core.cli.run import paid_before, saved_files
+    from dpgm_core.cli.run import releases_of, saved_files
     from dpgm_core.files import make_folder
 
     left: list[_Names] = []
@@ -53,7 +53,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
                 raise OptionError(_unfinished(asking))
             yield names.release, names.model
         except BaseException as error:
-            files = [*saved_files(paid_before(error)), *names.saved]
+            files = [*saved_files(releases_of(error)), *names.saved]
             if files:
                 with suppress(OSError):
                     names.marker.write_text(
@@ -82,9 +82,9 @@ class _Names:
     def saved(self) -> list[Path]:
         """What is there of its releases, the first one first, or of its labels where no release is there."""
         start = f"{self.stem}.release"
-        found = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
+        releases = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
         labels = [self.labels] if _is_there(self.labels) else []
-        return sorted(found, key=lambda one: (len(one.name), one.name)) or labels
+        return sorted(releases, key=lambda one: (len(one.name), one.name)) or labels
 
     @property
     def is_taken(self) -> bool:
@@ -145,9 +145,9 @@ def _same(one: Path, other: Path) -> Path | None:
 def _left(run: Spec) -> list[_Names]:
     """The unfinished runs of this name, whatever their number; markers that tell of nothing are removed."""
     pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
-    found = [match for one in run.output.iterdir() if (match := pattern.fullmatch(one.name))]
+    markers = [match for marker in run.output.iterdir() if (match := pattern.fullmatch(marker.name))]
     left = []
-    for match in sorted(found, key=lambda one: int(one[2] or 1)):
+    for match in sorted(markers, key=lambda marker: int(marker[2] or 1)):
         names = _Names(run, match[1])
         lock = _locked(names.marker, create=False)
         if lock is None:

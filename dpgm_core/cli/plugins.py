@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_lines, print_out, print_table
 from dpgm_core.cli.progress import progress_option, progress_shown
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def plugins(names: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.plugin import KINDS
 
     kind = names[0] if names and names[0] in KINDS else None
-    wanted = names[1:] if kind else names
-    if wanted:
-        _show(_named(kind, wanted), as_json)
+    components = names[1:] if kind else names
+    if components:
+        _show(_named(kind, components), as_json)
     else:
         _list(kind, as_json)
 
@@ -67,11 +67,11 @@ def _list(kind: str | None, as_json: bool) -> None:
         return
     print_table(["kind", "name", "distribution", "version", "state", "summary"], rows)
     for broken in registry.broken:
-        say()
-        say(f"broken: {broken.distribution} {broken.version}: {broken.cause}")
+        print_out()
+        print_out(f"broken: {broken.distribution} {broken.version}: {broken.cause}")
     if registry.disabled:
-        say()
-        say(f"disabled by DPGM_DISABLE: {', '.join(registry.disabled)}")
+        print_out()
+        print_out(f"disabled by DPGM_DISABLE: {', '.join(registry.disabled)}")
 
 
 def _named(kind: str | None, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
     registry = default_registry()
     shown = [(registry.find(kind, name), describe(registry.load(kind, name))) for kind, name in components]
     if as_json:
-        told = [
+        descriptions = [
             {
                 "kind": offer.component.kind,
                 "name": offer.component.name,
@@ -109,18 +109,18 @@ def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
             }
             for offer, options in shown
         ]
-        print_json(told if len(told) > 1 else told[0])
+        print_json(descriptions if len(descriptions) > 1 else descriptions[0])
         return
     for number, (offer, options) in enumerate(shown):
         if number:
-            say()
-        say(f"{offer.component.kind} {offer.component.name}, from {offer}: {offer.component.summary}")
-        say()
+            print_out()
+        print_out(f"{offer.component.kind} {offer.component.name}, from {offer}: {offer.component.summary}")
+        print_out()
         if options:
             rows = [[one.name, one.type, one.default, one.unit, one.help] for one in options]
             print_table(["option", "type", "default", "unit", "help"], rows)
         else:
-            say("no options")
+            print_out("no options")
 
 
 @click.command()
@@ -141,13 +141,13 @@ def new(kind: str, name: str, folder: Path) -> None:
     """
     from dpgm_core.components.scaffold import scaffold
 
-    made = scaffold(kind, name, folder)
-    where = str(made) if made.is_absolute() else f"./{made}"
+    plugin_folder = scaffold(kind, name, folder)
+    where = str(plugin_folder) if plugin_folder.is_absolute() else f"./{plugin_folder}"
     # double quotes are read by every shell, but some letters mean something inside them
-    wanted = f"{where}[testing]"
-    quoted = shlex.quote(wanted) if set(wanted) & set('"$`\\!%') else f'"{wanted}"'
-    say(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
-    say(f"pip install -e {quoted} && dpgm check {made.name}")
+    requirement = f"{where}[testing]"
+    quoted = shlex.quote(requirement) if set(requirement) & set('"$`\\!%') else f'"{requirement}"'
+    print_out(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
+    print_out(f"pip install -e {quoted} && dpgm check {plugin_folder.name}")
 
 
 @click.command()
@@ -179,25 +179,25 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
                 reports.append(report)
     finally:  # also where another component could not be loaded
         for report in () if as_json else reports:
-            _say_report(report)
+            _print_report(report)
     if as_json:
         print_json([report.to_dict() for report in reports])
     failed = sum(len(report.failures) for report in reports)
     ran = sum(one.status != "skipped" for report in reports for one in report.outcomes)
-    talk(f"{ran} checks ran on {len(reports)} component(s), {failed} failed")
+    print_err(f"{ran} checks ran on {len(reports)} component(s), {failed} failed")
     if not all(report.ok for report in reports):
         sys.exit(1)
 
 
-def _say_report(report: Report) -> None:
+def _print_report(report: Report) -> None:
     """What the checks of one component found."""
-    say(report.header)
-    say()
+    print_out(report.header)
+    print_out()
     rows = [[one.check, one.status, f"{one.seconds:.2f}"] for one in report.outcomes]
     print_table(["check", "result", "seconds"], rows)
     for one in report.outcomes:
         if one.status != "passed":
-            say()
-            say(f"{one.check}: {one.claim}")
-            say_lines(f"  {one.status}: {one.message}")
-    say()
+            print_out()
+            print_out(f"{one.check}: {one.claim}")
+            print_lines(f"  {one.status}: {one.message}")
+    print_out()

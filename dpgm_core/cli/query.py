@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm_core.cli.common import (
-    given_option,
+    evidence_option,
     json_option,
+    parse_evidence,
+    print_evidence_bins,
     print_json,
+    print_left_out,
+    print_lines,
+    print_out,
     print_table,
-    read_given,
-    say,
-    say_bins,
-    say_left_out,
-    say_lines,
     stamp,
     unmeasured_note,
 )
-from dpgm_core.cli.numbers import say_statistics
+from dpgm_core.cli.numbers import print_statistics
 from dpgm_core.cli.progress import progress_option
 from dpgm_core.cli.replicates import replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["query"]
 
-_MOST_ROWS = 100_000  # printed without being asked for by --top
+_MAX_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = (
     "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
@@ -55,10 +56,28 @@ _STANDINGS = {
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
+@frozen(kw_only=True)
+class _QueryOptions:
+    """The options of `dpgm query`."""
+
+    model_file: Path
+    attributes: tuple[str, ...]
+    evidence: tuple[str, ...]
+    most_probable: bool
+    inference: str
+    top: int | None
+    level: float | None
+    unmeasured: Unmeasured | None
+    statistics: tuple[str, ...]
+    replicates: int | None
+    seed: int | None
+    as_json: bool
+
+
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
-@given_option
+@evidence_option
 @click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
@@ -80,66 +99,69 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @replicates_options
 @json_option
 @progress_option
-def query(
-    model_file: Path,
-    attributes: tuple[str, ...],
-    given: tuple[str, ...],
-    most_probable: bool,
-    inference: str,
-    top: int | None,
-    level: float | None,
-    unmeasured: Unmeasured | None,
-    statistics: tuple[str, ...],
-    replicates: int | None,
-    seed: int | None,
-    as_json: bool,
-) -> None:
+def query(**options: Any) -> None:
     """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is.
 
     The standing of an answer is "measured" where one released table holds what was asked for, conditions included, and
     "by structure" where it needs the model's independences: it is then as right as these are.
     """
+    _query(_QueryOptions(**options))
+
+
+def _query(options: _QueryOptions) -> None:
     from dpgm_core.errors import OptionError
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.reading import load_model
     from dpgm_core.models.standing import quote_names
 
-    loaded = load_model(model_file)
-    model = loaded.using(inference, unmeasured=unmeasured)
-    fixed = read_given(given)
-    if level is None and (replicates is not None or seed is not None):
+    loaded = load_model(options.model_file)
+    model = loaded.using(options.inference, unmeasured=options.unmeasured)
+    fixed = parse_evidence(options.evidence)
+    if options.level is None and (options.replicates is not None or options.seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
-    if level is not None and (most_probable or not attributes):
+    if options.level is not None and (options.most_probable or not options.attributes):
         raise OptionError("--intervals go with probabilities: name attributes, without --map")
-    if statistics and (most_probable or top is not None or not attributes):
+    if options.statistics and (options.most_probable or options.top is not None or not options.attributes):
         raise OptionError("--statistic goes with attributes that have numbers, without --map and --top")
-    if most_probable:
-        if attributes:
+    if options.most_probable:
+        if options.attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
-        _say_record(model, model_file, fixed, as_json)
+        _print_record(model, options.model_file, fixed, options.as_json)
         return
-    if not attributes:
-        _say_model(model, model_file, fixed, unmeasured, as_json)
+    if not options.attributes:
+        _print_model(model, options.model_file, fixed, options.unmeasured, options.as_json)
         return
-    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
-    attributes = tuple(name for name in attributes if name not in left_out)
+    left_out = [name for name in options.attributes if options.unmeasured == "omit" and name in model.unmeasured]
+    attributes = tuple(name for name in options.attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
 
     def refitted() -> Model | None:
-        if level is None:
+        if options.level is None:
             return None
-        checked_level(level)
-        return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
+        checked_level(options.level)
+        return with_replicates(loaded, options.model_file, options.replicates, options.seed).using(
+            options.inference, unmeasured=options.unmeasured
+        )
 
-    if statistics:
+    if options.statistics:
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-        say_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
+        print_statistics(
+            (model, refitted()),
+            options.model_file,
+            attributes,
+            options.statistics,
+            fixed,
+            options.level,
+            options.as_json,
+        )
         return
-    _say_table((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+    _print_answer(
+        (model, refitted), options.model_file, attributes, fixed, options.level, options.top, left_out, options.as_json
+    )
 
 
-def _say_table(
+def _print_answer(
     loaded: tuple[Model, Callable[[], Model | None]],
     model_file: Path,
     attributes: tuple[str, ...],
@@ -156,31 +178,33 @@ def _say_table(
 
     model, refitted = loaded
     cells = math.prod(model.domain.shape(attributes))
-    if top is None and cells > _MOST_ROWS:
+    if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
-    found, columns = None, {"probability": table}
+    interval, columns = None, {"probability": table}
     if level is not None and (refits := refitted()) is not None:
         model = refits
-        found = model.intervals(attributes, given=fixed, level=level)
-        columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
+        interval = model.intervals(attributes, given=fixed, level=level)
+        columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
     rows = _rows(model, attributes, list(columns.values()), top)
     standing = model.standing(attributes, fixed)
     inference = str(model.inference)
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
-        say_left_out(left_out)
-        say_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+        print_left_out(left_out)
+        print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
-        _say_standing(standing, found)
-        if found is not None and found.note is not None:
-            say(found.note)
-        _say_estimates(inference, estimates)
+        _print_standing(standing, interval)
+        if interval is not None and interval.note is not None:
+            print_out(interval.note)
+        _print_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]
-    sure = {} if found is None else {"level": level, "replicates": len(model.replicates), "widened": found.widened}
-    sure |= {} if found is None else {"undefined_replicates": found.undefined}
+    sure = (
+        {} if interval is None else {"level": level, "replicates": len(model.replicates), "widened": interval.widened}
+    )
+    sure |= {} if interval is None else {"undefined_replicates": interval.undefined}
     print_json(
         {
             "attributes": list(attributes),
@@ -196,7 +220,7 @@ def _say_table(
     )
 
 
-def _say_model(
+def _print_model(
     model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
 ) -> None:
     """What the model is."""
@@ -220,7 +244,7 @@ def _facts(model: Model) -> dict[str, Any]:
     return stamp_of(model.releases, model.guarantee())
 
 
-def _say_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
+def _print_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
     """The most probable record."""
     from dpgm_core.releases.stamps import caveats_of
 
@@ -231,9 +255,9 @@ def _say_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: 
         print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **_facts(model)})
         return
     stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
+    print_left_out(model.left_out)
     print_table(["attribute", "label"], list(record.items()))
-    _say_standing(standing)
+    _print_standing(standing)
 
 
 def _rows(
@@ -246,26 +270,26 @@ def _rows(
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
 
 
-def _say_standing(standing: str, found: Interval | None = None) -> None:
+def _print_standing(standing: str, interval: Interval | None = None) -> None:
     """Under an answer: what it rests on, and what its intervals do not hold."""
-    say()
-    say(f"standing: {standing} ({_STANDINGS[standing]})")
-    if found is not None and standing == "by structure":
-        say(
+    print_out()
+    print_out(f"standing: {standing} ({_STANDINGS[standing]})")
+    if interval is not None and standing == "by structure":
+        print_out(
             "the intervals are wider by what the structure check found the structure to miss"
-            if found.widened
+            if interval.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )
 
 
-def _say_estimates(inference: str, estimates: Estimates | None) -> None:
+def _print_estimates(inference: str, estimates: Estimates | None) -> None:
     """Under an answer of an engine that draws: how far it may be off, and what speaks against that."""
     if estimates is None:
         return
     error = float(estimates.errors[0].max())
-    say(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
+    print_out(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
     for note in estimates.notes:
-        say(f"{'note' if estimates.converged else 'WARNING'}: {note}")
+        print_out(f"{'note' if estimates.converged else 'WARNING'}: {note}")
 
 
 def _drawn(estimates: Estimates | None) -> dict[str, Any]:
@@ -282,18 +306,18 @@ def _describe(model: Model) -> None:
         ["attribute", "labels"],
         [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
     )
-    say()
-    say_lines(model.structure.describe())
+    print_out()
+    print_lines(model.structure.describe())
     blocks = model.structure.domain
     merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
     if merged:
-        say(f"learned over merged codes, answered over all: {', '.join(merged)}")
+        print_out(f"learned over merged codes, answered over all: {', '.join(merged)}")
     if model.unmeasured:
-        say(unmeasured_note(model.unmeasured))
+        print_out(unmeasured_note(model.unmeasured))
     if not model.converged:
-        say()
-        say("WARNING: the learner did not converge")
+        print_out()
+        print_out("WARNING: the learner did not converge")
     for note in model.provenance.get("notes", ()):
-        say(f"note: {note}")
-    say()
-    say(model.guarantee())
+        print_out(f"note: {note}")
+    print_out()
+    print_out(model.guarantee())

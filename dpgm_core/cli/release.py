@@ -10,11 +10,11 @@ import click
 from dpgm_core.cli.common import (
     again_option,
     json_option,
+    print_err,
     print_json,
-    say,
+    print_out,
     settings_option,
     stamp,
-    talk,
     unmeasured_note,
     validated_option,
 )
@@ -22,19 +22,16 @@ from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
-    opened_ledger,
-    paid,
-    refuse_header_alone,
-    say_remarks,
-    say_where,
+    check_has_records,
+    explain_kept_releases,
+    open_ledger,
+    print_remarks,
     selector_of,
-    telling_what_is_kept,
     unexpected_number,
+    warn_renamed,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.selection.contract import Selection
@@ -68,51 +65,41 @@ def release(
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    refuse_header_alone(run)
+    check_has_records(run)
     if run.selector is None and run.check:
         raise OptionError(
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
         )
-    with reserved(run, again=again) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
-        say_remarks(run)
-        with telling_what_is_kept():
-            noisy, selection = _released(run, {"save_release": saved, "ledger": ledger, "progress": progress})
-        say_where(run, saved, [noisy])
+    with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:
+        print_remarks(run)
+        with explain_kept_releases():
+            job = run.to_run(ledger=ledger, save_release=saved, progress=progress, learns=False)
+            noisy, selection = (job.release(), None) if run.selector is None else job.select()
+        warn_renamed(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
-        told = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
-        told["notes"] = [*told.get("notes", run.remarks), *unexpected]
-        print_json({**told, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
+        facts = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
+        facts["notes"] = [*facts.get("notes", run.remarks), *unexpected]
+        print_json({**facts, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in unexpected:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     for note in contradictions([noisy]) if selection is None else ():
-        talk(f"note: {note}")
-    say(f"release: {noisy.saved_as}")
+        print_err(f"note: {note}")
+    print_out(f"release: {noisy.saved_as}")
     where = "left" if selection is None else "left in the ledger"
-    say(f"spent:   {spent}" + ("" if left is None else f"; {where}: {left}"))
+    print_out(f"spent:   {spent}" + ("" if left is None else f"; {where}: {left}"))
     print_labels([noisy])
     if selection is not None:
         structure, notes = selection.structure, selection.notes
         print_chosen(structure, [noisy], verbose=obj["verbose"], selector=selector_of(run), notes=notes)
-        say()
+        print_out()
     elif noisy.structure.untold:
-        say(unmeasured_note(noisy.structure.untold))
-    say(noisy.guarantee())
-
-
-def _released(run: Spec, how: Mapping[str, Any]) -> tuple[NoisyTables, Selection | None]:
-    """The tables of a run, and how they were chosen where its structure is not named."""
-    from dpgm_core import pipeline
-
-    if run.structure is not None:
-        return pipeline.release(run.data, run.structure, run.budget, run.mechanism, **how, **paid(run)), None
-    who = {"learner": run.learner, "inference": run.inference}
-    assert run.selector is not None  # checked by the spec
-    return pipeline.select(run.data, run.selector, run.budget, **who, **how, **paid(run))
+        print_out(unmeasured_note(noisy.structure.untold))
+    print_out(noisy.guarantee())
 
 
 def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dpgm_core.cli.common import talk
+from dpgm_core.cli.common import print_err
 from dpgm_core.cli.progress import progress_shown
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
             raise ModelFileError(f"{path} is read-only")
         model.save(path.resolve())
     except ModelFileError as error:
-        talk(f"dpgm: the replicates are not kept, so they will be made again: {error}")
+        print_err(f"dpgm: the replicates are not kept, so they will be made again: {error}")
     return model

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import RECORDS, say, stamp, talk
+from dpgm_core.cli.common import RECORDS, print_err, print_out, stamp
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 from dpgm_core.components.builtins import INFERENCE
@@ -63,18 +63,18 @@ def report(
         check_writable(annex, ANNEX_FILE)
     model = load_model(model_file).using(inference)
     ledger = None if ledger_file is None else Ledger.open(ledger_file)
-    beside = None
+    annex_page = None
     with progress_shown() as progress:
         progress("making the report", 0, None)
-        made = make_report(model, file=model_file, ledger=ledger, level=level).encode()
+        report_page = make_report(model, file=model_file, ledger=ledger, level=level).encode()
         if records is not None:
             progress("counting: the annex", 0, None)
             owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)
-            beside = owned.encode()
-    atomic_write(page, made, REPORT_FILE)
+            annex_page = owned.encode()
+    atomic_write(page, report_page, REPORT_FILE)
     stamp(model_file, caveats_of(model.releases))
-    say(f"report: {page}")
-    if beside is not None:
-        atomic_write(annex, beside, ANNEX_FILE, mode=0o600)  # for its owner alone, and not named in the report
-        talk("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
-        say(f"annex:  {annex}")
+    print_out(f"report: {page}")
+    if annex_page is not None:
+        atomic_write(annex, annex_page, ANNEX_FILE, mode=0o600)  # for its owner alone, and not named in the report
+        print_err("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
+        print_out(f"annex:  {annex}")

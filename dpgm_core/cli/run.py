@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpgm_core.cli.common import talk
+from dpgm_core.cli.common import print_err
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,29 +15,20 @@ if TYPE_CHECKING:
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.spec import Spec
-    from dpgm_core.structure import Structure
 
 __all__ = [
     "learn_again",
-    "opened_ledger",
-    "paid",
-    "paid_before",
+    "open_ledger",
+    "releases_of",
     "saved_files",
-    "say_moved",
-    "refuse_header_alone",
-    "say_remarks",
-    "say_where",
+    "warn_moved",
+    "check_has_records",
+    "print_remarks",
+    "warn_renamed",
     "selector_of",
-    "telling_what_is_kept",
-    "terms_of",
+    "explain_kept_releases",
     "unexpected_number",
-    "wanted",
 ]
-
-
-def wanted(run: Spec) -> Structure | Any:
-    """What a run asks for in the place of a structure: its own, or what is to choose one."""
-    return run.structure if run.selector is None else run.selector
 
 
 def selector_of(run: Spec) -> str | None:
@@ -50,7 +41,7 @@ def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
     return [one.saved_as for one in releases if one.saved_as is not None]
 
 
-def paid_before(error: BaseException) -> Sequence[NoisyTables]:
+def releases_of(error: BaseException) -> Sequence[NoisyTables]:
     """What was released before a run failed; of an interrupt the cause knows."""
     from dpgm_core.errors import LearningFailed
 
@@ -58,20 +49,20 @@ def paid_before(error: BaseException) -> Sequence[NoisyTables]:
 
 
 @contextmanager
-def telling_what_is_kept() -> Iterator[None]:
+def explain_kept_releases() -> Iterator[None]:
     """Where what is done inside fails after a charge, say how to learn from what was saved."""
     from dpgm_core.errors import LearningFailed
 
     try:
         yield
     except BaseException as error:
-        paid = paid_before(error)
-        say_moved(paid)
+        paid = releases_of(error)
+        warn_moved(paid)
         files = saved_files(paid)
         if files:
-            talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+            print_err(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
         elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
-            talk(f"dpgm: {error.__cause__}")
+            print_err(f"dpgm: {error.__cause__}")
         raise
 
 
@@ -84,44 +75,27 @@ def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
     return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
 
 
-def say_where(run: Spec, asked: Path, releases: Sequence[NoisyTables]) -> None:
+def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
     """Tell of a release that is not where it was to be, or whose name has a number."""
     files = saved_files(releases)
-    say_moved(releases)
-    if not asked.name.startswith(f"{run.name}.release."):
-        talk(
+    warn_moved(releases)
+    if not planned.name.startswith(f"{run.name}.release."):
+        print_err(
             f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
-            f"replaced, so these files are {asked.name.removesuffix('.release.dpgm')}"
+            f"replaced, so these files are {planned.name.removesuffix('.release.dpgm')}"
         )
-    if files and asked not in files and releases[0].save_error is None:
-        talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
+    if files and planned not in files and releases[0].save_error is None:
+        print_err(f"dpgm: another process wrote {planned} during the run, so the release was saved as {files[0]}")
 
 
-def say_moved(releases: Sequence[NoisyTables]) -> None:
+def warn_moved(releases: Sequence[NoisyTables]) -> None:
     """Tell of a release that had to be saved in another folder."""
     for one in releases:
         if one.save_error is not None and one.saved_as is not None:
-            talk(
+            print_err(
                 f"dpgm: WARNING: {one.save_error}; the release is saved as {one.saved_as}, which only you can read; "
                 "move it to where it is safe"
             )
-
-
-def terms_of(run: Spec) -> dict[str, Any]:
-    """What the curator is told, apart from the budget; with a selector also what it chooses for."""
-    from dpgm_core.randomness import SeededRandomness
-
-    told: dict[str, Any] = {
-        "terms": run.terms,
-        "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "split": {"tables": run.split, "check": run.check},
-    }
-    return told if run.selector is None else {**told, "workload": run.workload}
-
-
-def paid(run: Spec) -> dict[str, Any]:
-    """The same, and labels that were found and paid for before: for what is charged."""
-    return {**terms_of(run), "labels_from": run.labels_from}
 
 
 def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
@@ -131,7 +105,7 @@ def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
     return [] if run.records is None else far_from(run.records, releases)
 
 
-def refuse_header_alone(run: Spec) -> None:
+def check_has_records(run: Spec) -> None:
     """Refuse a CSV file that ends with its header, before anything is charged.
 
     This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
@@ -149,33 +123,33 @@ def refuse_header_alone(run: Spec) -> None:
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 
-def say_remarks(run: Spec) -> None:
+def print_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.foresight.plans import delta_note
     from dpgm_core.releases.discovery import load_discovery
 
     for remark in run.remarks:
-        talk(f"dpgm: {remark}")
+        print_err(f"dpgm: {remark}")
     note = delta_note(run.budget, run.expected_records)
     if note:
-        talk(f"dpgm: {note}")
+        print_err(f"dpgm: {note}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
-        talk(
+        print_err(
             f"dpgm: {run.labels_from} was written before ledgers had identities: that this ledger paid for its labels "
             "is checked by the ledger's name and the number and cost of the charge alone"
         )
     if run.seed is not None:
-        talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
+        print_err("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
 
 
 @contextmanager
-def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
+def open_ledger(run: Spec) -> Iterator[Ledger | None]:
     """The ledger of a run, made if the spec says so and nothing else is wrong; None, which is said, without one."""
     from dpgm_core.errors import BudgetError, Overspent
     from dpgm_core.ledger.ledger import Ledger
 
     if run.ledger is None:
-        talk("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
+        print_err("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
         yield None
         return
     if run.ledger.create and not run.ledger.path.exists():
@@ -191,7 +165,7 @@ def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
                 person=run.terms.person,
                 rows_per_person=run.terms.rows_per_person,
             )
-            talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+            print_err(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
         except BudgetError:
             if not run.ledger.path.exists():
                 raise  # else another run made it meanwhile; its terms are checked like those of any that exists
@@ -210,17 +184,8 @@ def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
     from dpgm_core.errors import Overspent
-    from dpgm_core.foresight.verbs import check
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    check(
-        run.data,
-        wanted(run),
-        run.budget,
-        run.mechanism,
-        run.learner,
-        run.inference,
-        **terms_of(run),
-    )
+    run.to_run().check()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm_core.cli.common import (
-    given_option,
+    evidence_option,
     json_option,
+    parse_evidence,
+    print_err,
+    print_evidence_bins,
     print_json,
-    read_given,
-    say,
-    say_bins,
-    say_left_out,
+    print_left_out,
+    print_out,
     stamp,
-    talk,
 )
 from dpgm_core.cli.dialect import is_csv, written
 from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
@@ -34,6 +35,24 @@ if TYPE_CHECKING:
 __all__ = ["sample"]
 
 _file = click.Path(dir_okay=False, path_type=Path)
+
+
+@frozen(kw_only=True)
+class _SampleOptions:
+    """The options of `dpgm sample`."""
+
+    model_file: Path
+    count: int
+    output: Path
+    seed: int | None
+    inference: str
+    method: SampleMethod
+    datasets: int | None
+    unmeasured: Unmeasured
+    evidence: tuple[str, ...]
+    dialects: tuple[str, ...]
+    labels: bool
+    as_json: bool
 
 
 @click.command()
@@ -62,7 +81,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Leave out the attributes that no release measured, or draw them uniformly.",
 )
-@given_option
+@evidence_option
 @click.option(
     "--dialect",
     "dialects",
@@ -73,20 +92,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
 @json_option
 @progress_option
-def sample(
-    model_file: Path,
-    count: int,
-    output: Path,
-    seed: int | None,
-    inference: str,
-    method: SampleMethod,
-    datasets: int | None,
-    unmeasured: Unmeasured,
-    given: tuple[str, ...],
-    dialects: tuple[str, ...],
-    labels: bool,
-    as_json: bool,
-) -> None:
+def sample(**options: Any) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
     Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
@@ -94,58 +100,71 @@ def sample(
     release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
     records are for tables, independent ones for whatever looks at how much data vary.
     """
+    _sample(_SampleOptions(**options))
+
+
+def _sample(options: _SampleOptions) -> None:
     from dpgm_core.errors import OptionError
     from dpgm_core.models.given import read_evidence
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
-    if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
-        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
-    if dialects and not is_csv(output):
-        raise OptionError(f"--dialect is for CSV, and {output.name} is not by its name; leave it out")
-    dialect = written(dialects)
-    if datasets is not None and method != "independent":
+    if not is_csv(options.output) and options.output.suffix not in (".parquet", ".arrow"):
+        raise OptionError(f"cannot write {options.output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if options.dialects and not is_csv(options.output):
+        raise OptionError(f"--dialect is for CSV, and {options.output.name} is not by its name; leave it out")
+    dialect = written(options.dialects)
+    if options.datasets is not None and options.method != "independent":
         raise OptionError(
             "--datasets go with independent records, whose spread the analysis allows for; leave --method"
         )
-    model = _load(model_file).using(inference, unmeasured=unmeasured)
-    randomness = None if seed is None else SeededRandomness(seed)
-    form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
-    fixed = read_given(given)
-    files = _numbered(output, datasets)
+    model = _load(options.model_file).using(options.inference, unmeasured=options.unmeasured)
+    randomness = None if options.seed is None else SeededRandomness(options.seed)
+    form: Form = "labels" if options.labels else "texts" if is_csv(options.output) else "values"
+    fixed = parse_evidence(options.evidence)
+    files = _numbered(options.output, options.datasets)
     for file in files:
         check_output(file)
     texts = _texts(model, form)
     dialect.check(texts)
     drawn = [model]
-    if datasets is not None:
-        if len(model.replicates) < datasets:
-            made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
-            model = made.using(inference, unmeasured=unmeasured)
-        drawn = list(model.replicates[:datasets])
+    if options.datasets is not None:
+        if len(model.replicates) < options.datasets:
+            refitted = with_replicates(
+                _load(options.model_file), options.model_file, max(options.datasets, DEFAULT_REPLICATES), options.seed
+            )
+            model = refitted.using(options.inference, unmeasured=options.unmeasured)
+        drawn = list(model.replicates[: options.datasets])
     with progress_shown() as progress:
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
-            tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
-            told = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
-            write_records(told, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
-    if as_json:
+            tables = one.sample_batches(
+                options.count, method=options.method, given=fixed, form=form, randomness=randomness
+            )
+            rows = counted_rows(tables, progress, "sampling", number * options.count, len(files) * options.count)
+            write_records(rows, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+    if options.as_json:
         facts = stamp_of(model.releases, model.guarantee())
-        named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
-        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
-        how = {"inference": inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
-        print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
+        named = {"file": str(options.output)} if options.datasets is None else {"files": [str(file) for file in files]}
+        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": options.unmeasured}
+        how = {"inference": options.inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
+        print_json(
+            {"records": options.count, "method": options.method, "given": fixed, **how, **named, **taken, **facts}
+        )
         return
-    stamp(model_file, caveats_of(model.releases))
-    say_left_out(model.left_out)
-    say_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
-    if unmeasured == "uniform" and model.unmeasured:
-        talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
+    stamp(options.model_file, caveats_of(model.releases))
+    print_left_out(model.left_out)
+    print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+    if options.unmeasured == "uniform" and model.unmeasured:
+        print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:
-        talk(f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge")
+        print_err(
+            f"dpgm: approximate: {options.inference} draws records by chains, which follow the model as far as they "
+            "converge"
+        )
     for caveat in model.caveats:
-        talk(f"dpgm: {caveat}")
+        print_err(f"dpgm: {caveat}")
     for file in files:
-        say(f"{count} synthetic records: {file}")
+        print_out(f"{options.count} synthetic records: {file}")
 
 
 def _numbered(output: Path, datasets: int | None) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import json_option, print_err, print_json, print_lines, print_out, settings_option
 from dpgm_core.cli.progress import progress_option, progress_shown
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _KINDS = ("learner", "inference", "mechanism", "selector")
 @settings_option
 @json_option
 @progress_option
-def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **given: Any) -> None:
+def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **options: Any) -> None:
     """Compare components on records drawn from a model: error, seconds, failures. Reads no data, charges nothing.
 
     SPEC is a study's file, or a run's with --truth. NAME may have options: "{name = 'cgm-em', tau = 2}". Run again,
@@ -56,23 +56,25 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
     """
     from dpgm_core.study import load_study, run
 
-    asked = load_study(spec, given["settings"], truth=truth, instead=_instead(given))
-    for note in asked.remarks:
-        talk(f"dpgm: {note}")
-    folder = output or asked.output
+    loaded = load_study(spec, options["settings"], truth=truth, instead=_instead(options))
+    for note in loaded.remarks:
+        print_err(f"dpgm: {note}")
+    folder = output or loaded.output
     assert folder is not None  # a file always has one
     try:
         with progress_shown() as progress:
-            done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
+            done = run(
+                loaded, folder, jobs=options["jobs"], limit=options["limit"], retry=options["retry"], progress=progress
+            )
     except KeyboardInterrupt:
-        talk(f"dpgm: what is finished is in {folder}; the same command goes on")
+        print_err(f"dpgm: what is finished is in {folder}; the same command goes on")
         raise
     _write(done, folder)
     if as_json:
         print_json({**done.to_dict(), "folder": str(folder)})
         return
-    say_lines(done.text())
-    say(f"runs, table and picture: {folder}")
+    print_lines(done.text())
+    print_out(f"runs, table and picture: {folder}")
 
 
 def _write(done: StudyResult, folder: Path) -> None:
@@ -83,29 +85,29 @@ def _write(done: StudyResult, folder: Path) -> None:
         atomic_write(folder / name, content.encode(), replaces=kind)  # its own, of the time before
 
 
-def _instead(given: dict[str, Any]) -> dict[str, Any]:
+def _instead(options: dict[str, Any]) -> dict[str, Any]:
     """Keys of the spec, from the options that were given."""
     from dpgm_core.spec.settings import parse_setting
 
     def component(text: str) -> Any:
         return parse_setting(f"name={text}")[1] if text.lstrip().startswith("{") else text
 
-    found: dict[str, Any] = {key: [component(text) for text in given[key]] for key in _KINDS if given[key]}
-    if given["budget"]:
-        found["budget"] = [_budget(text) for text in given["budget"]]
-    if given["records"]:
-        found["records"] = list(given["records"])
-    return found | {key: given[key] for key in ("repeat", "seed") if given[key] is not None}
+    changes: dict[str, Any] = {key: [component(text) for text in options[key]] for key in _KINDS if options[key]}
+    if options["budget"]:
+        changes["budget"] = [_budget(text) for text in options["budget"]]
+    if options["records"]:
+        changes["records"] = list(options["records"])
+    return changes | {key: options[key] for key in ("repeat", "seed") if options[key] is not None}
 
 
 def _budget(text: str) -> dict[str, str]:
     """epsilon=1,delta=1e-6 as a table; amounts stay texts, which are exact."""
     from dpgm_core.errors import OptionError
 
-    found = {}
+    budget = {}
     for part in text.split(","):
         key, equals, amount = part.partition("=")
         if not equals or not key.strip() or not amount.strip():
             raise OptionError(f"--budget must look like epsilon=1, rho=0.1 or epsilon=1,delta=1e-6; got {text!r}")
-        found[key.strip()] = amount.strip()
-    return found
+        budget[key.strip()] = amount.strip()
+    return budget

@@ -39,11 +39,11 @@ def describe_session_passes(source: AnySource, workload: Workload) -> tuple[str,
     ahead = counted_ahead(domain, candidates)
     together = Structure(domain, ahead)
     first = f"{_sums(source)} {_tables(len(ahead), together.cells)} in {_passes(Passes.under(together))}"
-    found = f", once the bins of {', '.join(domain.undetermined)} are found" if domain.undetermined else ""
+    after_bins = f", once the bins of {', '.join(domain.undetermined)} are found" if domain.undetermined else ""
     if len(ahead) == len(candidates):
-        return (f"{first}{found or ', before anything is charged'}",)
+        return (f"{first}{after_bins or ', before anything is charged'}",)
     left = _tables(len(candidates) - len(ahead), Structure(domain, candidates).cells - together.cells)
-    return (f"{first}{found}; {left} more do not fit beside them and are counted when a step asks for them",)
+    return (f"{first}{after_bins}; {left} more do not fit beside them and are counted when a step asks for them",)
 
 
 def _sums(source: AnySource) -> str:

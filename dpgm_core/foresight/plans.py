@@ -33,7 +33,7 @@ __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", 
 
 
 #: Variances of discrete noise are a little off those of their scales.
-_SAME = 1e-2
+_RELATIVE_TOLERANCE = 1e-2
 
 
 @frozen(kw_only=True)
@@ -147,12 +147,16 @@ def make_plan(
     check_structure(structure)
     terms.check(structure)
     over_tables, share = read_split(split)
-    aside, left = divided(budget, share)
+    check_budget, left = divided(budget, share)
     tables = structure if measured is None else measured
     measurement = measure(mechanism, tables, terms, left, over_tables)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
-    checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
+    checking = (
+        None
+        if check_budget is None
+        else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, check_budget)
+    )
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(tables.multiplicities, np.float64)
@@ -243,11 +247,11 @@ def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records
     lost = every = 0
     for child, *above in dag.families:
         rows = _rows(dag, child)
-        held = tables.covering((child, *above))
+        table = tables.covering((child, *above))
         every += rows
-        if held is None:
+        if table is None:
             continue
-        group, _ = tables.find(held)
+        group, _ = tables.find(table)
         if records / rows < deviations[group] * math.sqrt(tables.sizes[group] / rows):
             lost += rows
     if not lost:
@@ -264,7 +268,7 @@ def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
     ratios = contrasts.ratios_to(tables)
     named = set(map(frozenset, tables.structure.cliques))
     of_named = max(ratio for clique, ratio in zip(own.cliques, ratios, strict=True) if frozenset(clique) in named)
-    worse = int(np.sum(ratios > 1 + _SAME))
+    worse = int(np.sum(ratios > 1 + _RELATIVE_TOLERANCE))
     text = (
         f"measured are {len(own.groups):,} sums of products in place of tables, one for each set inside a clique; that "
         f"of a clique has at most {of_named:.3g} times the noise variance that tables would give it"

@@ -14,15 +14,9 @@ from dpgm_core.noise.check import read_split
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.contract import Selector
-from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["attributes_alone", "selector_of", "share_only", "workload_of"]
-
-
-def attributes_alone(workload: Workload) -> Structure:
-    """Return the tables that are counted before a selector has chosen anything."""
-    return Structure(workload.domain, [(name,) for name in workload.attributes])
+__all__ = ["selector_of", "share_only", "workload_of"]
 
 
 def selector_of(selector: object) -> Selector:

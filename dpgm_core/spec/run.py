@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from attrs import evolve, field, frozen
@@ -15,7 +15,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
-from dpgm_core.mistaken import in_place_of_spec
+from dpgm_core.mistaken import hint_not_a_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
@@ -24,6 +24,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import Progress, silent
 from dpgm_core.spec.settings import apply_setting
 from dpgm_core.spec.validated import check_validated
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
@@ -31,6 +32,10 @@ from dpgm_core.structure import Structure
 from dpgm_core.structure.reading import read_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
+
+if TYPE_CHECKING:
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.pipeline import Run
 
 __all__ = [
     "NAMED",
@@ -138,6 +143,40 @@ class Spec:
     records: float | None = None
     remarks: tuple[str, ...] = ()
 
+    def to_run(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        save_release: Path | None = None,
+        progress: Progress = silent,
+        learns: bool = True,
+    ) -> Run:
+        """Return the run that the spec describes, with its components made and its data as a source.
+
+        learns: False for a run that only releases named tables, which needs no learner and no inference.
+        """
+        from dpgm_core.pipeline import Run
+        from dpgm_core.randomness import SeededRandomness
+
+        learns = learns or self.structure is None
+        assert self.structure is not None or self.selector is not None  # checked when the spec was read
+        return Run(
+            self.data,
+            self.structure or self.selector,
+            self.budget,
+            self.mechanism,
+            self.learner if learns else None,
+            self.inference if learns else INFERENCE,
+            workload=self.workload,
+            terms=self.terms,
+            randomness=None if self.seed is None else SeededRandomness(self.seed),
+            ledger=ledger,
+            save_release=save_release,
+            progress=progress,
+            split={"tables": self.split, "check": self.check},
+            labels_from=self.labels_from,
+        )
+
     @property
     def select(self) -> str | Mapping[str, Any] | None:
         """The selector, under its earlier name."""
@@ -177,8 +216,8 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
-        told = in_place_of_spec(path)
-        raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
+        hint = hint_not_a_spec(path)
+        raise OptionError(hint or f"spec file {path} is not valid TOML: {error}") from None
     _respell(plain, path)
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -334,8 +373,8 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
     """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
-    found = Workload.from_dict(domain, plain.get("workload", {}))
-    return found.with_singletons() if read_singletons(plain["structure"]) else found
+    workload = Workload.from_dict(domain, plain.get("workload", {}))
+    return workload.with_singletons() if read_singletons(plain["structure"]) else workload
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
@@ -403,12 +442,12 @@ def _data(where: str, plain: object, folder: Path) -> Any:
         if isinstance(table.get("path"), str):
             table["path"] = str(_place(where, "data.path", text_of(where, "data.path", table["path"]), folder))
         if isinstance(table.get("database"), str):
-            table["database"] = _beside(table["database"], folder)
+            table["database"] = _database_address(table["database"], folder)
         return table
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
 
 
-def _beside(address: str, folder: Path) -> str:
+def _database_address(address: str, folder: Path) -> str:
     """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
     engine, three, file = address.partition(":///")
     if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):

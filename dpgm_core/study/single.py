@@ -17,10 +17,11 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array
+from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.errors import LearningFailed, TooLarge
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.model import Model
-from dpgm_core.pipeline import fit
+from dpgm_core.pipeline import Run
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Clique, Structure
@@ -79,19 +80,19 @@ class Single:
             records = {**records, setting.terms.person: np.arange(case.records)}  # everybody has one
         noise = SeededRandomness(seed_of(setting.seed, "noise", self.run))
         start = time.perf_counter()
-        options: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
-        if method.selector is None:
-            options = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
-        done = fit(
+        named = method.selector is None
+        done = Run(
             records,
-            budget=case.budget,
-            learner=method.learner,
-            inference=method.inference,
+            setting.structure if named else method.selector,
+            case.budget,
+            method.mechanism_for(case.budget) if named else MECHANISM,
+            method.learner,
+            method.inference,
+            workload=None if named else setting.workload,
             terms=setting.terms,
             split=setting.split,
             randomness=noise,
-            **options,
-        )
+        ).fit()
         seconds = time.perf_counter() - start
         return {**judge.errors(done.model), "seconds": round(seconds, 4), "converged": bool(done.converged)}
 

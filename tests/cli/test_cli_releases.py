@@ -9,7 +9,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget
-from dpgm_core.cli.outcome import _swamped
+from dpgm_core.cli.outcome import count_noisy_tables
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component
 
@@ -120,8 +120,8 @@ def test_records_and_tables_are_told_by_the_best_release(fitted, dpgm_command):
     assert first.total_variance < last.total_variance
     assert fitted["records"] == {"total": first.total, "policy": "estimated"}
     drowned = evolve(last, total=1.0)
-    assert (_swamped([first]), _swamped([drowned])) == ((0, 1), (1, 1))
-    assert _swamped([first, drowned]) == _swamped([drowned, first]) == (0, 1)
+    assert (count_noisy_tables([first]), count_noisy_tables([drowned])) == ((0, 1), (1, 1))
+    assert count_noisy_tables([first, drowned]) == count_noisy_tables([drowned, first]) == (0, 1)
 
 
 def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 import dpgm_core.cli
-from dpgm_core.cli.common import print_json, print_table, say, talk
+from dpgm_core.cli.common import print_err, print_json, print_out, print_table
 from dpgm_core.cli.progress import progress_shown
 from dpgm_core.components.registry import Broken, Registry
 from dpgm_core.plugin import Component
@@ -192,8 +192,8 @@ def test_whatever_is_written_prints(one, two):
     """Every way to write, any text: one line of what prints each, a table's columns aligned, JSON that reads back."""
     runner = CliRunner()
     with runner.isolation() as (out, err, *_):
-        say(one)
-        talk(two)
+        print_out(one)
+        print_err(two)
         print_table([one, "b"], [["x", two], [two, 1]])
         written, talked = out.getvalue().decode(), err.getvalue().decode()
     assert len(written.split("\n")) == 6 and len(talked.split("\n")) == 2
@@ -210,7 +210,7 @@ def test_letters_that_a_stream_lacks_are_spelled_out(monkeypatch, encoding):
     """No crash, and JSON that reads back."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
-    say("жü")
+    print_out("жü")
     print_json("жü")
     sys.stdout.flush()
     first, second = raw.getvalue().decode(encoding).splitlines()

@@ -48,7 +48,7 @@ def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, 
     def greedy(*_, **__):
         raise Overspent("epsilon = 2 was asked, but only epsilon = 1 remains")
 
-    monkeypatch.setattr(pipeline, "fit", greedy)
+    monkeypatch.setattr(pipeline.Run, "fit", greedy)
     code, _, err = dpgm_command("fit", spec, "--set", "ledger.when_spent=ask the data board")
     assert code == 2 and "only epsilon = 1 remains" in err and "data board" not in err
 

@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.cli.run import learn_again, selector_of, terms_of, wanted
+from dpgm_core.cli.run import learn_again, selector_of
+from dpgm_core.components.registry import default_registry
 from dpgm_core.spec import load_spec
 
 
 def test_a_run_asks_for_its_structure_or_for_one_to_be_chosen(spec):
     """A workload goes along with a selector only."""
     named = load_spec(spec)
-    assert wanted(named) == named.structure and selector_of(named) is None and "workload" not in terms_of(named)
+    assert named.to_run().target == named.structure and selector_of(named) is None and named.to_run().workload is None
     chosen = load_spec(spec, ["structure={select={name='mst', x=1}}"])
-    assert wanted(chosen) == {"name": "mst", "x": 1} and selector_of(chosen) == "mst"
-    assert terms_of(chosen)["workload"] == chosen.workload
-    assert selector_of(load_spec(spec, ["structure={select='auto'}"])) == "auto"
+    assert selector_of(chosen) == "mst"
+    automatic = load_spec(spec, ["structure={select='auto'}"])
+    run = automatic.to_run()
+    assert run.workload == automatic.workload and selector_of(automatic) == "auto"
+    assert default_registry().name_of("selector", run.target) == "auto"
 
 
 def test_the_last_word_can_be_typed():

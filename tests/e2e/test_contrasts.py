@@ -29,9 +29,9 @@ from dpgm_core import (
     plan,
     release,
 )
-from dpgm_core.foresight.verbs import check
 from dpgm_core.learning import Simulator, expected_distance
 from dpgm_core.noise.contrasts import products, spread
+from dpgm_core.pipeline import Run
 from dpgm_core.releases.plausible import implausible, plausible
 from dpgm_core.releases.pool import pool
 from dpgm_core.releases.totals import contradictions
@@ -226,9 +226,14 @@ def test_learners_of_tables_are_refused_by_name_before_the_charge(tmp_path, lear
     assert ledger.remaining() == Budget.zcdp(1)
 
 
+def dry_run(*settings, **named):
+    """The run's own check, with the arguments of `fit`."""
+    Run(*settings, **named).check()
+
+
 def test_dry_runs_and_plans_refuse_what_a_fit_does():
     """A learner of tables, and structures that have no contrasts, or none worth it."""
-    for ask in (check, fit):
+    for ask in (dry_run, fit):
         with pytest.raises(OptionError, match="learner naive-mle learns from tables"):
             ask(CODES, PAIRS, BUDGET, "gaussian", "naive-mle", terms=TERMS["estimated"], split="contrasts")
         with pytest.raises(BudgetError, match="times the noise variance"):

@@ -21,7 +21,7 @@ from dpgm_core import (
     release,
     select,
 )
-from dpgm_core.foresight.verbs import check
+from dpgm_core.pipeline import Run
 from dpgm_core.workload import Workload
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins, private_labels
@@ -73,7 +73,7 @@ def test_a_fit_is_that_of_records_held_here(name):
     nothing."""
     structure, budget, learner, workload = FITS[name]
     source = Partitioned(table=TABLE, parts=4)
-    check(source, structure, budget, learner=learner, workload=workload, terms=TERMS)
+    Run(source, structure, budget, learner=learner, workload=workload, terms=TERMS).check()
     assert source.log == ["enter", "exit"]
     here, there = fitted(TABLE, name), fitted(source, name)
     assert here.model.structure == there.model.structure
@@ -120,7 +120,10 @@ def test_what_is_no_sum_is_refused_before_anything_is_spent(structure, budget, l
     whole = Budget.pure(9) if budget.kind == "pure" else Budget.approx(9, "1e-5")
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=whole, neighbours="add-remove")
     more = {"learner": learner, "workload": workload, "terms": TERMS}
-    for run in (check, lambda *given, **named: fit(*given, ledger=book, **named)):
+    for run in (
+        lambda *settings, **named: Run(*settings, **named).check(),
+        lambda *given, **named: fit(*given, ledger=book, **named),
+    ):
         with pytest.raises(DataError, match=words) as caught:
             run(source, structure, budget, **more)
         assert "\n" not in str(caught.value)
@@ -137,7 +140,7 @@ def test_names_and_types_are_found_wanting_by_a_dry_run(name, table, words, tmp_
     structure, budget, learner, workload = FITS[name]
     source = Partitioned(table=table)
     with pytest.raises(DataError, match=words):
-        check(source, structure, budget, learner=learner, workload=workload, terms=TERMS)
+        Run(source, structure, budget, learner=learner, workload=workload, terms=TERMS).check()
     assert "sum" not in source.log
 
 

@@ -11,9 +11,14 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Terms
-from dpgm_core.foresight import verbs
+from dpgm_core.pipeline import Run
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a", "b")])
+
+
+def dry_run(*settings, **named):
+    """The run's own check, with the arguments of `fit`."""
+    Run(*settings, **named).check()
 
 
 def test_the_check_asks_for_batches_and_takes_none(tmp_path):
@@ -30,7 +35,7 @@ def test_the_check_asks_for_batches_and_takes_none(tmp_path):
         pq.write_table(table, path)
         terms = Terms(neighbours="add-remove", person="id" if "id" in table.column_names else None)
         said = []
-        for call in (verbs.check, dpgm.release):
+        for call in (dry_run, dpgm.release):
             try:
                 call(path, structure, Budget.pure(1), terms=terms)
                 said.append("")
@@ -43,9 +48,9 @@ def test_the_check_asks_for_batches_and_takes_none(tmp_path):
             raise AssertionError("it was read")
             yield
 
-    verbs.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
+    Run(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove")).check()
     with pytest.raises(DataError, match="cannot read a person key"):
-        verbs.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))
+        Run(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id")).check()
 
 
 def test_a_folder_is_looked_at_before_the_charge(tmp_path):
@@ -56,15 +61,15 @@ def test_a_folder_is_looked_at_before_the_charge(tmp_path):
         folder.mkdir(exist_ok=True)
         pq.write_table(pa.table({column: [0, 1]}), folder / name)
     ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
-    for call in (verbs.check, dpgm.release):
+    for call in (dry_run, dpgm.release):
         with pytest.raises(DataError, match=r"t/2\.parquet has no column 'a'"):
             call(folder, structure, Budget.pure(1), terms=terms, **({"ledger": ledger} if call is dpgm.release else {}))
     assert ledger.remaining() == Budget.pure(1)
-    verbs.check(folder / "1*.parquet", structure, Budget.pure(1), terms=terms)
+    Run(folder / "1*.parquet", structure, Budget.pure(1), terms=terms).check()
     with pytest.raises(DataError, match="holds no Parquet file"):
-        verbs.check(folder / "3*.parquet", structure, Budget.pure(1), terms=terms)
+        Run(folder / "3*.parquet", structure, Budget.pure(1), terms=terms).check()
     with pytest.raises(DataError, match="there is no data file"):
-        verbs.check(folder / "3.parquet", structure, Budget.pure(1), terms=terms)
+        Run(folder / "3.parquet", structure, Budget.pure(1), terms=terms).check()
 
 
 class InTwo:
@@ -88,7 +93,7 @@ def test_a_plan_says_where_the_learner_does_otherwise_and_refuses_what_it_refuse
         with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
             dpgm.plan(STRUCTURE, kind, **asked)
         with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            verbs.check(
+            Run(
                 np.zeros((5, 2), int), STRUCTURE, kind, "gaussian", InTwo(), terms=Terms(neighbours="add-remove")
-            )
+            ).check()
     assert dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner="naive-mle").notes == ()

@@ -14,6 +14,7 @@ from dpgm_core.foresight import verbs
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning import Resources, resources
 from dpgm_core.learning.resources import check_resources, memory_limit
+from dpgm_core.pipeline import Run
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
 PAIR = Structure(DOMAIN, [("a", "b")])
@@ -57,11 +58,11 @@ def test_what_the_machine_lacks_is_refused_before_the_charge(tmp_path, monkeypat
     asked = {"learner": Hungry(), "terms": TERMS}
     pairs = Workload.all(DOMAIN, 2)
     for refused in (
-        lambda: verbs.plan(PAIR, EPSILON, **asked),
-        lambda: verbs.check(CODES, PAIR, EPSILON, **asked),
+        lambda: pipeline.plan(PAIR, EPSILON, **asked),
+        lambda: Run(CODES, PAIR, EPSILON, **asked).check(),
         lambda: pipeline.fit(CODES, PAIR, EPSILON, ledger=book, **asked),
-        lambda: verbs.plan_selection(Never(), EPSILON, pairs, **asked),
-        lambda: verbs.check(CODES, Never(), EPSILON, workload=pairs, **asked),
+        lambda: pipeline.plan_selection(Never(), EPSILON, pairs, **asked),
+        lambda: Run(CODES, Never(), EPSILON, workload=pairs, **asked).check(),
         lambda: pipeline.fit(CODES, Never(), EPSILON, workload=pairs, ledger=book, **asked),
     ):
         with pytest.raises(TooLarge, match=r"learner Hungry needs about 4\.0 GiB .* this machine has 2\.0 GiB"):
@@ -71,11 +72,11 @@ def test_what_the_machine_lacks_is_refused_before_the_charge(tmp_path, monkeypat
 
 def test_a_plan_says_what_a_fit_takes():
     """With the time of the engine's calls; of a learner that does not say, nothing."""
-    told = verbs.plan(PAIR, EPSILON, learner=Hungry(), terms=TERMS)
+    told = pipeline.plan(PAIR, EPSILON, learner=Hungry(), terms=TERMS)
     assert told.learner_memory == 4 * GIB
     assert told.learner_seconds == pytest.approx(3 + 10 * told.seconds_per_inference)
     assert told.to_dict()["learner_memory"] == 4 * GIB and "4.0 GiB" in told._repr_html_()
-    silent = verbs.plan(PAIR, EPSILON, terms=TERMS)
+    silent = pipeline.plan(PAIR, EPSILON, terms=TERMS)
     assert silent.learner_memory is None and silent.to_dict()["learner_seconds"] is None
 
 
@@ -127,13 +128,15 @@ def test_a_selection_states_the_most_that_its_learner_may_take(monkeypatch):
     wanted = Workload.all(Domain.from_sizes({"a": 5, "b": 4, "c": 3}), 3)  # pairs of 20, 15 and 12 cells
     asked = {"learner": ByCells(), "terms": TERMS}
     for most, cells in ((100, 12 + 47), (36, 12 + 35), (33, 12 + 32), (11, 12)):
-        told = verbs.plan_selection(Bounded(most=most), EPSILON, wanted, **asked)
+        told = pipeline.plan_selection(Bounded(most=most), EPSILON, wanted, **asked)
         assert told.learner_memory == resources.PROGRAM + cells * 2**20, most
         assert told.learner_seconds == told.to_dict()["learner_seconds"] == 0.5 * cells
     monkeypatch.setattr(verbs, "memory_limit", lambda: 2**20)
-    assert "lower max_model_cells" in verbs.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
-    assert verbs.plan_selection(Never(), EPSILON, wanted, **asked).learner_memory is None
-    assert verbs.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS).learner_memory > resources.PROGRAM
+    assert "lower max_model_cells" in pipeline.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
+    assert pipeline.plan_selection(Never(), EPSILON, wanted, **asked).learner_memory is None
+    assert (
+        pipeline.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS).learner_memory > resources.PROGRAM
+    )
 
 
 def test_an_answer_that_is_none():

@@ -20,9 +20,9 @@ from dpgm_core.cli import main
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.curator import live
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.foresight.verbs import check
 from dpgm_core.noise import measurement
 from dpgm_core.noise.measurement import Measurement
+from dpgm_core.pipeline import Run
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import arrow, csv, encoding, persons
 from dpgm_core.sources.codes import CodesSource
@@ -177,7 +177,7 @@ def test_a_source_that_quotes_is_not_heard(kind: Any, monkeypatch: Any) -> None:
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
     for call in (
         lambda: dpgm.fit(Quotes(), structure, dpgm.Budget.pure(1), neighbours="add-remove"),
-        lambda: check(Quotes(), structure, dpgm.Budget.pure(1), terms=dpgm.Terms(neighbours="add-remove")),
+        lambda: Run(Quotes(), structure, dpgm.Budget.pure(1), terms=dpgm.Terms(neighbours="add-remove")).check(),
     ):
         with pytest.raises(BaseException) as caught:
             call()

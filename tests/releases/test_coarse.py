@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, make
-from dpgm_core.cli.outcome import _swamped
+from dpgm_core.cli.outcome import count_noisy_tables
 from dpgm_core.comparison import compare
 from dpgm_core.errors import DomainError
 from dpgm_core.releases.coarse import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened
@@ -121,6 +121,6 @@ def test_noise_is_judged_in_the_cells_that_it_was_drawn_for():
     assert cells_as_drawn(coarse) == cells_as_drawn(noisy) and cells_as_drawn(noisy)[0][0] == noisy.structure.sizes[0]
     np.testing.assert_allclose(cell_variances(coarse, ("a",)) / noisy.variances[0], [1, 1, 3])
     assert measured_tables([coarse]) == measured_tables([noisy])
-    assert _swamped([evolve(coarse, total=15.0)]) == _swamped([evolve(noisy, total=15.0)])
+    assert count_noisy_tables([evolve(coarse, total=15.0)]) == count_noisy_tables([evolve(noisy, total=15.0)])
     gap = compare(coarse, coarsened(released(noisy.structure, seed=2), MERGES)).pairs[0].gaps[0]
     assert gap.deviations < 3  # three cells with scores about 1

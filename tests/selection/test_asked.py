@@ -3,7 +3,7 @@
 import pytest
 
 from dpgm_core import Budget, Domain, OptionError, StructureError, Workload
-from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
+from dpgm_core.selection.asked import selector_of, share_only, workload_of
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
 
@@ -13,7 +13,6 @@ def test_a_domain_is_short_for_its_default_workload():
     assert workload_of(DOMAIN) == Workload.default(DOMAIN)
     wanted = Workload.all(DOMAIN, 1)
     assert workload_of(wanted) is wanted
-    assert attributes_alone(wanted).cliques == (("a",), ("b",))
 
 
 def test_what_does_not_go_with_a_selection_is_refused_in_one_line():

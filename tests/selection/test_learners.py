@@ -21,7 +21,7 @@ from dpgm_core import (
     pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.foresight import verbs
+from dpgm_core.pipeline import Run
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
 WORKLOAD = Workload.all(DOMAIN, 2)
@@ -77,9 +77,9 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
     for refused in (
         lambda: pipeline.fit(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS, ledger=book),
         lambda: pipeline.select(CODES, never, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
-        lambda: verbs.check(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
-        lambda: verbs.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
-        lambda: verbs.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
+        lambda: Run(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS).check(),
+        lambda: pipeline.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
+        lambda: pipeline.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
     ):
         with pytest.raises(StructureError, match=r"without direction; take selector = 'privbayes'"):
             refused()
@@ -90,8 +90,8 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
 def test_a_selector_of_directed_graphs_serves_every_learner(learner):
     """Attributes that the workload leaves out are nodes of the graph too."""
     for workload in (WORKLOAD, Workload.all(DOMAIN, 2, never=[("d",)])):
-        verbs.check(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
-        assert verbs.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
+        Run(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS).check()
+        assert pipeline.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
         done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
         assert Dag.of(done.model.structure).parents["b"] == ("a",)
         assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # noise of half a record in 400
@@ -121,16 +121,16 @@ class InSteps(Network):
 def test_a_learner_that_opens_a_session_is_refused_before_the_charge_and_told_of_by_plans():
     """Beside a selector it would find no records to ask; on its own a plan says that it takes no one release."""
     with pytest.raises(OptionError, match="asks more of the records than tables"):
-        verbs.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
+        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
     pair = dpgm.Structure(DOMAIN, [("a", "b")])
-    planned = verbs.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
+    planned = pipeline.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
     assert "step by step" in planned.notes[-1]
 
 
 def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
     """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
     with pytest.raises(OptionError, match="spends a part of the budget first"):
-        verbs.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
+        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
 
 
 @frozen(kw_only=True)
@@ -184,8 +184,8 @@ def test_what_a_learner_asks_for_may_depend_on_the_structure(tmp_path, learner, 
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
     wanted = Workload.all(DOMAIN, 3)
     for refused in (
-        lambda: verbs.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
-        lambda: verbs.check(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS),
+        lambda: pipeline.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
+        lambda: Run(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS).check(),
         lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
     ):
         with pytest.raises(OptionError, match=words):
@@ -227,16 +227,16 @@ def test_a_learner_that_refuses_what_the_selector_may_choose(tmp_path, selector,
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
     wanted, learner = Workload.all(DOMAIN, 3), UpTo(late=late)
     for refused in (
-        lambda: verbs.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
-        lambda: verbs.check(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS),
+        lambda: pipeline.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
+        lambda: Run(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS).check(),
         lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
     ):
         with pytest.raises(StructureError, match=r"no clique of more than 2; .* order = 2 in the workload"):
             refused()
     assert not book.history()
-    assert verbs.plan_selection(selector, RHO, WORKLOAD, learner, terms=TERMS)
+    assert pipeline.plan_selection(selector, RHO, WORKLOAD, learner, terms=TERMS)
     with pytest.raises(StructureError, match=r"name the cliques"):
-        verbs.plan_selection(selector, RHO, WORKLOAD, UpTo(order=1, late=late), terms=TERMS)
+        pipeline.plan_selection(selector, RHO, WORKLOAD, UpTo(order=1, late=late), terms=TERMS)
 
 
 @pytest.mark.parametrize(
@@ -258,15 +258,15 @@ def test_a_learner_that_refuses_what_the_selector_may_choose(tmp_path, selector,
 def test_each_selector_says_how_large_its_cliques_may_become(selector, budget, largest):
     """A learner of pairs goes with those that choose pairs, and is refused by the others."""
     wanted = Workload.all(DOMAIN, 3)
-    assert verbs.plan_selection(selector, budget, wanted, UpTo(order=largest), terms=TERMS)
+    assert pipeline.plan_selection(selector, budget, wanted, UpTo(order=largest), terms=TERMS)
     with pytest.raises(StructureError, match=f"no clique of more than {largest - 1}"):
-        verbs.plan_selection(selector, budget, wanted, UpTo(order=largest - 1), terms=TERMS)
+        pipeline.plan_selection(selector, budget, wanted, UpTo(order=largest - 1), terms=TERMS)
 
 
 @pytest.mark.parametrize("order", [0, True, "2"])
 def test_an_order_that_is_none_is_the_selectors_fault(order):
     with pytest.raises(IncompatiblePlugin, match="planned an order"):
-        verbs.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
+        pipeline.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
 
 
 def test_a_selector_that_chooses_more_than_it_planned_is_at_fault():

@@ -9,7 +9,7 @@ import pytest
 
 from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
-from dpgm_core.foresight.verbs import check, plan_selection
+from dpgm_core.pipeline import Run, plan_selection
 from dpgm_core.selection.named import NamedCliques, left_for_tables
 from tests.private_columns import private_bins
 
@@ -55,8 +55,14 @@ REFUSED = {
 }
 
 
+def dry_run(*settings, **named):
+    """The run's own check, with the arguments of `fit`."""
+    Run(*settings, **named).check()
+
+
 @pytest.mark.parametrize(
-    ("verb", "case"), [(verb, case) for verb in (fit, check) for case in REFUSED if verb is fit or case != "a workload"]
+    ("verb", "case"),
+    [(verb, case) for verb in (fit, dry_run) for case in REFUSED if verb is fit or case != "a workload"],
 )
 def test_what_does_not_go_with_private_bins_is_refused_unread(verb, case):
     """Claim: one line that says what is wrong, before any record is read."""
@@ -85,8 +91,8 @@ def test_plans_say_what_bins_cost(budget):
     selected = plan_selection("auto", budget, wanted, terms=TERMS)
     assert selected.shares["private bins of age, hours"] == cost
     assert Budget.sum(one for what, one in selected.shares.items() if "bins" not in what) <= left
-    check(Unread(), STRUCTURE, budget, terms=TERMS)
-    check(Unread(), "auto", budget, terms=TERMS, workload=wanted)
+    Run(Unread(), STRUCTURE, budget, terms=TERMS).check()
+    Run(Unread(), "auto", budget, terms=TERMS, workload=wanted).check()
 
 
 def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_path):

@@ -23,7 +23,7 @@ from dpgm_core import (
     pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.foresight import verbs
+from dpgm_core.pipeline import Run
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.steps import session_budget
@@ -146,7 +146,7 @@ def test_a_share_is_kept_for_the_check():
     assert last.check and Budget.zcdp("0.199") <= last.cost <= Budget.zcdp("0.2")
     assert not set(last.structure.cliques) & set(done.releases[0].structure.cliques)
     assert Budget.sum(step.cost for step in done.releases[0].steps) <= RHO == done.model.cost
-    assert len(verbs.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
+    assert len(pipeline.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
     assert toy.log[-1] == ("plan", Budget.zcdp("3.8"))
 
 
@@ -187,7 +187,7 @@ def test_a_workload_without_pairs_leaves_nothing_to_check():
         randomness=SeededRandomness(1))  # fmt: skip
     (step,) = done.releases[0].steps
     assert RHO * Fraction(999, 1000) <= step.cost <= RHO
-    told = verbs.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"check": 0.05})
+    told = pipeline.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"check": 0.05})
     assert told.notes == [
         "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
     ]
@@ -219,7 +219,7 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
         fit(Toy(does=does), data=Trap(), ledger=book)
     assert not book.history() and not isinstance(caught.value, DataError)
     with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
-        verbs.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
+        Run(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS).check()
 
 
 def test_a_mechanism_that_is_not_core_s_is_refused_before_the_charge(tmp_path):
@@ -247,9 +247,9 @@ def test_check_reads_and_charges_nothing():
             assert list(columns) == list("abcd")
             return iter([None])
 
-    verbs.check(Source(), Toy(), RHO, learner="naive-mle", workload=DOMAIN, terms=TERMS)
+    Run(Source(), Toy(), RHO, learner="naive-mle", workload=DOMAIN, terms=TERMS).check()
     with pytest.raises(DataError):
-        verbs.check("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS)
+        Run("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS).check()
 
 
 def structure_of(session, *cliques):
@@ -436,7 +436,7 @@ def test_arguments_that_do_not_go_together(more, words):
 def test_terms_that_are_none(terms, words):
     """A plan and a selection take them whole, and say so."""
     for ask in (
-        lambda: verbs.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+        lambda: pipeline.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
         lambda: pipeline.select(CODES, Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
     ):
         with pytest.raises(DpgmError, match=words):
@@ -505,10 +505,10 @@ def test_votes_and_what_they_leave(tmp_path):
         ("foretell", part, None),
         ("select", left, part),
     ]
-    told = verbs.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
+    told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
     assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
     assert toy.log[-2] == ("foretell", part, 77)
-    verbs.check(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN)
+    Run(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN).check()
 
 
 @pytest.mark.parametrize(
@@ -532,7 +532,7 @@ def test_votes_that_cannot_be_cast_cost_nothing(tmp_path, does, budget, error, w
     with pytest.raises(error, match=why):
         pipeline.fit(Trap(), toy, budget, workload=WORKLOAD, ledger=book, **more)
     with pytest.raises(error, match=why):
-        verbs.plan_selection(toy, budget, WORKLOAD, **more)
+        pipeline.plan_selection(toy, budget, WORKLOAD, **more)
     with pytest.raises(error, match=why):
-        verbs.check(Trap(), toy, budget, workload=WORKLOAD, **more)
+        Run(Trap(), toy, budget, workload=WORKLOAD, **more).check()
     assert not book.history()

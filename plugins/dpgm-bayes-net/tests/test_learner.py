@@ -10,7 +10,7 @@ from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
 import dpgm_core as dpgm
-from dpgm_core.foresight.verbs import check
+from dpgm_core.pipeline import Run
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.unusual import TruncatedLaplace
 
@@ -115,7 +115,7 @@ def test_epsilon_and_delta_buy_unequal_gaussian_noise_for_exactly_the_budget():
         source = TrappedRecords(CODES)
         for verb in (
             lambda: dpgm.plan(DAG.structure(), budget, noise, terms=ADD, learner="bayes-net"),  # noqa: B023
-            lambda: check(source, DAG.structure(), budget, noise, "bayes-net", terms=ADD),  # noqa: B023
+            lambda: Run(source, DAG.structure(), budget, noise, "bayes-net", terms=ADD).check(),  # noqa: B023
             lambda: dpgm.fit(source, DAG.structure(), budget, noise, "bayes-net", terms=ADD),  # noqa: B023
         ):
             with pytest.raises(dpgm.BudgetError, match=r"for Gaussian noise only, not for .*; ask for mechanism 'gaus"):
