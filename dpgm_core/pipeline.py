@@ -81,7 +81,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     how much; says nothing while records are counted. split: how the budget is divided over tables,
     "even" or "optimal" (see `optimal_split`), or "contrasts": of binary attributes one noisy sum of products for each
     set inside a clique is measured in place of tables; "sharper": the one of "contrasts" and "even" that tells the
-    cliques' products better. With {"tables": "even", "check": 0.05} a share is set aside for noisy tables of random
+    cliques' products better. With {"tables": "even", "holdout": 0.05} a share is set aside for noisy tables of random
     pairs, which tell what the structure misses (see `Model.structure_error`).
 
     Where the domain leaves labels to be found privately, they are found first, for a share of the (epsilon, delta) in a
@@ -155,7 +155,7 @@ def select(  # noqa: PLR0913 - and without the learning
 ) -> tuple[NoisyTables, Selection]:
     """Only the choice of a structure, and what was measured on the way; `learn` makes a model of the release, free.
 
-    learner: whom the selector asks for models on the way. split: "even", or a share for a structure check. Other
+    learner: whom the selector asks for models on the way. split: "even", or a share for a holdout. Other
     arguments as in `fit`. The file of `save_release` is written anew after each step, so that a run that is killed
     loses no noise that was paid for.
     """
@@ -196,10 +196,10 @@ def release(
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
 
-    Where it is paid for but cannot be saved, LearningFailed holds it. A structure check is part of a fit: OptionError.
+    Where it is paid for but cannot be saved, LearningFailed holds it. A holdout is part of a fit: OptionError.
     """
     if read_split(split)[1]:
-        raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
+        raise OptionError("a release was asked to set a share aside for a holdout, which is part of a fit")
     check_structure(structure)
     check_determined(with_placeholders(structure.domain))
     check_constraints(structure.domain, None, JunctionTree())
@@ -241,7 +241,7 @@ def learn(
 
     release: several about the same people, under the same terms. A learner that asks for each gets each, as it was
     made; one that asks for a single release gets them as one: every table once, the mean over its releases weighted by
-    how little noise they have. That of a structure check is kept with the model and not learned from. structure: the
+    how little noise they have. That of a holdout is kept with the model and not learned from. structure: the
     model's cliques, each measured clique inside one of them; when None the first release's own, with what the others
     measured outside of it. conversion_delta: where the releases cost different kinds of budget, the delta at which the
     zCDP part is converted. learner, inference, randomness, progress: as in `fit`.

@@ -52,7 +52,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         "data": as_source(run.data),
         "terms": run.terms,
         "records": run.expected_records if records is None else records,
-        "split": {"tables": run.split, "check": run.check},
+        "split": {"tables": run.split, "holdout": run.holdout},
     }
     if run.structure is None:
         assert run.selector is not None and run.workload is not None  # the spec has both or a structure

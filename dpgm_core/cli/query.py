@@ -252,7 +252,7 @@ def _say_standing(standing: str, found: Interval | None = None) -> None:
     say(f"standing: {standing} ({_STANDINGS[standing]})")
     if found is not None and standing == "by structure":
         say(
-            "the intervals are wider by what the structure check found the structure to miss"
+            "the intervals are wider by what the holdout found the structure to miss"
             if found.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )

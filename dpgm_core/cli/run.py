@@ -69,19 +69,19 @@ def telling_what_is_kept() -> Iterator[None]:
         say_moved(paid)
         files = saved_files(paid)
         if files:
-            talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+            talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.holdout]))}")
         elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
             talk(f"dpgm: {error.__cause__}")
         raise
 
 
-def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
-    """What is kept of a run that failed; the release of a structure check goes along with what is learned from."""
-    learned = [file for file in files if file not in checks]
+def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
+    """What is kept of a run that failed; the release of a holdout goes along with what is learned from."""
+    learned = [file for file in files if file not in holdouts]
     what = "the release is paid for and saved; learn from it"
     if len(learned) > 1:
         what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
-    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
+    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *holdouts])}"
 
 
 def say_where(run: Spec, asked: Path, releases: Sequence[NoisyTables]) -> None:
@@ -114,7 +114,7 @@ def terms_of(run: Spec) -> dict[str, Any]:
     told: dict[str, Any] = {
         "terms": run.terms,
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "split": {"tables": run.split, "check": run.check},
+        "split": {"tables": run.split, "holdout": run.holdout},
     }
     return told if run.selector is None else {**told, "workload": run.workload}
 

@@ -1,4 +1,4 @@
-"""Where curators keep the release of a structure check: beside what learners are shown, and paid for all the same."""
+"""Where curators keep the release of a holdout: beside what learners are shown, and paid for all the same."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ class LiveCurator(Single, SetsAside):
     may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or None (then only `budget`
     limits). save_to: where each release is written before anybody sees it. split: how one budget is divided over
     tables: "even" noise for all, "optimal" (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see
-    `measure`). {"tables": "even", "check": 0.05} sets that share aside for a structure check: `budget` is then what is
-    left, the first request pays for both in one charge, and learners never see the check. discovery: labels of the
+    `measure`). {"tables": "even", "holdout": 0.05} sets that share aside for a holdout: `budget` is then what is
+    left, the first request pays for both in one charge, and learners never see the holdout. discovery: labels of the
     domain that were found and paid for before; each release carries them.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
@@ -117,11 +117,11 @@ class LiveCurator(Single, SetsAside):
             raise OptionError(
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
-        self._check: Measurement | None = None
+        self._holdout: Measurement | None = None
         if own_share is not None:  # which pairs is decided here, before any record is read
             pairs = chosen_pairs(structure, self._randomness.generator())
-            self._check = measure(mechanism, pairs, self._terms, own_share)
-            self._funds.set_aside(self._check.cost)
+            self._holdout = measure(mechanism, pairs, self._terms, own_share)
+            self._funds.set_aside(self._holdout.cost)
         self._progress = checked_progress(progress)
         self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
@@ -201,16 +201,16 @@ class LiveCurator(Single, SetsAside):
             accept(measurement.noise)
         sizes = self._sizes(measurement)
         with self._funds.paying(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
-            check = self._check if receipt.beside is not None else None
+            holdout = self._holdout if receipt.beside is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
-            counted = self._count(measured if check is None else _together(measured, check.structure))
+            counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
         try:
             drawn = self._draw(measurement, counted)
-            beside = None if check is None else self._draw(check, counted)
+            beside = None if holdout is None else self._draw(holdout, counted)
             del counted  # what fails from here on has no true count among its variables
             release = self._published(measurement, receipt, *drawn)
             self._released[receipt.number] = release
-            aside = None if check is None or beside is None else self._put_aside(check, receipt, *beside)
+            aside = None if holdout is None or beside is None else self._put_aside(holdout, receipt, *beside)
             return plausible(levelled(self._keep(receipt, release, aside)))
         finally:
             receipt.leave_room()
@@ -256,12 +256,12 @@ class LiveCurator(Single, SetsAside):
             self._progress("counting: the records are read", 0, None)
             persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
             self._progress("counting: the records are read", 1, 1)
-            check = self._check if receipt.beside is not None else None
-            counted = None if check is None else self._count(check.structure)
-        if check is not None and counted is not None:
-            drawn = self._draw(check, counted)
+            holdout = self._holdout if receipt.beside is not None else None
+            counted = None if holdout is None else self._count(holdout.structure)
+        if holdout is not None and counted is not None:
+            drawn = self._draw(holdout, counted)
             del counted
-            aside = self._put_aside(check, receipt, *drawn)
+            aside = self._put_aside(holdout, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
             release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
@@ -323,8 +323,8 @@ class LiveCurator(Single, SetsAside):
             raise BudgetError(
                 "a session counts each row as 1; for normalised contributions name the cliques and release them once"
             )
-        if self._check is not None:
-            raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
+        if self._holdout is not None:
+            raise OptionError("a session sets the share of its holdout aside itself; leave it out of split")
         if votes is not None:
             check_rows(self._source, "votes")
         cost = self._funds.asked(budget)
@@ -403,7 +403,7 @@ class LiveCurator(Single, SetsAside):
         )
 
     def _sizes(self, measurement: Measurement) -> tuple[int, ...]:
-        """Of the files of a release and of its structure check, at most, bytes; nothing where none is saved."""
+        """Of the files of a release and of its holdout, at most, bytes; nothing where none is saved."""
         if not self._funds.saves:
             return ()
         unpaid = Receipt(1, self._funds.ledger, None)
@@ -414,8 +414,8 @@ class LiveCurator(Single, SetsAside):
             return release_size(self._published(measurement, unpaid, zeros, 1.0, 0.0, **more))
 
         sizes = [size(measurement)]
-        if self._check is not None:
-            sizes.append(size(self._check, check=True, modelled=None))
+        if self._holdout is not None:
+            sizes.append(size(self._holdout, holdout=True, modelled=None))
         return tuple(sizes)
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
@@ -468,10 +468,10 @@ class LiveCurator(Single, SetsAside):
         return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
 
     def _put_aside(
-        self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
+        self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
-        """The release of the check, where no learner sees it."""
-        release = self._published(check, receipt, tables, total, variance, check=True, modelled=None)
+        """The release of the holdout, where no learner sees it."""
+        release = self._published(holdout, receipt, tables, total, variance, holdout=True, modelled=None)
         self._aside = (release,)
         return release
 
@@ -484,7 +484,7 @@ class LiveCurator(Single, SetsAside):
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a check."""
+        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
         self.check_process()  # noise that forks while it is drawn must not come back twice
         measured = measurement.structure
         return NoisyTables(
@@ -501,7 +501,7 @@ class LiveCurator(Single, SetsAside):
         )
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
-        """The release, saved where it is to be, that of a check beside it, and the ledger told."""
+        """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
         try:
             kept = receipt.saved(release)
         except ModelFileError as error:

@@ -30,7 +30,7 @@ __all__ = ["ReplayCurator"]
 class ReplayCurator(Single, SetsAside):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
-    releases: at least one, about the same people under the same terms; those of a structure check are kept aside and
+    releases: at least one, about the same people under the same terms; those of a holdout are kept aside and
     not served. structure: of the model; when None the first release's, with what the others measured outside of it.
     conversion_delta: needed where releases cost different kinds of budget. Who asks first for one release of all there
     is gets them all as one (`releases.pool`). It refuses what the files do not hold: other budgets, other cliques,
@@ -54,11 +54,11 @@ class ReplayCurator(Single, SetsAside):
         if not originals:
             raise BudgetError("a replay needs at least one release")
         check_alike(originals)
-        self._releases = tuple(one for one in originals if not one.check)
-        self._aside = tuple(one for one in originals if one.check)
+        self._releases = tuple(one for one in originals if not one.holdout)
+        self._aside = tuple(one for one in originals if one.holdout)
         if not self._releases:
             raise BudgetError(
-                "the release is of a structure check, which is compared with and never learned from; give the releases "
+                "the release is of a holdout, which is compared with and never learned from; give the releases "
                 "of the same run too"
             )
         check_merged(originals)

@@ -298,7 +298,7 @@ class LiveSession(Turns[HeldRecords]):
                 self._save()
 
     def set_aside(self, share: Fraction) -> None:
-        """Keep a share of the budget from its steps, for `check`; before the first step."""
+        """Keep a share of the budget from its steps, for `measure_holdout`; before the first step."""
         if self._steps or not self._aside.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
@@ -308,24 +308,24 @@ class LiveSession(Turns[HeldRecords]):
         """Let the steps spend what was set aside, where there will be nothing to check."""
         self._aside = Budget.zero(self._aside.kind)
 
-    def check(self, pairs: Structure) -> None:
+    def measure_holdout(self, pairs: Structure) -> None:
         """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():
             budget, self._aside = self._aside, Budget.zero(self._aside.kind)
-            self._measured(pairs.cliques, budget, check=True)
+            self._measured(pairs.cliques, budget, holdout=True)
 
     def _measured(
         self,
         cliques: Iterable[Clique] | Mapping[Clique, Budget],
         budget: Budget | None,
         *,
-        check: bool = False,
+        holdout: bool = False,
         contrasts: bool = False,
     ) -> NoisyTables:
         self._open()
         structure = self._candidates.named(cliques, self._domain)
         calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
-        if not check:
+        if not holdout:
             self._check_one_way(contrasts)
         if contrasts and self._terms.policy == "estimated":
             check_contrasts(structure)
@@ -355,7 +355,7 @@ class LiveSession(Turns[HeldRecords]):
             total_variance=variance,
             cost=measurement.cost,
             private=bool(self._randomness.private),
-            check=check,
+            holdout=holdout,
         )
         self._keep(release)
         return release
@@ -409,7 +409,7 @@ class LiveSession(Turns[HeldRecords]):
     def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
-        if isinstance(step, NoisyTables) and not step.check:
+        if isinstance(step, NoisyTables) and not step.holdout:
             self._save()
         elif self._release is not None:  # its tables are as they were
             self._hand_out(attrs.evolve(self._release, steps=tuple(self._steps)))

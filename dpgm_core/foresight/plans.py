@@ -152,7 +152,7 @@ def make_plan(
     measurement = measure(mechanism, tables, terms, left, over_tables)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
-    checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
+    holdout = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(tables.multiplicities, np.float64)
@@ -166,7 +166,7 @@ def make_plan(
         terms=terms,
         sensitivity=terms.sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
-        cost=measurement.cost if checking is None else measurement.cost + checking.cost,
+        cost=measurement.cost if holdout is None else measurement.cost + holdout.cost,
         scale=max(one.event.scale for one in noise),
         tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
@@ -177,7 +177,7 @@ def make_plan(
                 [
                     delta_note(budget, records),
                     note,
-                    _check_note(checking, structure),
+                    _holdout_note(holdout, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
                     wide_note(one for one in structure.domain if one.name not in tables.untold),
                 ],
@@ -286,14 +286,14 @@ def checked_records(records: float | None) -> float | None:
     return records
 
 
-def _check_note(checking: Measurement | None, structure: Structure) -> str | None:
-    """What a structure check measures, and how noisy; which pairs is drawn only when the run begins."""
-    if checking is None:
+def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | None:
+    """What a holdout measures, and how noisy; which pairs is drawn only when the run begins."""
+    if holdout is None:
         return None
     return (
-        f"{checking.asked} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
+        f"{holdout.asked} of the budget is set aside for a holdout: {len(holdout.structure.cliques)} of the "
         f"{len(unmeasured_pairs(structure)):,} pairs that no clique holds, drawn at random, with noise of standard "
-        f"deviation {math.sqrt(float(checking.variances[0])):.4g} per cell"
+        f"deviation {math.sqrt(float(holdout.variances[0])):.4g} per cell"
     )
 
 

@@ -254,7 +254,7 @@ def chooser_of(
     terms: Terms,
     workload: Workload | Domain | None,
 ) -> tuple[Selector, Workload, Fraction]:
-    """Who spends the session, for which workload, and the share of its structure check: a selector, or, over private
+    """Who spends the session, for which workload, and the share of its holdout: a selector, or, over private
     bins, the cliques that were named."""
     if isinstance(structure, Structure):
         share = check_named(structure, budget, mechanism, split, learner, inference, terms)
@@ -321,7 +321,7 @@ def _foreseen(
 ) -> tuple[Structure | None, str | Mapping[str, Any]]:
     """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
     measured, own = foreseen(learner, structure)
-    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
+    return measured, split if own is None else {"tables": own, "holdout": read_split(split)[1]}
 
 
 def _present(source: AnySource, structure: Structure, terms: Terms) -> None:

@@ -43,7 +43,7 @@ class Fit:
     @property
     def release(self) -> NoisyTables | None:
         """The release it was learned from: the only one, all in one where they were pooled, else the last."""
-        learned = [one for one in self.releases if not one.check]
+        learned = [one for one in self.releases if not one.holdout]
         return (self.model.release or learned[-1]) if learned else None
 
     def __repr__(self) -> str:

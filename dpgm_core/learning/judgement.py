@@ -1,4 +1,4 @@
-"""What a finished fit is told of itself: how far it is from its own tables, and from those of a structure check."""
+"""What a finished fit is told of itself: how far it is from its own tables, and from those of a holdout."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdicts(model: Model) -> tuple[list[str], list[str]]:
 
     The first where columns are mostly missing (see `releases.missing`), and where the model is further from the tables
     it was learned from than their noise explains, which is said of a right model in at most one of 1,000 fits; the
-    second where there was a structure check. Where exact inference does not fit, or the model answers nothing for
+    second where there was a holdout. Where exact inference does not fit, or the model answers nothing for
     another reason, nothing is said: a verdict is not worth a paid release.
     """
     try:

@@ -39,7 +39,7 @@ def run(
 
     randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
     of learner and inference, the certificate, notes and tuning; the model carries all that was paid for, the release of
-    a structure check included. Raises OptionError, with nothing charged, where there will be contrasts and the learner
+    a holdout included. Raises OptionError, with nothing charged, where there will be contrasts and the learner
     is no `ContrastLearner`; IncompatiblePlugin for what is no Fit, and LearningFailed, with the releases, in place of
     any error after something was paid for. An interrupt stays one; the LearningFailed is its cause.
     """
@@ -77,7 +77,7 @@ def _name(learner: object) -> str:
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
-    if sum(not one.check for one in paid) > 1:  # any learner can learn from one
+    if sum(not one.holdout for one in paid) > 1:  # any learner can learn from one
         what = f"{len(paid)} releases are"
         again = (
             "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "

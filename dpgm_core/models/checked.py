@@ -1,7 +1,7 @@
-"""What a structure check says of a model's answers: how far the structure misses, and how much wider that makes them.
+"""What a holdout says of a model's answers: how far the structure misses, and how much wider that makes them.
 
-A pair of attributes that no clique holds is answered by the model's independences. The check measured some such pairs;
-what it found there is taken to hold for all of them, measured by the check or not.
+A pair of attributes that no clique holds is answered by the model's independences. The holdout measured some such pairs;
+what it found there is taken to hold for all of them, measured by the holdout or not.
 """
 
 from __future__ import annotations
@@ -36,53 +36,53 @@ class Answering(Protocol):
         ...
 
 
-def pairs_left(check: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
-    """The pairs of a check that a model over `structure` answers by its independences.
+def pairs_left(holdout: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
+    """The pairs of a holdout that a model over `structure` answers by its independences.
 
-    Since the check a wider structure may have been learned, which holds some of them, or one from other releases, which
+    Since the holdout a wider structure may have been learned, which holds some of them, or one from other releases, which
     did not measure all of their attributes: what the model says of those is no answer.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
-    >>> check = Structure(domain, [("a", "c"), ("b", "c"), ("a", "d")])
-    >>> pairs_left(check, Structure(domain, [("a", "b"), ("b", "c")]), ["d"])
+    >>> holdout = Structure(domain, [("a", "c"), ("b", "c"), ("a", "d")])
+    >>> pairs_left(holdout, Structure(domain, [("a", "b"), ("b", "c")]), ["d"])
     [('a', 'c')]
     """
     nothing = set(unmeasured)
-    return [pair for pair in check.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
+    return [pair for pair in holdout.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
 
 
 def measured_error(
-    check: NoisyTables | None,
+    holdout: NoisyTables | None,
     pairs: Sequence[Clique],
     learned: Sequence[NoisyTables],
     answers: Answers,
     spreads: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]] | None,
 ) -> Component:
-    """The structure's error from the tables of these pairs in a check. Raises OptionError where there are none.
+    """The structure's error from the tables of these pairs in a holdout. Raises OptionError where there are none.
 
     learned: the releases that tell N. spreads: variances of answers beside the structure's error, from replicates; None
     without them.
     """
-    if check is None:
+    if holdout is None:
         raise OptionError(
-            "the model has no structure check to tell how far its structure misses; set a share of the budget aside "
-            'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
+            "the model has no holdout to tell how far its structure misses; set a share of the budget aside "
+            'for one: fit(..., split={"holdout": 0.05}), or [holdout] share = 0.05'
         )
     if not pairs:
         raise OptionError(
-            "every pair of the structure check is by now inside a clique of the model, or not measured in what it was "
+            "every pair of the holdout is by now inside a clique of the model, or not measured in what it was "
             "learned from; nothing is left to tell"
         )
     found, known = answers(pairs), None if spreads is None else spreads(pairs)
     # Weighted tables were levelled to their own total.
-    weighted = check.published[0].contributions is not None
+    weighted = holdout.published[0].contributions is not None
     return component(
         [
-            (check.tables[pair].astype(np.float64), check.noise[check.structure.find(pair)[0]].variance)
+            (holdout.tables[pair].astype(np.float64), holdout.noise[holdout.structure.find(pair)[0]].variance)
             for pair in pairs
         ],
-        _total(check) if weighted else min(map(_total, learned), key=lambda one: one[1]),
+        _total(holdout) if weighted else min(map(_total, learned), key=lambda one: one[1]),
         [found[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
     )

@@ -56,14 +56,14 @@ class Facts:
             total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
-        # What a structure check measured was not learned from: the answer about it is by structure all the same.
+        # What a holdout measured was not learned from: the answer about it is by structure all the same.
         self._basis = Basis(
             self.domain,
             [one.structure for one in self.learned],
             [one.structure for one in self.learned if one.contrasts],
         )
         self._release: NoisyTables | None = None
-        self._check: NoisyTables | None = None
+        self._holdout: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
 
     @property
@@ -73,8 +73,8 @@ class Facts:
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
-        """The releases that it was learned from: all but that of a structure check."""
-        return tuple(one for one in self.releases if not one.check)
+        """The releases that it was learned from: all but that of a holdout."""
+        return tuple(one for one in self.releases if not one.holdout)
 
     @property
     def release(self) -> NoisyTables | None:
@@ -97,25 +97,25 @@ class Facts:
         return (self.release,) if self.pooled and self.release is not None else self.learned
 
     @property
-    def check(self) -> NoisyTables | None:
-        """The release of its structure check, all in one where there are several; None without one.
+    def holdout(self) -> NoisyTables | None:
+        """The release of its holdout, all in one where there are several; None without one.
 
         Raises BudgetError where they do not pool.
         """
         steps = (step for one in self.releases for step in (one, *one.steps))
-        checks = [step for step in steps if isinstance(step, NoisyTables) and step.check]
-        if self._check is None and checks:
-            self._check = pool(checks, self.conversion_delta)
-        return self._check
+        holdouts = [step for step in steps if isinstance(step, NoisyTables) and step.holdout]
+        if self._holdout is None and holdouts:
+            self._holdout = pool(holdouts, self.conversion_delta)
+        return self._holdout
 
     @property
     def checked(self) -> bool:
-        """Whether a structure check among the releases tells of pairs that it answers by structure."""
+        """Whether a holdout among the releases tells of pairs that it answers by structure."""
         return bool(self._missed)
 
     @property
     def _missed(self) -> list[Clique]:
-        return [] if self.check is None else pairs_left(self.check.structure, self.structure, self.unmeasured)
+        return [] if self.holdout is None else pairs_left(self.holdout.structure, self.structure, self.unmeasured)
 
     @property
     def private(self) -> bool | None:

@@ -28,7 +28,7 @@ class Interval:
     estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
     what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
     contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
-    unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
+    unless a holdout measured it. structure: then its standard deviation, which is in `standard_error` as a
     third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
     knows (`interval_of`). names, labels: the attributes of its axes and their labels, which a notebook shows beside the
     numbers; () where axes are no attributes. flaws: why it is less private than the budget of its releases. undefined:
@@ -60,7 +60,7 @@ class Interval:
 
     @property
     def widened(self) -> bool:
-        """Whether what a structure check found is in it."""
+        """Whether what a holdout found is in it."""
         return bool(np.any(np.asarray(self.structure) > 0))
 
     @property

@@ -1,10 +1,10 @@
-"""How far a model is from noisy tables: from those it was learned from, and from those of a structure check.
+"""How far a model is from noisy tables: from those it was learned from, and from those of a holdout.
 
 Post-processing of releases; free. Tables it was learned from: each noisy cell is compared with the law it would have
 if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less than independent
 Poisson counts do, and a fit bends towards its tables, so both make the test more cautious than it says, never less.
 
-Tables of a check: what is left of their squared distance after noise and sampling is the structure's error. It is
+Tables of a holdout: what is left of their squared distance after noise and sampling is the structure's error. It is
 measured as one number, tau: the error of a cell (i, j) of a pair that no clique holds has standard deviation
 tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between what one correlation (power 1/2) and one ratio (power 1) for
 all cells would do; of the three it covers large and small cells best (`python -m benchmarks.misfit`).

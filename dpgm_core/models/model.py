@@ -242,7 +242,7 @@ class Model(Answers):
     ) -> Interval:
         """Intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, the structure's error only where a structure check
+        Sampling, noise and the learner's own bias are in them, the structure's error only where a holdout
         measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
         replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate (see
         `interval_of`). Costs one query of each replicate. Raises OptionError before `bootstrap`.
@@ -324,17 +324,17 @@ class Model(Answers):
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
 
-        From the tables of its structure check; with replicates, what the fit is off by is taken out. Raises
-        OptionError without a check, and where none of its pairs is answered by structure any more.
+        From the tables of its holdout; with replicates, what the fit is off by is taken out. Raises
+        OptionError without a holdout, and where none of its pairs is answered by structure any more.
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
     def _error(self) -> Component:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
-            here = self.coarse  # as the check's tables are
+            here = self.coarse  # as the holdout's tables are
             spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
-            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
+            self._component = measured_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 
     # --- files --------------------------------------------------------------------------------------------------

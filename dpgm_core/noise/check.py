@@ -1,4 +1,4 @@
-"""A structure check: which tables it measures and what they cost, from public facts and random bits alone.
+"""A holdout: which tables it measures and what they cost, from public facts and random bits alone.
 
 It measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from them; they
 are compared with what a model says of them (see `dpgm_core.models.misfit`).
@@ -37,40 +37,42 @@ _MOST_CELLS = 2**17
 
 
 def checked_share(share: Amount) -> Fraction:
-    """The share of a structure check, exact; 0 is none. Raises OptionError for what is no share.
+    """The share of a holdout, exact; 0 is none. Raises OptionError for what is no share.
 
     >>> checked_share(0.05), checked_share(0)
     (Fraction(1, 20), Fraction(0, 1))
     """
     try:
-        exact = amount("the share of the structure check", share, zero=True)
+        exact = amount("the share of the holdout", share, zero=True)
     except BudgetError as error:
         raise OptionError(str(error)) from None
     if exact >= 1:
-        raise OptionError(f"the share of the structure check must be below 1, such as 0.05; got {share!r}")
+        raise OptionError(f"the share of the holdout must be below 1, such as 0.05; got {share!r}")
     return exact
 
 
 def read_split(split: str | Mapping[str, Any]) -> tuple[str, Fraction]:
-    """How the tables share what they get, and the share of a structure check: of "even", or {"check": 0.05}.
+    """How the tables share what they get, and the share of a holdout: of "even", or {"holdout": 0.05}.
 
-    A mapping may have `tables`, as `check_split` knows them ("even" if left out), and `check`. Raises OptionError.
+    A mapping may have `tables`, as `check_split` knows them ("even" if left out), and `holdout`. Raises OptionError.
 
-    >>> read_split("optimal"), read_split({"check": 0.05})
+    >>> read_split("optimal"), read_split({"holdout": 0.05})
     (('optimal', Fraction(0, 1)), ('even', Fraction(1, 20)))
     """
     if not isinstance(split, Mapping):
         return check_split(split), Fraction(0)
     for key in split:
-        if key not in ("tables", "check"):
+        if key not in ("tables", "holdout", "check"):  # the last is an earlier spelling of holdout
             raise OptionError(
-                f"a split has tables and check, but no {key!r}{did_you_mean(str(key), ['tables', 'check'])}"
+                f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
             )
-    return check_split(split.get("tables", "even")), checked_share(split.get("check", 0))
+    if "check" in split and "holdout" in split:
+        raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
+    return check_split(split.get("tables", "even")), checked_share(split.get("holdout", split.get("check", 0)))
 
 
 def divided(budget: Budget, share: Fraction) -> tuple[Budget | None, Budget]:
-    """What a check may cost, None without one, and what is left for learning; together exactly the budget.
+    """What a holdout may cost, None without one, and what is left for learning; together exactly the budget.
 
     >>> divided(Budget.pure(1), Fraction(1, 20)) == (Budget.pure("0.05"), Budget.pure("0.95"))
     True
@@ -95,7 +97,7 @@ def unmeasured_pairs(structure: Structure) -> list[Clique]:
 
 
 def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int | None = None) -> Structure:
-    """The pairs of a check: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
+    """The pairs of a holdout: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
 
     Few pairs would have less noise each, but misfit sits in some pairs and not in others, and whoever sees few may miss
     those; `python -m benchmarks.misfit` is what the number was chosen by. Raises StructureError where there is no pair
@@ -104,14 +106,14 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
     found = [pair for pair in unmeasured_pairs(structure) if math.prod(structure.domain.shape(pair)) <= _MOST_CELLS]
     if not found:
         raise StructureError(
-            "a structure check was asked for, but there is no pair of measured attributes without a clique that holds "
-            "both; leave the check out"
+            "a holdout was asked for, but there is no pair of measured attributes without a clique that holds "
+            "both; leave the holdout out"
         )
     return _drawn(structure, found, generator, MOST_PAIRS if most is None else most)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
-    """The pairs of a check after a selection: as `chosen_pairs`, of those `among` the candidates; None if none is left.
+    """The pairs of a holdout after a selection: as `chosen_pairs`, of those `among` the candidates; None if none is left.
 
     >>> from dpgm_core.domain import Domain
     >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))

@@ -126,7 +126,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
-        check=converter.structure(document.get("check", False), bool),
+        holdout=converter.structure(document.get("check", False), bool),
         modelled=_read_modelled(document.get("modelled"), structure),
         discovery=_read_discovery(document, structure.domain, terms),
     )

@@ -74,7 +74,7 @@ class NoisyTables:
     when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
-    divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
+    divergences). holdout: whether it is of a holdout, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
     `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
     opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
@@ -95,7 +95,7 @@ class NoisyTables:
     round: Round | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
-    check: bool = False
+    holdout: bool = False
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
@@ -107,7 +107,7 @@ class NoisyTables:
 
     def __repr__(self) -> str:
         kind = [] if self.session is None else [f"a session of {len(self.steps)} steps"]
-        kind += ["a structure check"] if self.check else []
+        kind += ["a holdout"] if self.holdout else []
         sizes = f"{len(self.structure.groups)} tables", f"{self.structure.cells} cells"
         return brief("NoisyTables", *kind, *sizes, str(self.cost), f"private={self.private}")
 
@@ -118,7 +118,7 @@ class NoisyTables:
         facts += [("tables", f"{len(spreads):,} with {self.structure.cells:,} cells"), ("N", self._number_of_records())]
         facts += [(f"noise, standard deviation {unit}", spanned(spreads.tolist()))]
         facts += [("session", f"{len(self.steps)} steps")] if self.session is not None else []
-        facts += [("of a structure check", "yes")] if self.check else []
+        facts += [("of a holdout", "yes")] if self.holdout else []
         groups = zip(self.structure.groups, self.structure.sizes, spreads.tolist(), strict=True)
         rows = ((group_text(group), cells, spread) for group, cells, spread in groups)
         tables = first(["clique", "cells", "noise"], rows, len(spreads))
@@ -283,7 +283,7 @@ class NoisyTables:
         return {
             "kind": "measure",
             "cliques": [place[clique] for clique in self.structure.cliques if clique],
-            "check": self.check,
+            "check": self.holdout,  # the key of the file format
             "total": self.total,
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.calibrations],
@@ -323,7 +323,7 @@ class NoisyTables:
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
-        facts |= {"check": True} if self.check else {}
+        facts |= {"check": True} if self.holdout else {}
         facts |= {"contrasts": True} if self.contrasts else {}
         return facts | modelled
 
@@ -407,8 +407,8 @@ def total_cost(
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:
-    """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
-    chosen = [one.session is not None and not one.session.named for one in releases if not one.check]
+    """Where the structure comes from; that of a holdout is drawn at random, whatever the rest."""
+    chosen = [one.session is not None and not one.session.named for one in releases if not one.holdout]
     if not any(chosen):
         return "named"
     return "chosen" if all(chosen) else "both"

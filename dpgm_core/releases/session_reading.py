@@ -196,7 +196,7 @@ class _Reader:
             total_variance=variance,
             cost=measurement.cost,
             private=self._private,
-            check=converter.structure(plain["check"], bool),
+            holdout=converter.structure(plain["check"], bool),
         )
 
     def _chosen(self, plain: Mapping[str, Any]) -> Choice:

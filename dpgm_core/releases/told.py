@@ -75,5 +75,5 @@ def step_facts(step: Step) -> dict[str, Any]:
         return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
     if isinstance(step, NoisyScores):
         return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
-    kind = "check" if step.check else "measure"
+    kind = "check" if step.holdout else "measure"
     return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}

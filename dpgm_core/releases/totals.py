@@ -40,7 +40,7 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too, and each step of
+    Rounds are left out, as subsamples have totals of their own. Those of a holdout speak too, and each step of
     a session speaks for itself. Contrasts speak of N by that of the empty clique, if they have it.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms

@@ -53,7 +53,7 @@ def workload_of(workload: object) -> Workload:
 
 
 def share_only(split: str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
-    """The share of a structure check. Raises OptionError for what goes with named cliques only."""
+    """The share of a holdout. Raises OptionError for what goes with named cliques only."""
     tables, share = read_split(split)
     if tables != "even":
         raise OptionError(f"split = {tables!r} divides a budget over named cliques, but a selector divides it itself")

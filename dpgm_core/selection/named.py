@@ -40,7 +40,7 @@ __all__ = ["NamedCliques", "check_named", "left_for_tables"]
 class NamedCliques:
     """A selector that chooses nothing: the cliques were named by the owner, over a domain whose bins are to be found.
 
-    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a structure check.
+    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a holdout.
     It is no component, and a guarantee says that the structure was named.
 
     >>> from dpgm_core.domain import Domain
@@ -54,7 +54,7 @@ class NamedCliques:
 
     @property
     def workload(self) -> Workload:
-        """Whose candidates are the cliques, what lies inside them, and the pairs of a structure check."""
+        """Whose candidates are the cliques, what lies inside them, and the pairs of a holdout."""
         structure = self.structure
         pairs = unmeasured_pairs(structure) if self.checked else []
         found = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
@@ -92,7 +92,7 @@ def check_named(
     inference: Inference,
     terms: Terms,
 ) -> Fraction:
-    """The share of a structure check; refuses, before anything is charged, what does not go with private bins.
+    """The share of a holdout; refuses, before anything is charged, what does not go with private bins.
 
     Raises OptionError, StructureError and BudgetError.
     """
@@ -123,7 +123,7 @@ def check_named(
             "out, or give these columns public bins"
         )
     if share:
-        chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
+        chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to measure
     learner.check(structure, inference)
     check_resources(learner, structure, inference)
     check_contrast_learner(learner, False)

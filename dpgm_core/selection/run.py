@@ -67,7 +67,7 @@ def foretold(
 ) -> SelectionPlan:
     """What the selector plans for a session of this budget; raises what it refuses, before anything is charged.
 
-    share: of a structure check, which is set aside of what votes leave.
+    share: of a holdout, which is set aside of what votes leave.
     """
     votes, left = divided_for(selector, budget)
     bins = bins_cost(asked_bins(workload.domain, workload.attributes, left, terms), left)
@@ -91,7 +91,7 @@ def foretold(
         columns = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
     if share and not any(len(clique) == 2 for clique in workload.candidates):
-        nothing = "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
+        nothing = "no pair of attributes is a candidate, so the share of the holdout will go to the tables"
         plan = evolve(plan, notes=[*plan.notes, nothing])
     if votes is None:
         return plan
@@ -149,7 +149,7 @@ def select_structure(
 ) -> tuple[NoisyTables, Selection]:
     """Open a session, let the selector spend it, and measure what it left for the end.
 
-    share: of the budget, for a structure check: tables of random pairs that are candidates and were not measured, which
+    share: of the budget, for a holdout: tables of random pairs that are candidates and were not measured, which
     nobody learns from. Returns the session's release and the selection, with what was decided here among its notes.
     Raises what can be refused before the charge, and LearningFailed for any error after it: the release so far is saved
     and in the error.
@@ -175,15 +175,15 @@ def select_structure(
             selection = _checked(found, session, selector, plan)
             session.made_for(selection.structure, named=named)
             notes = list(selection.notes)
-            if share and not _has_pair_to_check(session, selection):
+            if share and not _has_holdout_pair(session, selection):
                 share, selection = Fraction(0), _with_share(session, selection)
                 notes.append(
-                    "every candidate pair of attributes was measured, so there is none left for a structure check; its "
+                    "every candidate pair of attributes was measured, so there is none left for a holdout; its "
                     "share of the budget went to the tables"
                 )
             notes += _measure_rest(session, selection)
             if share:
-                _check_structure(session, source)
+                _measure_holdout(session, source)
             if not named and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
@@ -302,7 +302,7 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     return []
 
 
-def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
+def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
     """Whether a candidate pair is left unmeasured once all that the selection names is measured."""
     measured = session.pooled().structure.cliques if session.has_tables else ()
     named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
@@ -310,7 +310,7 @@ def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
 
 
 def _with_share(session: LiveSession, selection: Selection) -> Selection:
-    """Give the check's share back to the steps; where the selector has measured all it wanted, to its tables again."""
+    """Give the holdout's share back to the steps; where the selector has measured all it wanted, to its tables again."""
     session.give_back()
     if selection.measure:
         return selection
@@ -320,10 +320,10 @@ def _with_share(session: LiveSession, selection: Selection) -> Selection:
     return evolve(selection, measure=dict.fromkeys(widest, 1.0), contrasts=release.contrasts)
 
 
-def _check_structure(session: LiveSession, randomness: Randomness) -> None:
+def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:
     pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
     if pairs is not None:
-        session.check(pairs)
+        session.measure_holdout(pairs)
 
 
 def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:

@@ -1,4 +1,4 @@
-"""A structure check is paid for in one charge with the learner's release, and no learner is shown its tables."""
+"""A holdout is paid for in one charge with the learner's release, and no learner is shown its tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpgm_core.sources import as_source
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdef", 2))
 STRUCTURE = Structure.chain(DOMAIN)
 CODES = np.random.default_rng(0).integers(2, size=(500, 6))
-CHECK = {"check": "0.05"}
+CHECK = {"holdout": "0.05"}
 ONE = Budget.pure(1)
 BUDGETS = [
     ("laplace", Budget.pure("1/3")),
@@ -86,9 +86,9 @@ def test_learners_see_neither_the_check_nor_its_budget(tmp_path):
     done = fitted(spy, tmp_path)
     assert spy.budget == Budget.pure("0.95")
     assert spy.remaining.is_zero
-    assert not any(one.check for one in spy.seen)
+    assert not any(one.holdout for one in spy.seen)
     assert {one.structure for one in spy.seen} == {STRUCTURE}
-    assert [one.check for one in done.releases] == [False, True]
+    assert [one.holdout for one in done.releases] == [False, True]
     assert done.release is done.releases[0]
     assert done.model.release.cost == Budget.pure("0.95")
 
@@ -143,7 +143,7 @@ def test_tied_tables_are_counted_beside_the_check():
 
 
 def test_a_later_release_is_paid_for_by_itself(tmp_path):
-    """Only the first request carries the check; the files are numbered, the learner's first."""
+    """Only the first request carries the holdout; the files are numbered, the learner's first."""
     curator = live(tmp_path, ledger := ledger_with(tmp_path, Budget.pure(1)))
     curator.release(budget=Budget.pure("0.5"))
     assert [entry.cost for entry in ledger.history()] == [Budget.pure("0.55")]
@@ -153,7 +153,7 @@ def test_a_later_release_is_paid_for_by_itself(tmp_path):
     assert len(aside_of(curator)) == 1
     names = [one.saved_as.name for one in (*curator.released, *aside_of(curator))]
     assert names == ["one.release.dpgm", "one.release-3.dpgm", "one.release-2.dpgm"]
-    assert dpgm.load_release(aside_of(curator)[0].saved_as).check
+    assert dpgm.load_release(aside_of(curator)[0].saved_as).holdout
 
 
 def test_rounds_carry_the_check_too(tmp_path):
@@ -196,7 +196,7 @@ def test_a_learner_that_fails_leaves_both(tmp_path):
     """The error has what was paid for; learning from it again gives a model of the whole cost."""
     with pytest.raises(LearningFailed, match="the release is paid for and kept") as failed:
         fitted(Spy(fails=True), tmp_path)
-    assert [one.check for one in failed.value.releases] == [False, True]
+    assert [one.holdout for one in failed.value.releases] == [False, True]
     model = dpgm.learn(failed.value.releases, "naive-mle").model
     assert model.cost == Budget.pure(1)
     assert model.checked
@@ -216,10 +216,10 @@ def test_a_replay_serves_what_was_learned_from(tmp_path):
 
 def test_what_cannot_be_checked_is_refused_before_anything_is_read(tmp_path):
     """No pair to draw, a share that is none, and a release without a fit."""
-    with pytest.raises(StructureError, match="leave the check out"):
+    with pytest.raises(StructureError, match="leave the holdout out"):
         live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Fails())
     with pytest.raises(OptionError, match="below 1"):
-        fitted(Spy(), tmp_path, split={"check": 1})
+        fitted(Spy(), tmp_path, split={"holdout": 1})
     with pytest.raises(OptionError, match="part of a fit"):
         dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove", split=CHECK)
 
@@ -238,9 +238,9 @@ def test_a_release_file_says_that_it_is_of_a_check(tmp_path):
     """The flag survives a file; files without it are none."""
     done = fitted(Spy(), tmp_path)
     paths = [one.saved_as for one in done.releases]
-    assert [dpgm.load_release(path).check for path in paths] == [False, True]
+    assert [dpgm.load_release(path).holdout for path in paths] == [False, True]
     assert "check" not in done.releases[0].to_document()
-    assert attrs.evolve(done.releases[0], check=True).to_document()["check"] is True
+    assert attrs.evolve(done.releases[0], holdout=True).to_document()["check"] is True
 
 
 class Fails:

@@ -1,4 +1,4 @@
-"""What a structure check measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
+"""What a holdout measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_few_pairs_are_all_measured_and_none_is_refused():
     """What there is is taken; a structure of one clique leaves nothing to check."""
     triple = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
     assert chosen_pairs(triple, np.random.default_rng(0)).cliques == (("a", "c"),)
-    with pytest.raises(StructureError, match="leave the check out"):
+    with pytest.raises(StructureError, match="leave the holdout out"):
         chosen_pairs(Structure.complete(triple.domain), np.random.default_rng(0))
 
 
@@ -57,16 +57,23 @@ def test_a_budget_is_divided_without_a_rest(budget):
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, "nan", True, None, float("inf")])
 def test_what_is_no_share_is_refused(share):
     """In words, also inside a split."""
-    with pytest.raises(OptionError, match="share of the structure check"):
+    with pytest.raises(OptionError, match="share of the holdout"):
         checked_share(share)
-    with pytest.raises(OptionError, match="share of the structure check"):
-        read_split({"check": share})
+    with pytest.raises(OptionError, match="share of the holdout"):
+        read_split({"holdout": share})
 
 
 def test_a_split_says_how_tables_share_and_what_is_set_aside():
     """A text is as before; what else stands in a mapping is refused by name."""
-    assert read_split({"tables": "optimal", "check": "0.1"}) == ("optimal", Fraction(1, 10))
-    with pytest.raises(OptionError, match="no 'chekc'; did you mean 'check'"):
-        read_split({"chekc": 0.1})
+    assert read_split({"tables": "optimal", "holdout": "0.1"}) == ("optimal", Fraction(1, 10))
+    with pytest.raises(OptionError, match="no 'holdotu'; did you mean 'holdout'"):
+        read_split({"holdotu": 0.1})
     with pytest.raises(OptionError, match="split must be one of"):
-        read_split({"tables": "evn", "check": 0.1})
+        read_split({"tables": "evn", "holdout": 0.1})
+
+
+def test_the_earlier_spelling_of_a_holdout_is_read():
+    """`check` means the same; both at once are refused."""
+    assert read_split({"check": "0.1"}) == read_split({"holdout": "0.1"})
+    with pytest.raises(OptionError, match="both holdout and check"):
+        read_split({"check": 0.1, "holdout": 0.1})

@@ -59,5 +59,5 @@ def held(path, budget, neighbours="add-remove", merged=True):
         session.measure({("c", "b"): each, "a": each * 2})
         for _ in range(2):
             session.descend(slopes(domain), each * Fraction(1, 2))
-        session.check(Structure(domain, [("a", "b")]))
+        session.measure_holdout(Structure(domain, [("a", "b")]))
     return curator.released[0]
