@@ -26,7 +26,7 @@ from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import check_determined
-from dpgm_core.noise.check import read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import with_placeholders
 from dpgm_core.noise.measurement import check_structure
@@ -64,7 +64,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
@@ -150,7 +150,7 @@ def select(  # noqa: PLR0913 - and without the learning
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> tuple[NoisyTables, Selection]:
     """Only the choice of a structure, and what was measured on the way; `learn` makes a model of the release, free.
@@ -191,14 +191,14 @@ def release(
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
 
     Where it is paid for but cannot be saved, LearningFailed holds it. A holdout is part of a fit: OptionError.
     """
-    if read_split(split)[1]:
+    if Split.of(split).holdout:
         raise OptionError("a release was asked to set a share aside for a holdout, which is part of a fit")
     check_structure(structure)
     check_determined(with_placeholders(structure.domain))
@@ -298,7 +298,7 @@ class _Means:
         )
 
     def curator(
-        self, structure: Structure, mechanism: Mechanism, found: Found, split: str | Mapping[str, Any] = "even"
+        self, structure: Structure, mechanism: Mechanism, found: Found, split: Split | str | Mapping[str, Any] = "even"
     ) -> LiveCurator:
         """The door to the records, for what finding labels has left of the budget; all that can be refused was."""
         self.progress("checking", 1, 1)

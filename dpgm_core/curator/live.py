@@ -34,7 +34,7 @@ from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Structure
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import asked_bins, check_determined, settled
 from dpgm_core.noise.calibration import calibrated
-from dpgm_core.noise.check import chosen_pairs, divided, read_split
+from dpgm_core.noise.check import Split, chosen_pairs
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
@@ -92,7 +92,7 @@ class LiveCurator(Single, SetsAside):
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
         save_to: str | Path | None = None,
-        split: str | Mapping[str, Any] = "even",
+        split: Split | str | Mapping[str, Any] = "even",
         progress: Progress = silent,
         discovery: Discovery | None = None,
     ) -> None:
@@ -100,8 +100,9 @@ class LiveCurator(Single, SetsAside):
         check_structure(structure)
         check_mechanism(mechanism)
         check_budget(budget)
-        self._split, share = read_split(split)
-        own_share, left = divided(budget, share)
+        split = Split.of(split)
+        self._split = split.tables
+        for_holdout, left = split.divide(budget)
         self._funds = Funds(left, ledger, save_to, validated=Terms.stated(terms, None).validated)
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
@@ -118,9 +119,9 @@ class LiveCurator(Single, SetsAside):
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
         self._holdout: Measurement | None = None
-        if own_share is not None:  # which pairs is decided here, before any record is read
+        if for_holdout is not None:  # which pairs is decided here, before any record is read
             pairs = chosen_pairs(structure, self._randomness.generator())
-            self._holdout = measure(mechanism, pairs, self._terms, own_share)
+            self._holdout = measure(mechanism, pairs, self._terms, for_holdout)
             self._funds.set_aside(self._holdout.cost)
         self._progress = checked_progress(progress)
         self._discovery = discovery

@@ -17,7 +17,7 @@ from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.markup import Html, card, first
 from dpgm_core.models.wide import wide_note
-from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
+from dpgm_core.noise.check import Split, chosen_pairs, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import Measurement, check_structure, measure
 from dpgm_core.printable import brief, clipped, listed, spanned, thousands
@@ -134,7 +134,7 @@ def make_plan(
     *,
     terms: Terms,
     records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     measured: Structure | None = None,
 ) -> Plan:
     """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
@@ -146,13 +146,13 @@ def make_plan(
     checked_records(records)
     check_structure(structure)
     terms.check(structure)
-    over_tables, share = read_split(split)
-    aside, left = divided(budget, share)
+    split = Split.of(split)
+    own, left = split.divide(budget)
     tables = structure if measured is None else measured
-    measurement = measure(mechanism, tables, terms, left, over_tables)
+    measurement = measure(mechanism, tables, terms, left, split.tables)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
-    holdout = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
+    holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(tables.multiplicities, np.float64)

@@ -32,7 +32,7 @@ from dpgm_core.learning.resources import check_resources, memory_limit
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.models.wide import wide_note
 from dpgm_core.noise.bisection import settled
-from dpgm_core.noise.check import divided, read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import asked_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
@@ -75,7 +75,7 @@ def plan(
     terms: Terms | None = None,
     neighbours: Neighbours | str | None = None,
     records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     learner: str | Mapping[str, Any] | Learner | None = None,
     data: object = None,
 ) -> Plan:
@@ -113,14 +113,14 @@ def plan(
     made: Learner = make("learner", learner)
     made.check(structure, engine)
     needed = check_resources(made, structure, engine)
-    check_contrast_learner(made, may_be_contrasts(read_split(split)[0]))
+    check_contrast_learner(made, may_be_contrasts(Split.of(split).tables))
     measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:
         done = price(inference=engine)
     except TooLarge:  # of the engine, which the learner's check did not ask
         done = price(inference=None)
-    first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
+    first = first_asked(made, engine, structure, stated, split.divide(budget)[1])
     otherwise = _OTHERWISE.get(first) if measured is None else None
     passes = _told(data, _tables_of(done, measured or structure), stated)
     done = evolve(done, notes=(*done.notes, *filter(None, [otherwise]), *passes))
@@ -139,7 +139,7 @@ def plan_selection(
     *,
     terms: Terms,
     records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     data: object = None,
 ) -> SelectionPlan:
     """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`.
@@ -179,7 +179,7 @@ def check(
     workload: Workload | Domain | None = None,
     terms: Terms,
     randomness: Randomness | None = None,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
 ) -> None:
     """Raise what `fit` with these arguments would raise before it charges; a dry run that reads no record.
 
@@ -209,7 +209,7 @@ def check(
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
         check_contrast_learner(made, curator.contrasts)
         measured, own = _foreseen(made, structure, split)
-        measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
+        measure(noise, measured or structure, terms, curator.budget, own.tables)
         if "rounds" in in_turn(made, engine, structure, terms, curator.budget):
             check_rows(source, "rounds of subsamples")
     else:
@@ -234,13 +234,13 @@ def check_tables(
     budget: Budget,
     terms: Terms,
     randomness: Randomness | None,
-    split: str | Mapping[str, Any],
+    split: Split | str | Mapping[str, Any],
 ) -> None:
     """Raise what a release would raise, apart from labels, before it charges."""
     asked = asked_labels(structure.domain, budget, terms)
     over, rest = structure.over(with_placeholders(structure.domain)), rest_of(budget, asked)
     LiveCurator(source, over, mechanism, terms=terms, budget=rest, randomness=randomness, split=split)
-    measure(mechanism, over, terms, rest, read_split(split)[0])
+    measure(mechanism, over, terms, rest, Split.of(split).tables)
     _present(source, over, terms)
 
 
@@ -248,7 +248,7 @@ def chooser_of(
     structure: Structure | str | Mapping[str, Any] | Selector,
     budget: Budget,
     mechanism: str | Mapping[str, Any] | Mechanism,
-    split: str | Mapping[str, Any],
+    split: Split | str | Mapping[str, Any],
     learner: Learner,
     inference: Inference,
     terms: Terms,
@@ -276,7 +276,7 @@ def _plan_of_bins(
     inference: Inference,
     terms: Terms,
     records: float | None,
-    split: str | Mapping[str, Any],
+    split: Split | str | Mapping[str, Any],
     learner: str | Mapping[str, Any] | Learner | None,
 ) -> Plan:
     """Of named cliques over private bins: the tables are as large as they may become."""
@@ -317,11 +317,12 @@ def _tables_of(planned: Plan, structure: Structure) -> Structure:
 
 
 def _foreseen(
-    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
-) -> tuple[Structure | None, str | Mapping[str, Any]]:
+    learner: Learner, structure: Structure, split: Split | str | Mapping[str, Any]
+) -> tuple[Structure | None, Split]:
     """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
     measured, own = foreseen(learner, structure)
-    return measured, split if own is None else {"tables": own, "holdout": read_split(split)[1]}
+    split = Split.of(split)
+    return measured, split if own is None else evolve(split, tables=own)
 
 
 def _present(source: AnySource, structure: Structure, terms: Terms) -> None:

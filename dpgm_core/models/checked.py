@@ -1,7 +1,7 @@
 """What a holdout says of a model's answers: how far the structure misses, and how much wider that makes them.
 
-A pair of attributes that no clique holds is answered by the model's independences. The holdout measured some such pairs;
-what it found there is taken to hold for all of them, measured by the holdout or not.
+A pair of attributes that no clique holds is answered by the model's independences. The holdout measured some of
+them; what it found there is taken to hold for all of them, measured by the holdout or not.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Answering(Protocol):
 def pairs_left(holdout: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
     """The pairs of a holdout that a model over `structure` answers by its independences.
 
-    Since the holdout a wider structure may have been learned, which holds some of them, or one from other releases, which
-    did not measure all of their attributes: what the model says of those is no answer.
+    Since the holdout a wider structure may have been learned, which holds some of them, or one from other releases,
+    which did not measure all of their attributes: what the model says of those is no answer.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))

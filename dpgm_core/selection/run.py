@@ -310,7 +310,7 @@ def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
 
 
 def _with_share(session: LiveSession, selection: Selection) -> Selection:
-    """Give the holdout's share back to the steps; where the selector has measured all it wanted, to its tables again."""
+    """Give the holdout's share back to the steps, or to the selector's tables where it has measured all it wanted."""
     session.give_back()
     if selection.measure:
         return selection

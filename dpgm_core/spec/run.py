@@ -17,7 +17,7 @@ from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
 from dpgm_core.mistaken import in_place_of_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
-from dpgm_core.noise.check import checked_share
+from dpgm_core.noise.check import holdout_share
 from dpgm_core.noise.split import check_split
 from dpgm_core.places import Url, is_url
 from dpgm_core.privacy.amounts import whole
@@ -395,7 +395,7 @@ def _holdout_share(where: str, plain: object) -> Fraction:
     table = table_of(where, "holdout", plain, ("share",))
     if "share" not in table:
         raise OptionError(f"{where}: [holdout] needs a share, that of the budget it may cost, such as share = 0.05")
-    return checked_share(table["share"])
+    return holdout_share(table["share"])
 
 
 def _data(where: str, plain: object, folder: Path) -> Any:
