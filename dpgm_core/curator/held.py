@@ -25,12 +25,12 @@ from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.progress import Progress, silent
-from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
+from dpgm_core.sources.contract import AnySource, Reading, ReducingSource, Source
 from dpgm_core.sources.persons import by_person
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["HeldRecords", "check_rows"]
+__all__ = ["HeldRecords", "check_rows", "read_here"]
 
 #: What is pinned by now; and what was when this process was forked, which is the other's to leave. A context that is
 #: merely forgotten is left as well, and would close the connection under the original.
@@ -52,6 +52,15 @@ def check_rows(source: AnySource, what: str) -> None:
             "tries again would draw other coins; use a learner and a selector of tables, such as 'eb-map' and 'aim', "
             "or give the records as files or a data frame"
         )
+
+
+def read_here(source: Source, reading: Reading, progress: Progress) -> Persons:
+    """Read and code all records into memory."""
+    rows = by_person(source, reading.person, reading.rows_per_person)
+    progress("counting: the records are read", 0, None)
+    persons = shielded(source, lambda: read_persons(rows, reading.domain, reading.columns))
+    progress("counting: the records are read", 1, 1)
+    return persons
 
 
 class HeldRecords(Single):
@@ -79,10 +88,7 @@ class HeldRecords(Single):
             if not grids:
                 self._counted.look_ahead(own.domain, self.rows)
         else:
-            rows = by_person(source, own.person, own.rows_per_person)
-            self._progress("counting: the records are read", 0, None)
-            self._rows = held = shielded(source, lambda: read_persons(rows, own.domain, own.columns))
-            self._progress("counting: the records are read", 1, 1)
+            self._rows = held = read_here(source, own, self._progress)
             self._counted.records = held.records
         if grids:
             counted = shielded(source, lambda: count_grids(grids, self.rows, own.domain))

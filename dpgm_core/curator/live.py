@@ -19,16 +19,15 @@ from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
 from dpgm_core.curator.binning import find_bins, grids_of
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
-from dpgm_core.curator.held import HeldRecords, check_rows
+from dpgm_core.curator.held import HeldRecords, check_rows, read_here
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
-from dpgm_core.curator.single import Single
+from dpgm_core.curator.single import Measurer
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
@@ -47,7 +46,6 @@ from dpgm_core.progress import Progress, checked_progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
-from dpgm_core.releases.estimated import estimate_total, stated_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
@@ -63,7 +61,7 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveCurator"]
 
 
-class LiveCurator(Single, SetsAside):
+class LiveCurator(Measurer, SetsAside):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
     source: a Source component, or one that sums where its rows are. structure: the model's cliques. mechanism:
@@ -252,11 +250,8 @@ class LiveCurator(Single, SetsAside):
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         aside: NoisyTables | None = None
         with self._funds.paying(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
-            columns = columns_of(measured)
-            rows = by_person(source, terms.person, terms.rows_per_person)
-            self._progress("counting: the records are read", 0, None)
-            persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
-            self._progress("counting: the records are read", 1, 1)
+            reading = self._reading(measured.domain, columns_of(measured), several=False)
+            persons = read_here(source, reading, self._progress)
             holdout = self._holdout if receipt.beside is not None else None
             counted = None if holdout is None else self._count(holdout.structure)
         if holdout is not None and counted is not None:
@@ -378,15 +373,7 @@ class LiveCurator(Single, SetsAside):
         """The session that was paid for."""
 
         def publish(release: NoisyTables) -> NoisyTables:
-            release = evolve(release, discovery=self._discovery)
-            self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
-            try:
-                release = receipt.saved_again(release)
-            except ModelFileError as error:
-                self._released[receipt.number] = unsaved(release, error)
-                raise
-            self._released[receipt.number] = release
-            return release
+            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.saved_again)
 
         return LiveSession(
             workload=workload,
@@ -457,16 +444,12 @@ class LiveCurator(Single, SetsAside):
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        counts, stated = _only(measurement.structure, counted.tables), stated_total(self._terms, counted.records)
-        drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
         tell = unfailing(self._progress)  # it is paid for
         tell("adding noise", 0, None)
-        tables = without_frames(lambda: drawn.draw(counts, self._randomness, stated))
+        counts = _only(measurement.structure, counted.tables)
+        drawn = self._measure(measurement, lambda: counts, counted.records)
         tell("adding noise", 1, 1)
-        if stated:
-            return tables, stated, 0.0
-        weighted = self._terms.contributions
-        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
+        return drawn
 
     def _put_aside(
         self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
@@ -486,33 +469,28 @@ class LiveCurator(Single, SetsAside):
         **more: Any,
     ) -> NoisyTables:
         """The release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
-        self.check_process()  # noise that forks while it is drawn must not come back twice
-        measured = measurement.structure
-        return NoisyTables(
-            tables=tables,
-            measurement=measurement,
-            terms=self._terms,
-            total=total,
-            total_variance=variance,
-            private=bool(self._randomness.private),
-            unsafe=measurement.unsafe,
-            provenance=receipt.provenance,
-            discovery=self._discovery,
-            **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
-        )
+        modelled = None if measurement.structure == self._structure else self._structure
+        facts = {"unsafe": measurement.unsafe, "provenance": receipt.provenance, "discovery": self._discovery}
+        return self._make_release(measurement, tables, total, variance, **facts | {"modelled": modelled} | more)
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
         """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
-        try:
-            kept = receipt.saved(release)
-        except ModelFileError as error:
-            self._released[receipt.number] = unsaved(release, error)
-            raise
-        self._released[receipt.number] = kept
+        kept = self._save(receipt, release, receipt.saved)
         if aside is not None and receipt.beside is not None:
             self._aside = (receipt.beside.saved(aside),)
         receipt.close()
         return kept
+
+    def _save(self, receipt: Receipt, release: NoisyTables, write: Callable[[NoisyTables], NoisyTables]) -> NoisyTables:
+        """The release as `write` saved it; it is paid for, whether or not it can be saved."""
+        self._released[receipt.number] = release
+        try:
+            release = write(release)
+        except ModelFileError as error:
+            self._released[receipt.number] = unsaved(release, error)
+            raise
+        self._released[receipt.number] = release
+        return release
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"

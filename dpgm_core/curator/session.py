@@ -25,7 +25,7 @@ from dpgm_core.curator.asked import Candidates, check_own
 from dpgm_core.curator.descending import AskedDescent
 from dpgm_core.curator.held import HeldRecords
 from dpgm_core.curator.shield import without_frames
-from dpgm_core.curator.single import Turns
+from dpgm_core.curator.single import Measurer, Turns
 from dpgm_core.curator.voting import cast, checked_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
@@ -45,7 +45,6 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.estimated import estimate_total, stated_total
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
@@ -57,7 +56,7 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveSession"]
 
 
-class LiveSession(Turns[HeldRecords]):
+class LiveSession(Turns[HeldRecords], Measurer):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
     budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
@@ -342,29 +341,10 @@ class LiveSession(Turns[HeldRecords]):
             self._check_kind(budget)
             measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        stated = stated_total(self._terms, self._records)
-        tables = without_frames(lambda: self._drawn(measurement, stated))
-        total, variance = (
-            (stated, 0.0) if stated else estimate_total(tables, measurement.variances, contrasts=contrasts)
-        )
-        release = NoisyTables(
-            tables=tables,
-            measurement=measurement,
-            terms=self._terms,
-            total=total,
-            total_variance=variance,
-            cost=measurement.cost,
-            private=bool(self._randomness.private),
-            holdout=holdout,
-        )
+        drawn = self._measure(measurement, lambda: self._tables(measurement.structure), self._records)
+        release = self._make_release(measurement, *drawn, holdout=holdout)
         self._keep(release)
         return release
-
-    def _drawn(self, measurement: Measurement, total: float) -> Tables:
-        """Noisy tables; it holds true counts on the way."""
-        if not measurement.contrasts:  # many contrasts are drawn at once
-            measurement = measurement.table_by_table()
-        return measurement.draw(self._tables(measurement.structure), self._randomness, total)
 
     def _check_one_way(self, contrasts: bool) -> None:
         """Refuse to measure tables in one step and contrasts in another: they would not pool."""

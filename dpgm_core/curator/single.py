@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
-from typing import Generic, NoReturn, Self, SupportsIndex, TypeVar
+from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
+from dpgm_core.curator.shield import without_frames
 from dpgm_core.errors import BudgetError
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.estimated import estimate_total, stated_total
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
-__all__ = ["Single", "Turns"]
+__all__ = ["Measurer", "Single", "Turns"]
 
 Held = TypeVar("Held")
 
@@ -117,3 +124,37 @@ class Turns(Single, Generic[Held]):
 
     def _closed(self, held: Held) -> None:
         """What else is done when the context is left, once. held: what was dropped."""
+
+
+class Measurer(Single):
+    """A base of what draws noise on true tables and makes releases of them. A subclass sets `_terms`, `_randomness`."""
+
+    _terms: Terms
+    _randomness: Randomness
+
+    def _measure(
+        self, measurement: Measurement, count: Callable[[], Tables], records: int
+    ) -> tuple[Tables, float, float]:
+        """The tables with fresh noise, N and its variance. count: the true tables. records: how many, or 0."""
+        stated = stated_total(self._terms, records)
+        drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
+        tables = without_frames(lambda: drawn.draw(count(), self._randomness, stated))
+        if stated:
+            return tables, stated, 0.0
+        weighted = self._terms.contributions
+        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
+
+    def _make_release(
+        self, measurement: Measurement, tables: Tables, total: float, variance: float, **facts: Any
+    ) -> NoisyTables:
+        """The release of what was drawn. facts: what else it says, such as another cost than the measurement's."""
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        return NoisyTables(
+            tables=tables,
+            measurement=measurement,
+            terms=self._terms,
+            total=total,
+            total_variance=variance,
+            private=bool(self._randomness.private),
+            **{"cost": measurement.cost} | facts,
+        )
