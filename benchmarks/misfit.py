@@ -103,7 +103,7 @@ def _real(name: str, domain: Domain, structure: Structure, codes: IntArray, size
 
 
 def measured(case: Case, seed: int, share: float) -> list[float]:
-    """Coverage without the holdout and with it, and its thirds; the total variation missed and what the holdout says."""
+    """Coverage without the holdout and with it, and its thirds; the total variation missed, and what is said of it."""
     model = fit(
         case.records(case.size, seed),
         case.structure,

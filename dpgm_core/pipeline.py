@@ -11,7 +11,7 @@ from attrs import frozen
 from dpgm_core.blas import one_thread
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.curator.discovery import Found, found_first
+from dpgm_core.curator.discovery import Found, find_labels
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain import Domain
@@ -118,7 +118,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         refuse=lambda: check(data, structure, budget, mechanism, made, engine, **asked),
     )
     more: dict[str, Any] = {"randomness": randomness, "progress": progress}
-    with found.kept():
+    with found.attach_labels_to_errors():
         if isinstance(structure, Structure) and found.discovery is not None:
             structure = structure.over(found.domain)
         if not isinstance(structure, Structure) or structure.domain.undetermined:
@@ -173,7 +173,7 @@ def select(  # noqa: PLR0913 - and without the learning
         refuse=lambda: check(data, chooser, budget, MECHANISM, made, engine, **asked),
     )
     more: dict[str, Any] = {"randomness": randomness, "progress": progress}
-    with found.kept():
+    with found.attach_labels_to_errors():
         over = found.over(wanted)
         return select_structure(chooser, means.session(over, found), over, made, engine, share=share, **more)
 
@@ -212,7 +212,7 @@ def release(
         labels_from,
         refuse=lambda: check_tables(means.source, structure, noise, budget, stated, randomness, split),
     )
-    with found.kept():
+    with found.attach_labels_to_errors():
         over = structure if found.discovery is None else structure.over(found.domain)
         curator = means.curator(over, noise, found, split)
         try:
@@ -284,7 +284,7 @@ class _Means:
     ) -> Found:
         """The domain with the labels of its open columns; refuse: what refuses the rest of the run, called first."""
         self.progress("checking", 0, 1)
-        return found_first(
+        return find_labels(
             self.source,
             domain,
             budget,

@@ -137,7 +137,7 @@ def refuse_header_alone(run: Spec) -> None:
     This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
     size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
     """
-    from dpgm_core.curator.shield import shielded
+    from dpgm_core.curator.shield import redact_source_errors
     from dpgm_core.errors import DataError
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
@@ -145,7 +145,7 @@ def refuse_header_alone(run: Spec) -> None:
     source = as_source(run.data)
     cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
     columns = run.workload.attributes if run.workload is not None else cliques
-    if isinstance(source, CsvSource) and shielded(source, lambda: source.has_header_alone(columns)):
+    if isinstance(source, CsvSource) and redact_source_errors(source, lambda: source.has_header_alone(columns)):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 

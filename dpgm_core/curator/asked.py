@@ -9,15 +9,15 @@ from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["Candidates", "check_own"]
+__all__ = ["Candidates", "check_exact_type"]
 
 
-def check_own(given: object, what: str, moved: str, *kinds: type) -> None:
+def check_exact_type(given: object, what: str, moved: str, *kinds: type) -> None:
     """Refuse, with OptionError, what is not exactly of these types: a child could say that nobody moves it.
 
     what: it is, and moved: what a person moves, in words.
 
-    >>> check_own("records", "scores", "a score", int)
+    >>> check_exact_type("records", "scores", "a score", int)
     Traceback (most recent call last):
     dpgm_core.errors.OptionError: scores must be int, got str; core alone knows how far one person moves a score, so ...
     """

@@ -22,10 +22,10 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.structure import Structure
 
-__all__ = ["count_grids", "find_bins", "grids_of"]
+__all__ = ["count_grids", "find_bins", "grid_attributes"]
 
 
-def grids_of(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
+def grid_attributes(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
     """Each column with a bin for each cell of its grid, which records are read by."""
     return {one.attribute.name: one.attribute.grid() for one in asked}
 

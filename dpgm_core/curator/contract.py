@@ -207,7 +207,7 @@ class Curator(Protocol):
         "contrasts" and "even" (None: as the curator was told); BudgetError for "contrasts" where tables would tell the
         product of a clique better. A replay serves what there is. accept: told the noise of each table before anything
         is read or charged; raises to refuse it. It may be called again with what remains. Tables of normalised
-        contributions come `levelled`; the release itself is their `original`.
+        contributions come through `equalize_totals`; the release itself is their `original`.
         """
         ...
 

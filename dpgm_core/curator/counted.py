@@ -15,13 +15,13 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Rows
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import redact_source_errors
 from dpgm_core.domain import Domain
 from dpgm_core.progress import Progress, silent
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["CountedTables", "counted_ahead", "fitting"]
+__all__ = ["CountedTables", "candidates_to_count", "fitting"]
 
 #: Bytes of true tables that are kept of records held here; and of candidates that are counted ahead of all steps.
 _MOST_KEPT, _MOST_AHEAD = 2**29, 2**27
@@ -41,7 +41,7 @@ class CountedTables:
 
     def look_ahead(self, domain: Domain, rows: Rows) -> None:
         """Count those of the candidates that fit, before any is asked for."""
-        self._count(Structure(domain, counted_ahead(domain, self._ahead)), rows)
+        self._count(Structure(domain, candidates_to_count(domain, self._ahead)), rows)
 
     def of(self, structure: Structure, rows: Rows) -> Tables:
         """True counts of a structure's cliques, (cells,); always of the same records, until `clear`."""
@@ -73,7 +73,7 @@ class CountedTables:
         """Of what was counted, that is kept for which there is room; what is kept already stays, as steps come round
         to it again."""
         passes = Passes.under(structure) if self._ahead else Passes.single(structure)
-        counted = shielded(self._source, lambda: passes.count(rows, self._progress, self.records))
+        counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
         domain, room = structure.domain, self._room
         kept = fitting(domain, structure.cliques, room)
@@ -88,7 +88,7 @@ class CountedTables:
         return f"CountedTables({len(self._kept)} hidden)"
 
 
-def counted_ahead(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
+def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
     """Those of the candidates that are counted before any is asked for; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
     return fitting(domain, candidates, _MOST_AHEAD) or [smallest]

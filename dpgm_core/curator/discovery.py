@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 
 from dpgm_core.counting.labels import persons_by_label
 from dpgm_core.curator.funds import Funds
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.files import check_writable
@@ -34,7 +34,7 @@ from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, RawValues
 from dpgm_core.workload import Workload
 
-__all__ = ["Found", "check_open", "found_first", "rest_of"]
+__all__ = ["Found", "check_open", "find_labels", "budget_left"]
 
 _LONGEST_NOTE = 200
 _LABEL = 100  # bytes
@@ -54,7 +54,7 @@ class Found:
         return workload if self.discovery is None else workload.found(self.domain)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def attach_labels_to_errors(self) -> Iterator[None]:
         """Where what is done inside fails, say that the labels are paid for, and hand them out with the error."""
         if self.discovery is None:
             yield
@@ -71,7 +71,7 @@ class Found:
             raise error from failed
 
 
-def rest_of(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
+def budget_left(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
     """What a budget leaves for tables."""
     return budget - Budget.sum(one.budget for one in asked) if asked else budget
 
@@ -97,7 +97,7 @@ def check_open(source: AnySource, asked: Sequence[AskedLabels], randomness: Rand
     given_or_system(randomness)
 
 
-def found_first(
+def find_labels(
     source: AnySource,
     domain: Domain,
     budget: Budget,
@@ -137,7 +137,7 @@ def found_first(
         progress("counting: labels of open columns", 0, None)
         discovery = _discovered(source, domain, asked, terms, randomness, ledger)
         unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
-        with Found(domain=domain, budget=budget, discovery=discovery).kept():
+        with Found(domain=domain, budget=budget, discovery=discovery).attach_labels_to_errors():
             settled = discovery.domain(domain)
             if saved is not None:
                 saved = _saved(discovery, settled, saved, room, ledger)
@@ -146,7 +146,7 @@ def found_first(
     finally:
         if room is not None:
             room.close()
-    return Found(domain=settled, budget=rest_of(budget, asked), discovery=discovery, saved=saved)
+    return Found(domain=settled, budget=budget_left(budget, asked), discovery=discovery, saved=saved)
 
 
 def _size(domain: Domain, asked: Sequence[AskedLabels]) -> int:
@@ -177,9 +177,11 @@ def _discovered(
     funds = Funds(Budget.sum(one.budget for one in asked), ledger)
     conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
     attributes = [domain[one.column] for one in asked]
-    with funds.paying(funds.budget, conditions, note=_note(asked)) as receipt:
-        counted = shielded(source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person))
-    columns = without_frames(partial(_drawn, asked, counted, random))
+    with funds.charge(funds.budget, conditions, note=_note(asked)) as receipt:
+        counted = redact_source_errors(
+            source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
+        )
+    columns = strip_traceback(partial(_drawn, asked, counted, random))
     del counted  # what fails from here on has no true count among its variables
     funds.check_process()
     # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.

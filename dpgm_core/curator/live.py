@@ -19,14 +19,14 @@ from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.binning import find_bins, grids_of
+from dpgm_core.curator.aside import HoldoutKeeper
+from dpgm_core.curator.binning import find_bins, grid_attributes
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.held import HeldRecords, check_rows, read_here
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.curator.single import Measurer
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
@@ -46,7 +46,7 @@ from dpgm_core.progress import Progress, checked_progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.room import release_size, session_size, unsaved
@@ -61,7 +61,7 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveCurator"]
 
 
-class LiveCurator(Measurer, SetsAside):
+class LiveCurator(Measurer, HoldoutKeeper):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
     source: a Source component, or one that sums where its rows are. structure: the model's cliques. mechanism:
@@ -120,7 +120,7 @@ class LiveCurator(Measurer, SetsAside):
         if for_holdout is not None:  # which pairs is decided here, before any record is read
             pairs = chosen_pairs(structure, self._randomness.generator())
             self._holdout = measure(mechanism, pairs, self._terms, for_holdout)
-            self._funds.set_aside(self._holdout.cost)
+            self._funds.reserve(self._holdout.cost)
         self._progress = checked_progress(progress)
         self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
@@ -180,7 +180,7 @@ class LiveCurator(Measurer, SetsAside):
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
         contained in one of the structure's. split: None is the curator's own. accept: told the noise of each table
         before anything is read or charged; raises to refuse it. Tables come as `plausible` has them, with normalised
-        contributions `levelled`. Raises BudgetError or Overspent with nothing read, charged or released.
+        contributions through `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or released.
         """
         self.check_process()
         if accept is not None and not callable(accept):
@@ -193,14 +193,14 @@ class LiveCurator(Measurer, SetsAside):
                 raise BudgetError(f"a budget for each clique was given, and split = {split!r}; leave one of them out")
             cliques = list(budget) if cliques is None else cliques
         else:
-            budget = self._funds.asked(budget)
+            budget = self._funds.resolve(budget)
         measured = self._measured(cliques)
         measurement = measure(self._mechanism, measured, self._terms, budget, over_tables)
         if accept is not None:
             accept(measurement.noise)
         sizes = self._sizes(measurement)
-        with self._funds.paying(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
-            holdout = self._holdout if receipt.beside is not None else None
+        with self._funds.charge(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
+            holdout = self._holdout if receipt.holdout is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
             counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
         try:
@@ -209,8 +209,8 @@ class LiveCurator(Measurer, SetsAside):
             del counted  # what fails from here on has no true count among its variables
             release = self._published(measurement, receipt, *drawn)
             self._released[receipt.number] = release
-            aside = None if holdout is None or beside is None else self._put_aside(holdout, receipt, *beside)
-            return plausible(levelled(self._keep(receipt, release, aside)))
+            aside = None if holdout is None or beside is None else self._keep_holdout(holdout, receipt, *beside)
+            return plausible(equalize_totals(self._keep(receipt, release, aside)))
         finally:
             receipt.leave_room()
 
@@ -234,7 +234,7 @@ class LiveCurator(Measurer, SetsAside):
         check_rows(source, "rounds of subsamples")
         assert not isinstance(source, ReducingSource)
         self._check_rounds(clip)
-        cost = self._funds.asked(budget)
+        cost = self._funds.resolve(budget)
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
         rate = sampling_probability(sampling_rate)
@@ -249,15 +249,15 @@ class LiveCurator(Measurer, SetsAside):
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         aside: NoisyTables | None = None
-        with self._funds.paying(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
+        with self._funds.charge(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
             reading = self._reading(measured.domain, columns_of(measured), several=False)
             persons = read_here(source, reading, self._progress)
-            holdout = self._holdout if receipt.beside is not None else None
+            holdout = self._holdout if receipt.holdout is not None else None
             counted = None if holdout is None else self._count(holdout.structure)
         if holdout is not None and counted is not None:
             drawn = self._draw(holdout, counted)
             del counted
-            aside = self._put_aside(holdout, receipt, *drawn)
+            aside = self._keep_holdout(holdout, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
             release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
@@ -323,7 +323,7 @@ class LiveCurator(Measurer, SetsAside):
             raise OptionError("a session sets the share of its holdout aside itself; leave it out of split")
         if votes is not None:
             check_rows(self._source, "votes")
-        cost = self._funds.asked(budget)
+        cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
         asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
@@ -333,7 +333,7 @@ class LiveCurator(Measurer, SetsAside):
                 "column public bins, or take a selector without votes"
             )
         settled_domain = settled(workload.domain, workload.attributes)
-        grids = grids_of(asked)
+        grids = grid_attributes(asked)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
@@ -348,16 +348,16 @@ class LiveCurator(Measurer, SetsAside):
         paid: Receipt | None = None
         try:
             size = session_size(workload) if self._funds.saves else 0
-            with self._funds.paying(cost, conditions, sizes=(size,)) as receipt:
+            with self._funds.charge(cost, conditions, sizes=(size,)) as receipt:
                 records.open(grids)
             paid = receipt
-            bins, domain = without_frames(found)
+            bins, domain = strip_traceback(found)
             self.check_process()  # noise that forks while it is drawn must not come back twice
             return self._session(records, workload.found(domain), bins, receipt, spendable, votes, cost)
         except BaseException:
             if paid is not None:
                 paid.leave_room()
-            records.let_go()  # so that what fails has no record among its variables, and no engine waits
+            records.close()  # so that what fails has no record among its variables, and no engine waits
             raise
 
     def _session(
@@ -373,7 +373,7 @@ class LiveCurator(Measurer, SetsAside):
         """The session that was paid for."""
 
         def publish(release: NoisyTables) -> NoisyTables:
-            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.saved_again)
+            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
 
         return LiveSession(
             workload=workload,
@@ -385,7 +385,7 @@ class LiveCurator(Measurer, SetsAside):
             terms=self._terms,
             provenance=receipt.provenance,
             publish=publish,
-            finish=receipt.close,
+            finish=receipt.mark_released,
             leave=receipt.leave_room,
             bins=bins,
         )
@@ -430,7 +430,7 @@ class LiveCurator(Measurer, SetsAside):
             with opened(source, reading) as rows:
                 return passes.count(rows, self._progress)
 
-        return shielded(source, counted)
+        return redact_source_errors(source, counted)
 
     def _reading(self, domain: Domain, columns: Sequence[str], *, several: bool) -> Reading:
         terms = self._terms
@@ -451,12 +451,12 @@ class LiveCurator(Measurer, SetsAside):
         tell("adding noise", 1, 1)
         return drawn
 
-    def _put_aside(
+    def _keep_holdout(
         self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
         """The release of the holdout, where no learner sees it."""
         release = self._published(holdout, receipt, tables, total, variance, holdout=True, modelled=None)
-        self._aside = (release,)
+        self._holdouts = (release,)
         return release
 
     def _published(
@@ -475,10 +475,10 @@ class LiveCurator(Measurer, SetsAside):
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
         """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
-        kept = self._save(receipt, release, receipt.saved)
-        if aside is not None and receipt.beside is not None:
-            self._aside = (receipt.beside.saved(aside),)
-        receipt.close()
+        kept = self._save(receipt, release, receipt.save)
+        if aside is not None and receipt.holdout is not None:
+            self._holdouts = (receipt.holdout.save(aside),)
+        receipt.mark_released()
         return kept
 
     def _save(self, receipt: Receipt, release: NoisyTables, write: Callable[[NoisyTables], NoisyTables]) -> NoisyTables:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from threading import Lock
 
-from dpgm_core.curator.aside import SetsAside
+from dpgm_core.curator.aside import HoldoutKeeper
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
@@ -17,7 +17,7 @@ from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.alike import check_alike
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables
@@ -27,7 +27,7 @@ from dpgm_core.workload import Workload
 __all__ = ["ReplayCurator"]
 
 
-class ReplayCurator(Single, SetsAside):
+class ReplayCurator(Single, HoldoutKeeper):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
     releases: at least one, about the same people under the same terms; those of a holdout are kept aside and
@@ -55,7 +55,7 @@ class ReplayCurator(Single, SetsAside):
             raise BudgetError("a replay needs at least one release")
         check_alike(originals)
         self._releases = tuple(one for one in originals if not one.holdout)
-        self._aside = tuple(one for one in originals if one.holdout)
+        self._holdouts = tuple(one for one in originals if one.holdout)
         if not self._releases:
             raise BudgetError(
                 "the release is of a holdout, which is compared with and never learned from; give the releases "
@@ -64,8 +64,8 @@ class ReplayCurator(Single, SetsAside):
         check_merged(originals)
         self._structure = _roomy(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
-        if len(self._aside) > 1:
-            pool(self._aside, conversion_delta)  # checks that do not speak together are refused before the learning
+        if len(self._holdouts) > 1:
+            pool(self._holdouts, conversion_delta)  # checks that do not speak together are refused before the learning
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
                 raise BudgetError("the release holds clipped scores of a round of training, not counts to learn from")
@@ -173,7 +173,7 @@ class ReplayCurator(Single, SetsAside):
                 raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
             self._served = count if several else served + 1
             self._pooled = several
-        return found if several else plausible(levelled(found))
+        return found if several else plausible(equalize_totals(found))
 
     def rounds(
         self,

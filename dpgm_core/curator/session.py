@@ -21,12 +21,12 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.curator.asked import Candidates, check_own
-from dpgm_core.curator.descending import AskedDescent
+from dpgm_core.curator.asked import Candidates, check_exact_type
+from dpgm_core.curator.descending import DescentStep
 from dpgm_core.curator.held import HeldRecords
-from dpgm_core.curator.shield import without_frames
+from dpgm_core.curator.shield import strip_traceback
 from dpgm_core.curator.single import Measurer, Turns
-from dpgm_core.curator.voting import cast, checked_votes
+from dpgm_core.curator.voting import cast, resolve_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.calibration import add_noise, calibrated
@@ -83,7 +83,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     ) -> None:
         super().__init__(records)
         self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
-        self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._charged, self._spent, self._reserved = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
         self._provenance, self._publish, self._finish, self._leave = provenance, publish, finish, leave
@@ -114,7 +114,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     @property
     def budget(self) -> Budget:
         """What its steps may cost together, without what was set aside."""
-        return self._session.steps_budget - self._aside
+        return self._session.steps_budget - self._reserved
 
     @property
     def remaining(self) -> Budget:
@@ -167,7 +167,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
                     for group in groups
                 )
 
-            choice = attrs.evolve(choice, chosen=without_frames(choose))
+            choice = attrs.evolve(choice, chosen=strip_traceback(choose))
             self._keep(choice)
             return choice
 
@@ -190,7 +190,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 return add_noise(apart, calibration.noise.draw(apart.shape, self._randomness))
 
             noisy = NoisyScores(
-                candidates=candidates.cliques, values=without_frames(draw) / SCORE_GRID, calibration=calibration
+                candidates=candidates.cliques, values=strip_traceback(draw) / SCORE_GRID, calibration=calibration
             )
             self._keep(noisy)
             return noisy
@@ -199,13 +199,13 @@ class LiveSession(Turns[HeldRecords], Measurer):
         """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
         with self.turn():
             records = self._open()
-            check_own(gradients, "gradients", "a gradient", NodeGradients)
+            check_exact_type(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
             given, own = self._regressed or (None, gradients.regressions)
             if given is not gradients.regressions:
                 given = gradients.regressions
                 own = Regressions(candidates=self._candidates.own(given.candidates, self._domain), loss=given.loss)
-            asked = AskedDescent(attrs.evolve(gradients, regressions=own), budget, self._terms)
+            asked = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
             self._pay(asked.cost)
             self._regressed = given, own
             descent = asked.drawn(records.source, records.rows, self._randomness)
@@ -225,7 +225,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         """
         with self.turn():
             records = self._open()
-            voter = checked_votes(
+            voter = resolve_votes(
                 voter,
                 budget,
                 self.votes,
@@ -285,7 +285,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
         return self._release
 
-    def made_for(self, structure: Structure, *, named: bool = False) -> None:
+    def set_model_structure(self, structure: Structure, *, named: bool = False) -> None:
         """Write down what is to be learned from its release; over the session's domain as it is.
 
         named: the owner named it; it was not chosen.
@@ -296,21 +296,21 @@ class LiveSession(Turns[HeldRecords], Measurer):
             if self._release is not None:
                 self._save()
 
-    def set_aside(self, share: Fraction) -> None:
+    def reserve_holdout(self, share: Fraction) -> None:
         """Keep a share of the budget from its steps, for `measure_holdout`; before the first step."""
-        if self._steps or not self._aside.is_zero:
+        if self._steps or not self._reserved.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
-            self._aside = self._session.steps_budget * share
+            self._reserved = self._session.steps_budget * share
 
-    def give_back(self) -> None:
+    def return_holdout(self) -> None:
         """Let the steps spend what was set aside, where there will be nothing to check."""
-        self._aside = Budget.zero(self._aside.kind)
+        self._reserved = Budget.zero(self._reserved.kind)
 
     def measure_holdout(self, pairs: Structure) -> None:
         """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():
-            budget, self._aside = self._aside, Budget.zero(self._aside.kind)
+            budget, self._reserved = self._reserved, Budget.zero(self._reserved.kind)
             self._measured(pairs.cliques, budget, holdout=True)
 
     def _measured(
@@ -365,7 +365,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
-        check_own(scores, "scores", "a score", TableDistance)
+        check_exact_type(scores, "scores", "a score", TableDistance)
         self._check_kind(budget)
         return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
 
@@ -419,7 +419,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             if self._saved:
                 self._finish()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
-            held.let_go()
+            held.close()
             self._leave()
 
     def __repr__(self) -> str:

@@ -14,18 +14,18 @@ from dpgm_core.printable import printable
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.quiet import quiet
 
-__all__ = ["shielded", "without_frames"]
+__all__ = ["redact_source_errors", "strip_traceback"]
 
 T = TypeVar("T")
 
 
-def shielded(source: object, call: Callable[[], T]) -> T:
+def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     """The result of `call`, which reads from `source`, in silence; a foreign exception becomes a DataError.
 
     It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay. So
     do those of a `SourceRefused`, whoever raises it and vouches for them; not those of its children.
 
-    >>> shielded([], lambda: int("secret"))
+    >>> redact_source_errors([], lambda: int("secret"))
     Traceback (most recent call last):
     dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
     """
@@ -51,10 +51,10 @@ def shielded(source: object, call: Callable[[], T]) -> T:
     )
 
 
-def without_frames(call: Callable[[], T]) -> T:
+def strip_traceback(call: Callable[[], T]) -> T:
     """The result of `call`, which holds true counts but shows them to nobody; an error passes without its frames.
 
-    >>> without_frames(lambda: 1 / 0)
+    >>> strip_traceback(lambda: 1 / 0)
     Traceback (most recent call last):
     ZeroDivisionError: division by zero
     """

@@ -13,7 +13,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
-from dpgm_core.curator.shield import without_frames
+from dpgm_core.curator.shield import strip_traceback
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.terms import Terms
@@ -52,13 +52,13 @@ class Single:
         self._home = (os.getpid(), _forks)
 
     @property
-    def is_twin(self) -> bool:
+    def is_forked(self) -> bool:
         """Whether this process was forked after this was made, so that the original lives elsewhere."""
         return self._home != (os.getpid(), _forks)
 
     def check_process(self) -> None:
         """Raise BudgetError in a process that was forked after this was made; to be called before anything is spent."""
-        if self.is_twin:
+        if self.is_forked:
             raise BudgetError(
                 f"this {type(self).__name__} was made before the process was forked, and its twin could spend the same "
                 "budget; make a curator in each process, with one ledger that adds them up"
@@ -114,7 +114,7 @@ class Turns(Single, Generic[Held]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.is_twin:  # the file and the ledger's mark are the original's
+        if self.is_forked:  # the file and the ledger's mark are the original's
             self._held = None
             return
         with self.turn():
@@ -138,7 +138,7 @@ class Measurer(Single):
         """The tables with fresh noise, N and its variance. count: the true tables. records: how many, or 0."""
         stated = stated_total(self._terms, records)
         drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
-        tables = without_frames(lambda: drawn.draw(count(), self._randomness, stated))
+        tables = strip_traceback(lambda: drawn.draw(count(), self._randomness, stated))
         if stated:
             return tables, stated, 0.0
         weighted = self._terms.contributions

@@ -154,7 +154,7 @@ def make_plan(
     tables = measurement.structure
     holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
     noise, weighted = measurement.noise, terms.contributions
-    # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
+    # What one unit of a table is in records, after it was brought to m_g N (see `equalize_totals`).
     tied = np.asarray(tables.multiplicities, np.float64)
     units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(tables)
     deviations = [unit * math.sqrt(one.variance) for one, unit in zip(noise, units.tolist(), strict=True)]

@@ -15,10 +15,10 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.curator.discovery import check_open, rest_of
+from dpgm_core.curator.discovery import budget_left, check_open
 from dpgm_core.curator.held import check_rows
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import redact_source_errors
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
 from dpgm_core.foresight.passes import told_of_release, told_of_session
@@ -98,7 +98,7 @@ def plan(
     stated = Terms.stated(terms, neighbours)
     asked = asked_labels(structure.domain, budget, stated)
     if asked:
-        rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
+        rest, over = budget_left(budget, asked), structure.over(with_placeholders(structure.domain))
         more: dict[str, Any] = {"records": records, "split": split, "learner": learner, "data": data}
         told = plan(over, rest, mechanism, engine, terms=stated, **more)
         cost, notes = told.cost + (budget - rest), [one.note() for one in asked]
@@ -151,7 +151,7 @@ def plan_selection(
     check_constraints(wanted.domain, make("inference", inference), JunctionTree())
     asked = asked_labels(wanted.domain, budget, stated)
     if asked:
-        rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
+        rest, over = budget_left(budget, asked), wanted.over(with_placeholders(wanted.domain))
         more: dict[str, Any] = {"records": records, "split": split, "data": data}
         told = plan_selection(made, rest, over, learner, inference, terms=stated, **more)
         costs = {f"labels of {one.column!r}": one.budget for one in asked}
@@ -197,7 +197,7 @@ def check(
         check_open(source, asked, randomness)
         held = with_placeholders(wanted.domain)
         shown, goal = (structure, wanted.over(held)) if isinstance(wanted, Workload) else (wanted.over(held), None)
-        rest = rest_of(budget, asked)
+        rest = budget_left(budget, asked)
         more: dict[str, Any] = {"randomness": randomness, "split": split}
         check(source, shown, rest, mechanism, made, engine, workload=goal, terms=terms, **more)
         return
@@ -238,7 +238,7 @@ def check_tables(
 ) -> None:
     """Raise what a release would raise, apart from labels, before it charges."""
     asked = asked_labels(structure.domain, budget, terms)
-    over, rest = structure.over(with_placeholders(structure.domain)), rest_of(budget, asked)
+    over, rest = structure.over(with_placeholders(structure.domain)), budget_left(budget, asked)
     LiveCurator(source, over, mechanism, terms=terms, budget=rest, randomness=randomness, split=split)
     measure(mechanism, over, terms, rest, Split.of(split).tables)
     _present(source, over, terms)
@@ -331,7 +331,7 @@ def _present(source: AnySource, structure: Structure, terms: Terms) -> None:
     local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is its source's to look for
     if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    shielded(source, lambda: _look(source, structure, terms))
+    redact_source_errors(source, lambda: _look(source, structure, terms))
 
 
 def _look(source: AnySource, structure: Structure, terms: Terms) -> None:

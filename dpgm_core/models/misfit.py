@@ -21,7 +21,7 @@ from attrs import frozen
 from dpgm_core.arrays import FloatArray
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
-from dpgm_core.releases.levelled import ScaledNoise, levelled
+from dpgm_core.releases.levelled import ScaledNoise, equalize_totals
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 from dpgm_core.tables import Tables
@@ -87,7 +87,7 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
     """
     from scipy.special import gammaincc, ndtri
 
-    view = levelled(release)
+    view = equalize_totals(release)
     found = {}
     noisy, sums = view.tables.arrays(), view.measured
     # The two counts of a contrast vary as one of N records does, so it is compared as such a count, moved.

@@ -49,7 +49,7 @@ class Model(Answers):
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     potentials: theta, nats, one table per group of the structure; -inf is legal. releases: all that was paid for to
-    learn it, about the same people under one relation; a view such as `levelled` stands for what is behind it. Where
+    learn it, about the same people under one relation; a view stands for what is behind it. Where
     one of them merged codes the model answers about the codes as they were (see `coarse`). provenance: plain values
     (learner, options, converged, notes, ...). inference: the component that answers queries (name or object); a query
     that does not fit raises TooLarge and is never approximated silently. replicates: log-potentials of refits, (B,

@@ -25,7 +25,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.alike import check_alike
 from dpgm_core.releases.derived import DerivedNoise
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
@@ -81,8 +81,8 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
 
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
-    release is `levelled` and made `plausible` first. The view keeps them (`pooled`), and costs what they cost
-    together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
+    release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
+    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
     for one given twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
@@ -99,11 +99,11 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     structure = united([one.structure for one in published])
     check_one_way(published)
     if len(published) == 1:
-        return plausible(levelled(published[0]))
+        return plausible(equalize_totals(published[0]))
     check_alike(published)
     _check_poolable(published)
     total, variance, terms = _total(published)
-    views = [plausible(levelled(evolve(one, total=total, total_variance=variance))) for one in published]
+    views = [plausible(equalize_totals(evolve(one, total=total, total_variance=variance))) for one in published]
     tables, measurement = mean_of(structure, views, total)
     return NoisyTables(
         tables=tables,

@@ -75,7 +75,7 @@ class NoisyTables:
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
     divergences). holdout: whether it is of a holdout, whose tables are compared with and never learned from.
-    original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
+    original: for a view such as `equalize_totals` gives, the release behind it. pooled: for a view of several (see
     `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
     opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
     at a cost of their own, which `cost` leaves out and the guarantee counts; see `total_cost`. modelled: the structure

@@ -27,7 +27,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.room import kept_text
+from dpgm_core.releases.room import saved_text
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
@@ -165,7 +165,7 @@ def select_structure(
     with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
-            session.set_aside(share)
+            session.reserve_holdout(share)
             try:
                 found: object = selector.select(
                     session, inference=inference, fitting=fitting, randomness=source, progress=progress
@@ -173,7 +173,7 @@ def select_structure(
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector, plan)
-            session.made_for(selection.structure, named=named)
+            session.set_model_structure(selection.structure, named=named)
             notes = list(selection.notes)
             if share and not _has_holdout_pair(session, selection):
                 share, selection = Fraction(0), _with_share(session, selection)
@@ -311,7 +311,7 @@ def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
 
 def _with_share(session: LiveSession, selection: Selection) -> Selection:
     """Give the holdout's share back to the steps, or to the selector's tables where it has measured all it wanted."""
-    session.give_back()
+    session.return_holdout()
     if selection.measure:
         return selection
     release = session.pooled()
@@ -333,7 +333,7 @@ def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> L
         if curator.released
         else "nothing was measured yet"
     )
-    lost = kept_text(curator.released)
+    lost = saved_text(curator.released)
     if lost is not None:
         kept = f"what it measured is {lost}"
     return LearningFailed(

@@ -8,7 +8,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Tables, Terms
-from dpgm_core.curator.aside import aside_of
+from dpgm_core.curator.aside import holdouts_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
@@ -138,7 +138,7 @@ def test_tied_tables_are_counted_beside_the_check():
     release = curator.release()
     expected = sum(np.bincount(2 * CODES[:, one] + CODES[:, one + 1], minlength=4).reshape(2, 2) for one in (1, 2))
     assert release.tables["b", "c"].tolist() == expected.tolist()
-    (check,) = aside_of(curator)
+    (check,) = holdouts_of(curator)
     assert len(check.structure.cliques) == 10
 
 
@@ -150,10 +150,10 @@ def test_a_later_release_is_paid_for_by_itself(tmp_path):
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure("0.55"), Budget.pure("0.45")]
     assert curator.remaining.is_zero
-    assert len(aside_of(curator)) == 1
-    names = [one.saved_as.name for one in (*curator.released, *aside_of(curator))]
+    assert len(holdouts_of(curator)) == 1
+    names = [one.saved_as.name for one in (*curator.released, *holdouts_of(curator))]
     assert names == ["one.release.dpgm", "one.release-3.dpgm", "one.release-2.dpgm"]
-    assert dpgm.load_release(aside_of(curator)[0].saved_as).holdout
+    assert dpgm.load_release(holdouts_of(curator)[0].saved_as).holdout
 
 
 def test_rounds_carry_the_check_too(tmp_path):
@@ -162,7 +162,7 @@ def test_rounds_carry_the_check_too(tmp_path):
     with curator.rounds(3, sampling_rate=0.5) as rounds:
         rounds.next()
     assert [entry.cost for entry in ledger.history()] == [Budget.zcdp(1)]
-    (check,) = aside_of(curator)
+    (check,) = holdouts_of(curator)
     assert check.saved_as is not None
     assert check.cost == Budget.zcdp("0.05")
     assert abs(check.total - 500) < 60
@@ -175,11 +175,11 @@ def test_a_failed_read_charges_nothing_and_the_check_is_still_to_come(tmp_path):
     curator = live(tmp_path, ledger, source=source)
     with pytest.raises(DataError):
         curator.release()
-    assert (ledger.history(), aside_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
+    assert (ledger.history(), holdouts_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
     source.fails = False
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure(1)]
-    assert len(aside_of(curator)) == 1
+    assert len(holdouts_of(curator)) == 1
 
 
 def test_a_ledger_that_holds_the_rest_alone_is_not_enough(tmp_path):
@@ -209,7 +209,7 @@ def test_a_replay_serves_what_was_learned_from(tmp_path):
     assert curator.budget == Budget.pure("0.95")
     assert curator.release().structure == STRUCTURE
     assert curator.remaining.is_zero
-    assert aside_of(curator) == done.releases[1:]
+    assert holdouts_of(curator) == done.releases[1:]
     with pytest.raises(BudgetError, match="never learned from"):
         dpgm.learn(done.releases[1])
 

@@ -129,7 +129,7 @@ def test_a_release_is_that_of_records_held_here(kind, more, structure):
             randomness=SeededRandomness(3),
             split=split,
         )
-        found.append((opened.release(), opened._aside[0]))
+        found.append((opened.release(), opened._holdouts[0]))
     assert same(found[0][0], found[1][0]) and same(found[0][1], found[1][1])
 
 

@@ -236,14 +236,14 @@ def test_the_check_has_its_share_and_no_more():
     """What is set aside is neither in `budget` nor in `remaining`; then pairs are measured with it, and nobody sees
     them in the pool."""
     with curator().session(workload=WORKLOAD) as session:
-        session.set_aside(Fraction(1, 20))
+        session.reserve_holdout(Fraction(1, 20))
         assert session.budget == session.remaining == Budget.zcdp(Fraction(19, 40))
         with pytest.raises(Overspent):
             session.measure(["a"], Budget.zcdp(Fraction(1, 2)))
         session.measure(["a"], session.remaining)
         left = session.remaining
         with pytest.raises(BudgetError, match="before the first step"):
-            session.set_aside(Fraction(1, 20))
+            session.reserve_holdout(Fraction(1, 20))
         session.measure_holdout(Structure(DOMAIN, [("c", "d")]))
         assert session.steps[-1].holdout and Budget.zcdp(0.0249) <= session.steps[-1].cost <= Budget.zcdp(
             Fraction(1, 40)
