@@ -82,8 +82,8 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
-    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
-    for one given twice, StructureError for different domains.
+    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
+    and for one given twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
