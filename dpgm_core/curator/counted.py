@@ -46,14 +46,14 @@ class CountedTables:
     def of(self, structure: Structure, rows: Rows) -> Tables:
         """True counts of a structure's cliques, (cells,); always of the same records, until `clear`."""
         missing = [clique for clique in structure.cliques if clique not in self._kept]
-        found = self._kept
+        tables = self._kept
         if missing:
-            domain, held = structure.domain, {*self._kept, *missing}
+            domain, known = structure.domain, {*self._kept, *missing}
             room = self._room - 8 * Structure(domain, missing).cells
-            also = fitting(domain, [clique for clique in self._ahead if clique not in held], room)
+            also = fitting(domain, [clique for clique in self._ahead if clique not in known], room)
             fresh = self._count(Structure(domain, [*missing, *also]), rows).tables
-            found = dict(_parts(fresh)) | self._kept
-        return Tables(structure, np.concatenate([found[clique] for clique in structure.cliques]))
+            tables = dict(_parts(fresh)) | self._kept
+        return Tables(structure, np.concatenate([tables[clique] for clique in structure.cliques]))
 
     def coarsen(self, merges: Mapping[str, IntArray], domain: Domain) -> None:
         """Have what was counted by fewer codes. merges: attribute -> the new code of each of its codes, as before."""
@@ -76,11 +76,11 @@ class CountedTables:
         counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
         domain, room = structure.domain, self._room
-        kept = fitting(domain, structure.cliques, room)
-        whole = len(kept) == len(structure.cliques)
+        fitted = fitting(domain, structure.cliques, room)
+        whole = len(fitted) == len(structure.cliques)
         tables = dict(_parts(counted.tables))
         # A part of it alone is copied, so that the rest can go.
-        self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in kept}
+        self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in fitted}
         self._kept[()] = np.array([counted.records])
         return counted
 
@@ -100,13 +100,13 @@ def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique
     >>> fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
     [('a',), ('b',)]
     """
-    found = []
+    chosen = []
     for clique in cliques:
         size = 8 * math.prod(domain.shape(clique))
         if size <= room:
-            found.append(clique)
+            chosen.append(clique)
             room -= size
-    return found
+    return chosen
 
 
 def _parts(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:

@@ -52,7 +52,7 @@ class DescentStep:
         own, h, sums = self._descent.regressions, self._descent.temperature, self._sums
 
         def directions() -> tuple[tuple[int, int, int], ...]:
-            found = redact_source_errors(source, lambda: rows.total(sums))
-            return tuple(steepest(found, own, h, randomness))
+            sums_of_rows = redact_source_errors(source, lambda: rows.total(sums))
+            return tuple(steepest(sums_of_rows, own, h, randomness))
 
         return attrs.evolve(self._descent, picks=strip_traceback(directions))

@@ -71,19 +71,19 @@ class Found:
             raise error from failed
 
 
-def budget_left(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
-    """What a budget leaves for tables."""
-    return budget - Budget.sum(one.budget for one in asked) if asked else budget
+def budget_left(budget: Budget, columns: Sequence[AskedLabels]) -> Budget:
+    """Return what a budget leaves for tables."""
+    return budget - Budget.sum(one.budget for one in columns) if columns else budget
 
 
-def check_open(source: AnySource, asked: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
+def check_open(source: AnySource, columns: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
     Raises DataError; asks for the first batch of nothing.
     """
-    if not asked:
+    if not columns:
         return
-    names = _named(asked)
+    names = _named(columns)
     if not isinstance(source, RawValues):
         raise DataError(
             f"the labels of {names} are to be found in raw values, and source {type(source).__name__} offers none; "
@@ -117,41 +117,41 @@ def find_labels(
     for before, taken as they are. Raises what the run can be refused for, with nothing charged, and LearningFailed
     where labels are paid for and cannot be saved.
     """
-    asked = asked_labels(domain, budget, terms)
-    if not asked:
+    columns = asked_labels(domain, budget, terms)
+    if not columns:
         if labels_from is not None:
             raise OptionError(f"labels found before were given ({labels_from}), but no column of the domain is open")
         return Found(domain=domain, budget=budget)
-    check_open(source, asked, randomness)
+    check_open(source, columns, randomness)
     terms = terms.spelled_out(None if ledger is None else ledger.terms.unit)
     if labels_from is not None:
         return _taken_up(labels_from, domain, budget, terms, randomness, check, ledger)
-    _check_ledger(ledger, terms, budget, asked)
+    _check_ledger(ledger, terms, budget, columns)
     saved = None if save_release is None else labels_file(save_release)
     for path in (save_release, saved):
         if path is not None:
             check_writable(path)
     check()
-    room = None if saved is None else Room(saved, _size(domain, asked))
+    room = None if saved is None else Room(saved, _size(domain, columns))
     try:
         progress("counting: labels of open columns", 0, None)
-        discovery = _discovered(source, domain, asked, terms, randomness, ledger)
+        discovery = _discovered(source, domain, columns, terms, randomness, ledger)
         unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
         with Found(domain=domain, budget=budget, discovery=discovery).attach_labels_to_errors():
-            settled = discovery.domain(domain)
+            labelled = discovery.domain(domain)
             if saved is not None:
-                saved = _saved(discovery, settled, saved, room, ledger)
+                saved = _saved(discovery, labelled, saved, room, ledger)
                 if ledger is not None:
                     ledger.mark_released(discovery.provenance["entry"])
     finally:
         if room is not None:
             room.close()
-    return Found(domain=settled, budget=budget_left(budget, asked), discovery=discovery, saved=saved)
+    return Found(domain=labelled, budget=budget_left(budget, columns), discovery=discovery, saved=saved)
 
 
-def _size(domain: Domain, asked: Sequence[AskedLabels]) -> int:
+def _size(domain: Domain, columns: Sequence[AskedLabels]) -> int:
     """Of the file of labels, bytes: with the placeholders' number of labels, each as long as most labels are."""
-    return 2 * _LABEL * sum(one.keep for one in asked) + len(json.dumps(with_placeholders(domain).to_dict())) + 2**13
+    return 2 * _LABEL * sum(one.keep for one in columns) + len(json.dumps(with_placeholders(domain).to_dict())) + 2**13
 
 
 def _saved(discovery: Discovery, domain: Domain, path: Path, room: Room | None, ledger: Ledger | None) -> Path:
@@ -159,46 +159,46 @@ def _saved(discovery: Discovery, domain: Domain, path: Path, room: Room | None, 
     try:
         discovery.save(path, domain, part=None if room is None else room.part)
     except ModelFileError as error:
-        beside = None if ledger is None else ledger.path
-        return save_elsewhere(path, error, beside, lambda other: discovery.save(other, domain))
+        ledger_path = None if ledger is None else ledger.path
+        return save_elsewhere(path, error, ledger_path, lambda other: discovery.save(other, domain))
     return path
 
 
 def _discovered(
     source: AnySource,
     domain: Domain,
-    asked: Sequence[AskedLabels],
+    columns: Sequence[AskedLabels],
     terms: Terms,
     randomness: Randomness | None,
     ledger: Ledger | None,
 ) -> Discovery:
     assert isinstance(source, RawValues)
     raw, random = source, given_or_system(randomness)
-    funds = Funds(Budget.sum(one.budget for one in asked), ledger)
+    funds = Funds(Budget.sum(one.budget for one in columns), ledger)
     conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
-    attributes = [domain[one.column] for one in asked]
-    with funds.charge(funds.budget, conditions, note=_note(asked)) as receipt:
+    attributes = [domain[one.column] for one in columns]
+    with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
         counted = redact_source_errors(
             source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
         )
-    columns = strip_traceback(partial(_drawn, asked, counted, random))
+    labels = strip_traceback(partial(_drawn, columns, counted, random))
     del counted  # what fails from here on has no true count among its variables
     funds.check_process()
     # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
     provenance = {**receipt.provenance, "mark": secrets.token_hex(8)}
-    return Discovery(columns=columns, terms=terms, private=bool(random.private), provenance=provenance)
+    return Discovery(columns=labels, terms=terms, private=bool(random.private), provenance=provenance)
 
 
 def _drawn(
-    asked: Sequence[AskedLabels], counted: Sequence[Mapping[str, int]], randomness: Randomness
+    columns: Sequence[AskedLabels], counted: Sequence[Mapping[str, int]], randomness: Randomness
 ) -> tuple[FoundLabels, ...]:
     """What is published of each column's counts, with fresh noise."""
-    found = []
-    for one, counts in zip(asked, counted, strict=True):
+    labels = []
+    for one, counts in zip(columns, counted, strict=True):
         noise = one.noise.draw(len(counts), randomness).tolist()
         noisy = {label: count + z for (label, count), z in zip(counts.items(), noise, strict=True)}
-        found.append(FoundLabels.of(one, noisy))
-    return tuple(found)
+        labels.append(FoundLabels.of(one, noisy))
+    return tuple(labels)
 
 
 def _taken_up(
@@ -226,11 +226,11 @@ def _taken_up(
             f"the labels in {path} were found under other terms (neighbours, unit, person or rows per person), so "
             "their cost does not add up with this run's; use the terms that they were found under"
         )
-    settled = discovery.domain(domain)
+    labelled = discovery.domain(domain)
     if not discovery.cost <= budget or budget - discovery.cost == Budget.zero("approx"):
         raise BudgetError(f"the labels in {path} cost {discovery.cost}, of which {budget} leaves nothing; give more")
     check()
-    return Found(domain=settled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
+    return Found(domain=labelled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
 
 
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
@@ -238,39 +238,39 @@ def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
-def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[AskedLabels]) -> None:
+def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, columns: Sequence[AskedLabels]) -> None:
     """Refuse a ledger that cannot add up both charges, or does not hold them."""
     if ledger is None:
         return
     if ledger.budget.kind != "approx":
         raise BudgetError(
-            f"the labels of {_named(asked)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot add up, as "
+            f"the labels of {_named(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot add up, as "
             f"it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
         )
     ledger.check_terms(terms)
     ledger.check(budget)
 
 
-def _named(asked: Sequence[AskedLabels]) -> str:
-    return ", ".join(repr(one.column) for one in asked[:4]) + (", ..." if len(asked) > 4 else "")
+def _named(columns: Sequence[AskedLabels]) -> str:
+    return ", ".join(repr(one.column) for one in columns[:4]) + (", ..." if len(columns) > 4 else "")
 
 
-def _note(asked: Sequence[AskedLabels]) -> str:
+def _note(columns: Sequence[AskedLabels]) -> str:
     """For the ledger's entry."""
-    note = f"labels of {_named(asked)}, found privately before the tables"
+    note = f"labels of {_named(columns)}, found privately before the tables"
     if len(note) > _LONGEST_NOTE or not note.isprintable():
-        note = f"labels of {len(asked)} columns, found privately before the tables"
+        note = f"labels of {len(columns)} columns, found privately before the tables"
     return note
 
 
 def _failed(discovery: Discovery, saved: Path | None, error: BaseException) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     names = ", ".join(map(repr, discovery.names))
-    kept = (
+    where = (
         "kept in the error's discovery, which can be saved"
         if saved is None
         else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved.absolute())!r}"
     )
-    failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {kept}")
+    failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {where}")
     failed.discovery = discovery
     return failed

@@ -167,13 +167,13 @@ class Funds(Single):
 
     def resolve(self, budget: Budget | None) -> Budget:
         """What one request is for: `budget`, or all that remains when None. Raises BudgetError or Overspent."""
-        wanted = self.remaining if budget is None else budget
-        check_budget(wanted)
-        if wanted.is_zero:
+        resolved = self.remaining if budget is None else budget
+        check_budget(resolved)
+        if resolved.is_zero:
             raise Overspent(f"nothing remains of {self.budget}")
-        if not wanted <= self.remaining:
-            raise Overspent(f"{wanted} was asked, but only {self.remaining} remains of {self.budget}")
-        return wanted
+        if not resolved <= self.remaining:
+            raise Overspent(f"{resolved} was asked, but only {self.remaining} remains of {self.budget}")
+        return resolved
 
     @contextmanager
     def charge(
@@ -191,41 +191,41 @@ class Funds(Single):
         with self._lock:
             if not cost <= self.remaining:
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
-            aside = self._reserved
-            whole = cost if aside is None else cost + aside
+            reserved = self._reserved
+            whole = cost if reserved is None else cost + reserved
             if self._ledger is not None:
                 self._ledger.check(whole)
-            numbers = self._free_numbers(1 if aside is None else 2)
-            receipt, *beside = [
+            numbers = self._free_numbers(1 if reserved is None else 2)
+            receipt, *others = [
                 Receipt(number, self._ledger, self._save_to, self._validated) for number in sorted(numbers)
             ]
-            for one in (receipt, *beside):
+            for one in (receipt, *others):
                 if one.path is not None:
                     check_writable(one.path)  # better now than after the charge
             self._spent, self._reserved = self._spent + cost, None
             self._numbers |= numbers
-        receipt.holdout = beside[0] if beside else None
+        receipt.holdout = others[0] if others else None
         try:
-            for one, size in zip((receipt, *beside), sizes, strict=False):
+            for one, size in zip((receipt, *others), sizes, strict=False):
                 one.make_room(size)
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
                 receipt.entry = self._ledger.charge(whole, note=note, conditions=conditions)
-            for one in beside:
+            for one in others:
                 one.entry = receipt.entry
         except BaseException:
             receipt.leave_room()
             with self._lock:
                 self._spent = self._spent - cost
                 self._numbers -= numbers
-                if aside is not None:
-                    self._reserved = aside
+                if reserved is not None:
+                    self._reserved = reserved
             raise
 
-    def _free_numbers(self, wanted: int) -> set[int]:
+    def _free_numbers(self, count_needed: int) -> set[int]:
         free = (number for number in count(1) if number not in self._numbers and not self._is_taken(number))
-        return set(islice(free, wanted))
+        return set(islice(free, count_needed))
 
     def _is_taken(self, number: int) -> bool:
         """Whether another has the name of a later release. The first one's was chosen, so there it is refused."""

@@ -88,8 +88,8 @@ class HeldRecords(Single):
             if not grids:
                 self._counted.look_ahead(own.domain, self.rows)
         else:
-            self._rows = held = read_here(source, own, self._progress)
-            self._counted.records = held.records
+            self._rows = persons = read_here(source, own, self._progress)
+            self._counted.records = persons.records
         if grids:
             counted = redact_source_errors(source, lambda: count_grids(grids, self.rows, own.domain))
             self._grids, self._counted.records = [counted], counted.records

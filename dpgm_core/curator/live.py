@@ -205,12 +205,16 @@ class LiveCurator(Measurer, HoldoutKeeper):
             counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
         try:
             drawn = self._draw(measurement, counted)
-            beside = None if holdout is None else self._draw(holdout, counted)
+            holdout_drawn = None if holdout is None else self._draw(holdout, counted)
             del counted  # what fails from here on has no true count among its variables
             release = self._published(measurement, receipt, *drawn)
             self._released[receipt.number] = release
-            aside = None if holdout is None or beside is None else self._keep_holdout(holdout, receipt, *beside)
-            return plausible(equalize_totals(self._keep(receipt, release, aside)))
+            holdout_release = (
+                None
+                if holdout is None or holdout_drawn is None
+                else self._keep_holdout(holdout, receipt, *holdout_drawn)
+            )
+            return plausible(equalize_totals(self._keep(receipt, release, holdout_release)))
         finally:
             receipt.leave_room()
 
@@ -248,7 +252,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             presence=terms.presence(measured, clip),
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
-        aside: NoisyTables | None = None
+        holdout_release: NoisyTables | None = None
         with self._funds.charge(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
             reading = self._reading(measured.domain, columns_of(measured), several=False)
             persons = read_here(source, reading, self._progress)
@@ -257,7 +261,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         if holdout is not None and counted is not None:
             drawn = self._draw(holdout, counted)
             del counted
-            aside = self._keep_holdout(holdout, receipt, *drawn)
+            holdout_release = self._keep_holdout(holdout, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
             release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
@@ -267,7 +271,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         def finish() -> None:
             try:
                 if receipt.number in self._released:
-                    self._keep(receipt, self._released[receipt.number], aside)
+                    self._keep(receipt, self._released[receipt.number], holdout_release)
             finally:
                 receipt.leave_room()
 
@@ -326,21 +330,21 @@ class LiveCurator(Measurer, HoldoutKeeper):
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
-        asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
-        if asked and votes is not None:
+        columns = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
+        if columns and votes is not None:
             raise BudgetError(
-                f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
+                f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
         settled_domain = settled(workload.domain, workload.attributes)
-        grids = grid_attributes(asked)
+        grids = grid_attributes(columns)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
         records = HeldRecords(self._source, reading, workload.candidates, self._progress)
 
-        def found() -> tuple[tuple[FoundBins, ...], Domain]:
-            bins = find_bins(asked, grids, records.grids(), self._randomness) if asked else ()
+        def find() -> tuple[tuple[FoundBins, ...], Domain]:
+            bins = find_bins(columns, grids, records.grids(), self._randomness) if columns else ()
             domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
             records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
             return bins, domain
@@ -351,7 +355,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             with self._funds.charge(cost, conditions, sizes=(size,)) as receipt:
                 records.open(grids)
             paid = receipt
-            bins, domain = strip_traceback(found)
+            bins, domain = strip_traceback(find)
             self.check_process()  # noise that forks while it is drawn must not come back twice
             return self._session(records, workload.found(domain), bins, receipt, spendable, votes, cost)
         except BaseException:
@@ -473,13 +477,13 @@ class LiveCurator(Measurer, HoldoutKeeper):
         facts = {"unsafe": measurement.unsafe, "provenance": receipt.provenance, "discovery": self._discovery}
         return self._make_release(measurement, tables, total, variance, **facts | {"modelled": modelled} | more)
 
-    def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
+    def _keep(self, receipt: Receipt, release: NoisyTables, holdout_release: NoisyTables | None) -> NoisyTables:
         """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
-        kept = self._save(receipt, release, receipt.save)
-        if aside is not None and receipt.holdout is not None:
-            self._holdouts = (receipt.holdout.save(aside),)
+        saved = self._save(receipt, release, receipt.save)
+        if holdout_release is not None and receipt.holdout is not None:
+            self._holdouts = (receipt.holdout.save(holdout_release),)
         receipt.mark_released()
-        return kept
+        return saved
 
     def _save(self, receipt: Receipt, release: NoisyTables, write: Callable[[NoisyTables], NoisyTables]) -> NoisyTables:
         """The release as `write` saved it; it is paid for, whether or not it can be saved."""

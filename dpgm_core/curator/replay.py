@@ -45,12 +45,12 @@ class ReplayCurator(Single, HoldoutKeeper):
         conversion_delta: Fraction | None = None,
     ) -> None:
         super().__init__()
-        given = (releases,) if isinstance(releases, NoisyTables) else releases
-        if not isinstance(given, Sequence) or not all(isinstance(one, NoisyTables) for one in given):
+        listed = (releases,) if isinstance(releases, NoisyTables) else releases
+        if not isinstance(listed, Sequence) or not all(isinstance(one, NoisyTables) for one in listed):
             raise OptionError(f"a replay takes a release (NoisyTables) or several, got {type(releases).__name__}")
         if structure is not None:
             check_structure(structure)
-        originals = tuple(behind for one in given for behind in one.published)
+        originals = tuple(behind for one in listed for behind in one.published)
         if not originals:
             raise BudgetError("a replay needs at least one release")
         check_alike(originals)
@@ -147,33 +147,33 @@ class ReplayCurator(Single, HoldoutKeeper):
                 f"the learner asks for one release of all that remains, but {left} saved ones are left; learn with one "
                 "that asks for each, or with one that asks for a single release and gets all as one"
             )
-        found, asked = self._releases[served], self._asked[served]
+        serving, cost = self._releases[served], self._asked[served]
         what = "the saved release" if count == 1 else f"saved release {served + 1} of {count}"
         if several:
-            found, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
+            serving, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
         if budget is not None and not isinstance(budget, Mapping):
             check_budget(budget)
-            if budget not in (asked, found.cost):
+            if budget not in (cost, serving.cost):
                 raise BudgetError(
-                    f"{what} was made for {asked}; the learner asks for {budget}, which a replay cannot make"
+                    f"{what} was made for {cost}; the learner asks for {budget}, which a replay cannot make"
                 )
-        wanted = budget if isinstance(budget, Mapping) else cliques
-        if wanted is not None:
-            held = {frozenset(clique) for clique in found.structure.cliques}
-            if {frozenset((one,) if isinstance(one, str) else one) for one in wanted} != held:
+        requested = budget if isinstance(budget, Mapping) else cliques
+        if requested is not None:
+            cliques_held = {frozenset(clique) for clique in serving.structure.cliques}
+            if {frozenset((one,) if isinstance(one, str) else one) for one in requested} != cliques_held:
                 raise BudgetError(
-                    f"{what} holds other cliques than the learner asks for: {_listed(found.structure.cliques)}"
+                    f"{what} holds other cliques than the learner asks for: {_listed(serving.structure.cliques)}"
                 )
-        if isinstance(budget, Mapping) and not _is_split_as(found, budget):
+        if isinstance(budget, Mapping) and not _is_split_as(serving, budget):
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
         if accept is not None:
-            accept(found.noise)
+            accept(serving.noise)
         with self._lock:
             if self._served != served:
                 raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
             self._served = count if several else served + 1
             self._pooled = several
-        return found if several else plausible(equalize_totals(found))
+        return serving if several else plausible(equalize_totals(serving))
 
     def rounds(
         self,

@@ -114,7 +114,7 @@ class LiveRounds(Turns[Persons]):
         total = max(1.0, float(self._rate) * (self._terms.declared or self._records))
         return total, float(1 - self._rate) * total
 
-    def _closed(self, held: Persons) -> None:
+    def _closed(self, persons: Persons) -> None:
         self._finish()
 
     def __repr__(self) -> str:

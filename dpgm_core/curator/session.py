@@ -201,14 +201,16 @@ class LiveSession(Turns[HeldRecords], Measurer):
             records = self._open()
             check_exact_type(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
-            given, own = self._regressed or (None, gradients.regressions)
-            if given is not gradients.regressions:
-                given = gradients.regressions
-                own = Regressions(candidates=self._candidates.own(given.candidates, self._domain), loss=given.loss)
-            asked = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
-            self._pay(asked.cost)
-            self._regressed = given, own
-            descent = asked.drawn(records.source, records.rows, self._randomness)
+            original, own = self._regressed or (None, gradients.regressions)
+            if original is not gradients.regressions:
+                original = gradients.regressions
+                own = Regressions(
+                    candidates=self._candidates.own(original.candidates, self._domain), loss=original.loss
+                )
+            step = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
+            self._pay(step.cost)
+            self._regressed = original, own
+            descent = step.drawn(records.source, records.rows, self._randomness)
             self._keep(descent)
             return descent
 
@@ -252,19 +254,19 @@ class LiveSession(Turns[HeldRecords], Measurer):
             if any(len(clique) > 1 for structure in tables for clique in structure.cliques):
                 raise StructureError("codes are merged before the first table of several attributes is measured")
             try:
-                given = {name: tuple(codes) for name, codes in merges.items()}
+                codes_of = {name: tuple(codes) for name, codes in merges.items()}
             except (AttributeError, TypeError):
                 raise StructureError(
                     "merges must be a list of new codes for each attribute, such as {'age': [0, 0, 1]}"
                 ) from None
-            if not given:
+            if not codes_of:
                 return self._domain
-            domain = self._domain.coarsened(given)  # refuses what are no codes
-            merged = [name for name in given if domain[name] != self._domain[name]]
+            domain = self._domain.coarsened(codes_of)  # refuses what are no codes
+            merged = [name for name in codes_of if domain[name] != self._domain[name]]
             for one in self._steps:
                 if isinstance(one, NoisyTables) and one.contrasts:
                     check_untouched(one.structure, merged)
-            exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
+            exact = {name: tuple(map(int, codes)) for name, codes in codes_of.items()}
             records.recode({name: np.asarray(codes) for name, codes in exact.items()}, domain)
             self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
@@ -414,12 +416,12 @@ class LiveSession(Turns[HeldRecords], Measurer):
         self._release = self._publish(self._release)
         self._saved = True
 
-    def _closed(self, held: HeldRecords) -> None:
+    def _closed(self, records: HeldRecords) -> None:
         try:
             if self._saved:
                 self._finish()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
-            held.close()
+            records.close()
             self._leave()
 
     def __repr__(self) -> str:

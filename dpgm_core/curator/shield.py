@@ -30,20 +30,20 @@ def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
     """
     kind = ""
-    kept: BaseException | None = None
+    public: BaseException | None = None
     with quiet():  # until the error is dropped: what hangs on it may speak when it goes
         try:
             return call()
         except KeyboardInterrupt:
-            kept = KeyboardInterrupt()
+            public = KeyboardInterrupt()
         except BaseException as error:
             kind = type(error).__name__
             if type(error) is SourceRefused:
-                kept = SourceRefused(printable(error))
+                public = SourceRefused(printable(error))
             elif isinstance(error, DpgmError) and _is_ours(error):
-                kept = type(error)(*error.args)
-    if kept is not None:
-        raise kept
+                public = type(error)(*error.args)
+    if public is not None:
+        raise public
     where = "run dpgm validate to see them" if isinstance(source, Source) else "the engine may have logged them"
     raise DataError(
         f"the records could not be read: source {type(source).__name__} failed with {kind} "
@@ -61,16 +61,16 @@ def strip_traceback(call: Callable[[], T]) -> T:
     try:
         return call()
     except BaseException as error:
-        kept = error
+        caught = error
     seen: set[int] = set()
-    chain: list[BaseException | None] = [kept]
+    chain: list[BaseException | None] = [caught]
     while chain:
         link = chain.pop()
         if link is not None and id(link) not in seen:
             seen.add(id(link))
             link.__traceback__ = None
             chain += [link.__cause__, link.__context__]
-    raise kept
+    raise caught
 
 
 def _is_ours(error: BaseException) -> bool:

@@ -86,13 +86,13 @@ class Single:
 class Turns(Single, Generic[Held]):
     """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
 
-    held: the records behind the steps, which are dropped when the context is left.
+    records: those behind the steps, which are dropped when the context is left.
     """
 
-    def __init__(self, held: Held | None = None) -> None:
+    def __init__(self, records: Held | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
-        self._held = held
+        self._held = records
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -118,12 +118,12 @@ class Turns(Single, Generic[Held]):
             self._held = None
             return
         with self.turn():
-            held, self._held = self._held, None
-            if held is not None:
-                self._closed(held)
+            records, self._held = self._held, None
+            if records is not None:
+                self._closed(records)
 
-    def _closed(self, held: Held) -> None:
-        """What else is done when the context is left, once. held: what was dropped."""
+    def _closed(self, records: Held) -> None:
+        """What else is done when the context is left, once. records: what was dropped."""
 
 
 class Measurer(Single):

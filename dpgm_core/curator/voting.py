@@ -65,9 +65,9 @@ def cast(
 
     def edges() -> tuple[Clique, ...] | None:
         words = randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
-        found = redact_source_errors(source, lambda: agreed(voter, persons, words, terms))
-        if not published(found.distance, budget, randomness):
+        agreement = redact_source_errors(source, lambda: agreed(voter, persons, words, terms))
+        if not published(agreement.distance, budget, randomness):
             return None
-        return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
+        return tuple(pair for pair, edge in zip(voter.pairs.cliques, agreement.edges, strict=True) if edge)
 
     return Verdict(voter=voter, budget=budget, edges=strip_traceback(edges))

@@ -64,9 +64,9 @@ class FoundBins:
 
     def recoding(self, grid: Attribute) -> IntArray:
         """The code under the found bins of each code under the grid, (codes of the grid,)."""
-        found, cells = self.attribute, self.asked.cells
+        attribute, cells = self.attribute, self.asked.cells
         bins = np.searchsorted(np.asarray(self.places), np.arange(cells), side="right") - 1
-        own = [found.labels.index(label) for label in grid.labels[cells:]]
+        own = [attribute.labels.index(label) for label in grid.labels[cells:]]
         codes: IntArray = np.concatenate([bins, np.asarray(own, np.int64)]).astype(np.int64)
         return codes
 
@@ -104,17 +104,17 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
     grid = grid_edges(attribute.name, attribute.private.low, attribute.private.high, attribute.values)
     try:
-        found = FoundBins.of(asked, choices, grid)
+        bins = FoundBins.of(asked, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    return found
+    return bins
 
 
 def _temperature(text: str) -> Fraction:
-    found = amount("the temperature of a level", text)
-    if not LEAST_TABLE <= entries(found) <= MOST_TABLE:
+    temperature = amount("the temperature of a level", text)
+    if not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
-    return found
+    return temperature
 
 
 def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:

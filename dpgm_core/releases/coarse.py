@@ -176,8 +176,8 @@ def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
 
 def check_untouched(measured: Structure, merged: Iterable[str]) -> None:
     """Refuse, with StructureError, to merge the two labels of an attribute whose contrasts were measured."""
-    held = {name for clique in measured.cliques for name in clique}
-    touched = [name for name in merged if name in held]
+    names = {name for clique in measured.cliques for name in clique}
+    touched = [name for name in merged if name in names]
     if touched:
         raise StructureError(
             f"labels of {touched[0]!r} cannot be merged: contrasts of it were measured, which tell its two labels apart"

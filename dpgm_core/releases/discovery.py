@@ -57,11 +57,11 @@ class FoundLabels:
         ('pilot', 'cook')
         """
         above = sorted((-count, label) for label, count in noisy.items() if count >= asked.noise.threshold)
-        kept = above[: asked.keep]
+        largest = above[: asked.keep]
         return cls(
             column=asked.column,
-            labels=tuple(label for _, label in kept),
-            counts=tuple(-count for count, _ in kept),
+            labels=tuple(label for _, label in largest),
+            counts=tuple(-count for count, _ in largest),
             keep=asked.keep,
             budget=asked.budget,
             noise=asked.noise,
@@ -172,8 +172,8 @@ def load_discovery(path: str | Path) -> Discovery:
         if document.get("schema") != _SCHEMA:
             raise ModelFileError(f"{path} has schema {document.get('schema')!r}, this dpgm reads schema {_SCHEMA}")
         json.dumps(document, ensure_ascii=False).encode()  # JSON can spell halves of characters, which no file can hold
-        found = read_discovery(document["discovery"], Terms.from_dict(document["terms"]))
-        if found.cost.to_dict() != document["cost"]:
+        discovery = read_discovery(document["discovery"], Terms.from_dict(document["terms"]))
+        if discovery.cost.to_dict() != document["cost"]:
             raise ModelFileError(f"{path}: the cost is not that of its columns; the file was edited")
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror or type(error).__name__}") from None
@@ -182,7 +182,7 @@ def load_discovery(path: str | Path) -> Discovery:
     except (DpgmError, ValueError, TypeError, KeyError, RecursionError) as error:
         reason = str(error) if isinstance(error, DpgmError) else type(error).__name__
         raise ModelFileError(f"{path} is damaged: {reason}") from None
-    return found
+    return discovery
 
 
 def read_discovery(stated: Any, terms: Terms) -> Discovery:
@@ -203,9 +203,9 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:
-    wanted = {"column", "labels", "counts", "keep", "budget", "scale", "threshold"}
-    if not isinstance(stated, Mapping) or set(stated) != wanted:
-        raise ModelFileError(f"the labels of a column must state {', '.join(sorted(wanted))}")
+    keys = {"column", "labels", "counts", "keep", "budget", "scale", "threshold"}
+    if not isinstance(stated, Mapping) or set(stated) != keys:
+        raise ModelFileError(f"the labels of a column must state {', '.join(sorted(keys))}")
     column = converter.structure(stated["column"], str)
     labels, counts = stated["labels"], stated["counts"]
     keep = whole("keep", stated["keep"], least=1)
@@ -225,12 +225,12 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
             f"finding the labels of {column!r} is said to cost {budget}, but with its noise and threshold it cost "
             f"{noise.cost}; the file was edited"
         )
-    if not _as_found(labels, counts, keep, noise.threshold):
+    if not _is_as_found(labels, counts, keep, noise.threshold):
         raise ModelFileError(f"the labels of {column!r} are not as they are found; the file was edited")
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
 
 
-def _as_found(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
+def _is_as_found(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
     """Whether labels and counts are such as `FoundLabels.of` gives."""
     if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
         return False

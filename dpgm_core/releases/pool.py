@@ -230,18 +230,18 @@ def mean_of(structure: Structure, views: Sequence[NoisyTables], total: float) ->
     Raises BudgetError for some of both.
     """
     contrasts = check_one_way(views)
-    held: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
+    tables_of: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
     for number, view in enumerate(views):
         for place, group in enumerate(view.structure.groups):
             key, axes = _canonical(group)
-            held.setdefault(key, []).append((number, place, axes))
+            tables_of.setdefault(key, []).append((number, place, axes))
     numbers = [view.measured for view in views]
     parts: list[FloatArray] = []
     calibrations: dict[tuple[tuple[int, int], ...], Calibration] = {}
     of_group = []
     for group in structure.groups:
         key, axes = _canonical(group)
-        holders = held[key]
+        holders = tables_of[key]
         own = [views[number].calibrations[views[number].measurement.of_group[place]] for number, place, _ in holders]
         precisions = np.array([1 / one.noise.variance for one in own])
         weights = precisions / precisions.sum()

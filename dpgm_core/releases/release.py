@@ -228,29 +228,29 @@ class NoisyTables:
 
     def _conditions(self) -> list[str]:
         """Those that do not depend on other releases."""
-        found = [] if self.provenance.get("validated") is not True else [_VALIDATED]
+        conditions = [] if self.provenance.get("validated") is not True else [_VALIDATED]
         if self.round is not None:
-            found.append(self.round.sentence())
+            conditions.append(self.round.sentence())
         if self.contrasts:
-            found.append(
+            conditions.append(
                 f"Measured were {len(self.structure.groups)} sums of products of attributes coded +1 and -1, and no "
                 "cells. "
             )
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
-            found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            conditions.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
             if self.session.votes is not None:
-                found.append(
+                conditions.append(
                     f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
                     f"to, and {self.session.budget} for what was measured after them. "
                 )
         if self.cost_stated:
-            found.append(
+            conditions.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
             )
         if self.total_policy == "declared":
-            found.append("The number of records was declared by the owner as public knowledge. ")
-        return found
+            conditions.append("The number of records was declared by the owner as public knowledge. ")
+        return conditions
 
     def save(self, path: str | Path) -> None:
         """Write the release to a new file, atomically.
@@ -356,8 +356,8 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(conditions_of(releases))
-    found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
-    text = "".join(f"{flaw}. Were it not: " for flaw in found) + text
+    flawed = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    text = "".join(f"{flaw}. Were it not: " for flaw in flawed) + text
     return printable(text) + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
@@ -366,11 +366,11 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
 
 def conditions_of(releases: Sequence[NoisyTables]) -> list[str]:
     """What else the guarantee of releases together must say, each sentence once."""
-    found = [sentence for one in releases for sentence in one._conditions()]
+    conditions = [sentence for one in releases for sentence in one._conditions()]
     condition = condition_of(releases)
     if condition is not None:
-        found.append(f"The exact number of records is published too: the guarantee is {condition}. ")
-    return list(dict.fromkeys(found))
+        conditions.append(f"The exact number of records is published too: the guarantee is {condition}. ")
+    return list(dict.fromkeys(conditions))
 
 
 def condition_of(releases: Sequence[NoisyTables]) -> str | None:
@@ -388,11 +388,11 @@ def condition_of(releases: Sequence[NoisyTables]) -> str | None:
 
 def discoveries(releases: Sequence[NoisyTables]) -> tuple[Discovery, ...]:
     """The labels found before any of these releases, each discovery once, however many share it."""
-    found: list[Discovery] = []
+    distinct: list[Discovery] = []
     for one in releases:
-        if one.discovery is not None and one.discovery not in found:
-            found.append(one.discovery)
-    return tuple(found)
+        if one.discovery is not None and one.discovery not in distinct:
+            distinct.append(one.discovery)
+    return tuple(distinct)
 
 
 def total_cost(

@@ -119,9 +119,9 @@ class Choice:
         }
 
     def __repr__(self) -> str:
-        found = [" x ".join(clique) for clique in self.cliques]
-        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
-        return f"Choice({', '.join(found[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
+        names = [" x ".join(clique) for clique in self.cliques]
+        more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+        return f"Choice({', '.join(names[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False, repr=False)

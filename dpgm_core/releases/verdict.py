@@ -61,5 +61,5 @@ class Verdict:
         }
 
     def __repr__(self) -> str:
-        found = "not stable enough to tell" if self.edges is None else f"{len(self.edges)} edges"
-        return f"Verdict({found}, {self.budget})"
+        outcome = "not stable enough to tell" if self.edges is None else f"{len(self.edges)} edges"
+        return f"Verdict({outcome}, {self.budget})"
