@@ -1,4 +1,4 @@
-"""Scores by the distance of true tables to public predictions: whole numbers, the same in any order of the records."""
+"""Scores by the distance of true tables to public predictions: whole numbers, whatever the order of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of regressions summed over records, in whole numbers: the same bits in any order, batch and thread.
+"""Gradients of regressions summed over records in whole numbers: the same bits in any order and thread.
 
 A weighted sum of features and a sum of residuals are float32 products of whole numbers whose partial sums stay below
 2^24, so no product rounds. A residual is looked up in a public table of whole numbers, or divided exactly, and

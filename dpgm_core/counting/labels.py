@@ -1,4 +1,4 @@
-"""How many persons have each label of an open column. Secret: what it counts goes to the noise and nowhere else.
+"""Numbers of persons by label of an open column. Secret: they go to the noise and nowhere else.
 
 A person counts once for a label and for at most r labels of a column: the first in an order that hashes of the label
 and of the person's key give, which favours no label and depends on the person's own rows alone, whatever else is in the

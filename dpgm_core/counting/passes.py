@@ -1,4 +1,4 @@
-"""Many tables in one pass over records that are summed elsewhere, or in few: planned from public sizes alone.
+"""Plans for counting many tables in few passes over remote records, from public sizes alone.
 
 What a pass takes is known before it begins: its cells here, and on every machine that sums a part of it.
 """

@@ -1,4 +1,4 @@
-"""How many persons are below each edge of a column's public grid, and what edges inside a node score. Secret, both."""
+"""Numbers of persons below each edge of a public grid, and scores of the edges inside a node. Secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one block of records says of a graph: l1-penalised regressions of every attribute on the others, all at once.
+"""Penalised regressions of every attribute on the others, over one block of records.
 
 A function of the block's records as a multiset: rows are sorted first, so that neither their order nor any other block
 changes a bit of the outcome. A fixed number of iterations, and no error out of it: a block that fails in any way votes

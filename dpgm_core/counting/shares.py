@@ -1,4 +1,4 @@
-"""Counting rows by the share of a person that each is: whole multiples of 1/grid, at most 1 per clique or group."""
+"""Counts of weighted rows: whole multiples of 1/grid, at most 1 per clique or group."""
 
 from __future__ import annotations
 

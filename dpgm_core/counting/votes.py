@@ -1,4 +1,4 @@
-"""What all blocks say of a graph together, and how far that is from another graph. Secret, both.
+"""Agreement of all blocks on a graph, and its distance to another graph. Secret.
 
 A distance is a whole number that one person moves by at most 1, and the graph changes from one person to the next only
 where the distance is at most 1 on both sides: what `dpgm_core.noise.stability` asks for. Every person draws a block by

@@ -1,4 +1,4 @@
-"""Where curators keep the release of a holdout: beside what learners are shown, and paid for all the same."""
+"""Releases of holdouts, which curators keep apart from what learners are shown."""
 
 from __future__ import annotations
 

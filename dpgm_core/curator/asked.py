@@ -1,4 +1,4 @@
-"""What may be asked of a session: core's own scores, gradients and voters, over candidates of its workload."""
+"""Candidates that a session may be asked for, and checks of core's own scores, gradients and voters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first step of a session: the bins of columns that have private ones, found before anybody sees the session.
+"""Private bins, found as a session opens.
 
 Records are read by the cells of the public grids, and counted by them before the charge; what the session keeps of them
 is recoded by what was found.

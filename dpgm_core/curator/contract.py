@@ -1,4 +1,4 @@
-"""The only door to the records, as a learner sees it; implemented by core only."""
+"""Protocols of curators, sessions and rounds, as learners see them; implemented by core only."""
 
 from __future__ import annotations
 
@@ -202,12 +202,25 @@ class Curator(Protocol):
     ) -> NoisyTables:
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
 
-        split: how one budget is divided over the tables, "even" or "optimal", or that it goes to "contrasts": of binary
-        attributes, one noisy sum of products for each set inside a clique instead of cells, or to the "sharper" of
-        "contrasts" and "even" (None: as the curator was told); BudgetError for "contrasts" where tables would tell the
-        product of a clique better. A replay serves what there is. accept: told the noise of each table before anything
-        is read or charged; raises to refuse it. It may be called again with what remains. Tables of normalised
-        contributions come through `equalize_totals`; the release itself is their `original`.
+        It may be called again with what remains. Tables of normalised contributions are rescaled to one total; the
+        release itself is their `original`. A replay serves what there is.
+
+        Parameters
+        ----------
+        budget : Budget or mapping of cliques to Budget, optional
+            For all tables together, or for each its own.
+        cliques : iterable of Clique, optional
+            Each inside one of the structure's.
+        split : str, optional
+            How one budget is divided: "even", "optimal", "contrasts" (noisy sums of products of binary attributes in
+            place of cells) or "sharper" (the better of "contrasts" and "even"); by default the curator's own.
+        accept : callable, optional
+            Called with the noise of each table before anything is read or charged; raises to refuse it.
+
+        Raises
+        ------
+        BudgetError
+            Also for "contrasts" where tables would measure the product of a clique better.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The true tables of a session, counted once each from its records and kept to be scored again.
+"""True tables of a session, counted once each from its records and kept.
 
 Where the records are held here, a table is counted when a step first needs it. Where they are summed elsewhere a pass
 over them is dear: all candidates that fit are counted together, before the charge if that is possible.

@@ -1,4 +1,4 @@
-"""A descent of a session: what it will cost, from what is asked alone, and then its directions, from records."""
+"""Descents of a session: their cost from public facts, then their directions from records."""
 
 from __future__ import annotations
 

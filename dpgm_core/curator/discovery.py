@@ -1,4 +1,4 @@
-"""The labels of open columns, found in a charge of their own before the first table is measured.
+"""Private labels of open columns, found in a charge of their own before the first table is measured.
 
 The order is that of every release: refuse what can be refused, read and count, commit the charge, draw noise, save. A
 run that ends between the two charges has spent the first, and keeps what it bought.

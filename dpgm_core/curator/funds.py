@@ -1,4 +1,4 @@
-"""What a curator may spend: its budget, its ledger and the files of its releases; set aside, charged, given back."""
+"""Budget, ledger and release files of a curator: reserved, charged, given back."""
 
 from __future__ import annotations
 

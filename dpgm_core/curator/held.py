@@ -1,4 +1,4 @@
-"""The records of a session for as long as it is open: as codes that are kept here, or pinned where they are.
+"""Records of an open session: codes kept in memory, or records pinned where they are.
 
 What a session needs first is counted before it is paid for, so that records that cannot be read cost nothing: the grids
 of private bins, else, where records are summed elsewhere, all candidate tables that fit. Where those are all, nothing

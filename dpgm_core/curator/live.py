@@ -1,4 +1,4 @@
-"""The one class that sees both sides: it counts records, pays, draws noise and hands out NoisyTables.
+"""`LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
 
 The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
 the release. A crash in between wastes budget and never leaks it.
@@ -64,17 +64,33 @@ __all__ = ["LiveCurator"]
 class LiveCurator(Measurer, HoldoutKeeper):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
-    source: a Source component, or one that sums where its rows are. structure: the model's cliques. mechanism:
-    calibrates the noise. terms: what is protected and how; a unit left out is the ledger's. budget: what this curator
-    may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or None (then only `budget`
-    limits). save_to: where each release is written before anybody sees it. split: how one budget is divided over
-    tables: "even" noise for all, "optimal" (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see
-    `measure`). {"tables": "even", "holdout": 0.05} sets that share aside for a holdout: `budget` is then what is
-    left, the first request pays for both in one charge, and learners never see the holdout. discovery: labels of the
-    domain that were found and paid for before; each release carries them.
+    Parameters
+    ----------
+    source : Source or ReducingSource
+        Where the records are read or summed.
+    structure : Structure
+        The model's cliques.
+    mechanism : Mechanism
+        Calibrates the noise.
+    terms : Terms
+        What is protected; a unit left out is the ledger's.
+    budget : Budget
+        What this curator may spend in all.
+    ledger : Ledger, optional
+        Charged before any noise is drawn; without one only `budget` limits.
+    save_to : str or Path, optional
+        Where each release is written before it is returned.
+    split : str or mapping
+        How a budget is divided over tables: "even", "optimal" (see `optimal_split`), "contrasts" or "sharper" (see
+        `measure`). {"tables": "even", "holdout": 0.05} reserves that share for a holdout, which the first request pays
+        for in the same charge and no learner sees.
+    discovery : Discovery, optional
+        Labels of the domain that were paid for before; each release carries them.
 
-    Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
-    before any record is read.
+    Raises
+    ------
+    BudgetError, StructureError, OptionError, DataError
+        Before any record is read; DataError for a source that cannot read the terms' person key.
     """
 
     conversion_delta = None  # all its releases cost one kind of budget

@@ -1,4 +1,4 @@
-"""A curator over saved releases instead of records: learning from published statistics is the same code."""
+"""`ReplayCurator`: serves saved releases to learners in place of records."""
 
 from __future__ import annotations
 
@@ -30,11 +30,17 @@ __all__ = ["ReplayCurator"]
 class ReplayCurator(Single, HoldoutKeeper):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
-    releases: at least one, about the same people under the same terms; those of a holdout are kept aside and
-    not served. structure: of the model; when None the first release's, with what the others measured outside of it.
-    conversion_delta: needed where releases cost different kinds of budget. Who asks first for one release of all there
-    is gets them all as one (`releases.pool`). It refuses what the files do not hold: other budgets, other cliques,
-    another order, subsampling, a second helping.
+    A first request for one release of everything gets all of them pooled. What the files do not hold is refused:
+    other budgets or cliques, another order, subsampling, a second use.
+
+    Parameters
+    ----------
+    releases : NoisyTables or sequence of NoisyTables
+        About the same people under the same terms; those of a holdout are not served.
+    structure : Structure, optional
+        Of the model; by default the first release's, with what the others measured outside of it.
+    conversion_delta : Fraction, optional
+        Needed where releases cost different kinds of budget.
     """
 
     def __init__(

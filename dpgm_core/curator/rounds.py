@@ -1,4 +1,4 @@
-"""Rounds: fresh Poisson subsamples of persons, counted or scored, for many noisy releases under one charge.
+"""Rounds: Poisson subsamples of persons, counted or scored, for many noisy releases under one charge.
 
 Rows are read once and kept as compact codes. What is summed is whole-numbered: cell counts, or scores T(x) - mu clipped
 per person and truncated to a public grid.

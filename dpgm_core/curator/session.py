@@ -1,4 +1,4 @@
-"""A session: adaptive steps out of one budget that was charged in full when it was opened.
+"""Sessions: adaptive steps out of one budget that was charged in full at the opening.
 
 Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
 source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit

@@ -1,4 +1,4 @@
-"""Foreign errors left of the noise, dropped whole: an exception raised while records are read may quote one.
+"""Redaction of exceptions that are raised while records are read, as they may quote one.
 
 So may its frames, whose variables a debugger or a traceback with locals shows.
 """

@@ -1,4 +1,4 @@
-"""What holds paid-for privacy exists once: a copy, or a twin in a forked process, would hand it out twice.
+"""Base classes of what may be spent once and of what draws noise: no copies, no work in forked processes.
 
 A ledger would count a twin's charges, but not the rounds that were paid for before, and without one nobody counts.
 """

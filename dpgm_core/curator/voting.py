@@ -1,4 +1,4 @@
-"""Votes of a session: what may vote for what, refused before anything is spent, and what the votes come to."""
+"""Votes of a session: checks before anything is spent, and the result."""
 
 from __future__ import annotations
 

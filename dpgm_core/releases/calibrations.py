@@ -1,4 +1,4 @@
-"""Calibrations as the values of a file, and back: a noise with what it was calibrated from, without an import path."""
+"""Calibrations as values of a file: a noise and what it was calibrated from, without an import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release seen over a domain of fewer codes: tables of merged attributes are summed by block. Post-processing, free.
+"""Releases over merged codes: tables are summed by block. Post-processing, free.
 
 A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of noise
 is one variance per table. The view states the mean over its cells: squares summed over a table are then expected right.

@@ -1,4 +1,4 @@
-"""What descents of a session hand out. Safe to publish; what each cost is computed again on reading."""
+"""Results of a session's descents. Safe to publish; their cost is computed again on reading."""
 
 from __future__ import annotations
 

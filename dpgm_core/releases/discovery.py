@@ -1,4 +1,4 @@
-"""The labels of open columns that were found privately, with their noisy counts: safe to publish, and paid for.
+"""Private labels of open columns with their noisy counts: safe to publish, and paid for.
 
 They cost an (epsilon, delta) of their own, in a charge before that of the tables. Each release that counts by them
 carries them; releases that share them count their cost once. Read from a file, the cost is computed again from the
@@ -47,24 +47,24 @@ class FoundLabels:
     noise: ThresholdNoise
 
     @classmethod
-    def of(cls, asked: AskedLabels, noisy: Mapping[str, int]) -> FoundLabels:
+    def of(cls, request: AskedLabels, noisy: Mapping[str, int]) -> FoundLabels:
         """What is published of noisy counts: those at or above the threshold, and of these the largest.
 
         >>> from fractions import Fraction
         >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-        >>> asked = AskedLabels(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
-        >>> FoundLabels.of(asked, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
+        >>> request = AskedLabels(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
+        >>> FoundLabels.of(request, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
         ('pilot', 'cook')
         """
-        above = sorted((-count, label) for label, count in noisy.items() if count >= asked.noise.threshold)
-        largest = above[: asked.keep]
+        above = sorted((-count, label) for label, count in noisy.items() if count >= request.noise.threshold)
+        largest = above[: request.keep]
         return cls(
-            column=asked.column,
+            column=request.column,
             labels=tuple(label for _, label in largest),
             counts=tuple(-count for count, _ in largest),
-            keep=asked.keep,
-            budget=asked.budget,
-            noise=asked.noise,
+            keep=request.keep,
+            budget=request.budget,
+            noise=request.noise,
         )
 
 
@@ -225,12 +225,12 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
             f"finding the labels of {column!r} is said to cost {budget}, but with its noise and threshold it cost "
             f"{noise.cost}; the file was edited"
         )
-    if not _is_as_found(labels, counts, keep, noise.threshold):
+    if not _is_published(labels, counts, keep, noise.threshold):
         raise ModelFileError(f"the labels of {column!r} are not as they are found; the file was edited")
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
 
 
-def _is_as_found(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
+def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
     """Whether labels and counts are such as `FoundLabels.of` gives."""
     if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
         return False

@@ -1,4 +1,4 @@
-"""Columns whose records are mostly missing, as the noisy tables say; post-processing, and free.
+"""Columns whose records are mostly missing, according to the noisy tables; post-processing, free.
 
 A file that is read in another dialect than it is written in, or labels that are spelled otherwise, fill a release with
 the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n labels

@@ -1,4 +1,4 @@
-"""Several releases about the same people as one: for learning. What they cost and promise stays with the releases.
+"""Several releases about the same people as one release to learn from; each keeps its cost and guarantee.
 
 Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.

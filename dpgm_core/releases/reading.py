@@ -1,4 +1,4 @@
-"""Reading a release: from its own file, or from the model file that carries it."""
+"""Reading of releases from their own files and from model files."""
 
 from __future__ import annotations
 

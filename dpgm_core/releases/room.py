@@ -1,4 +1,4 @@
-"""Room on a disk for what is about to be paid for, and other places for it where its own fails after the charge."""
+"""Disk space reserved before a charge, and other places to save where the first fails after it."""
 
 from __future__ import annotations
 

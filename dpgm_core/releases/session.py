@@ -1,4 +1,4 @@
-"""What a session handed out as one release: its tables pooled, its cost what was charged.
+"""A session as one release: its tables pooled, its cost the amount charged.
 
 The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
 leaves unspent may depend on what it saw.

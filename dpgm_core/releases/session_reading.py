@@ -1,4 +1,4 @@
-"""A session out of its file: each step is read, its cost computed again, and their sum held against the whole."""
+"""Reading of sessions: every step's cost is computed again, and the sum compared with the whole."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _planned(domain: Domain, bins: Sequence[FoundBins], labels: Mapping[str, int
     """The domain in the sizes that the session was planned for. labels: column -> how many it might have had."""
     if not bins and not labels:
         return domain
-    attributes = {one.name: one.asked.attribute for one in bins}
+    attributes = {one.name: one.search.attribute for one in bins}
     for name, size in labels.items():
         if name not in domain or name in attributes or not domain[name].size < size:
             raise ModelFileError(f"its session was not planned for {size} labels of {name!r}; it was edited")

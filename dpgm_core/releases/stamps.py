@@ -1,4 +1,4 @@
-"""What goes with whatever is computed from releases: their guarantee, and why it may say less than its budget."""
+"""Guarantees and caveats for files and outputs computed from releases."""
 
 from __future__ import annotations
 

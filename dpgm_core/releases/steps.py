@@ -1,4 +1,4 @@
-"""What a session hands out besides noisy tables: choices and noisy scores. Safe to publish.
+"""Choices and noisy scores of a session. Safe to publish.
 
 What each cost is computed again when a file is read, from its temperature or its noise and from the terms.
 """
@@ -148,8 +148,8 @@ class NoisyScores:
     @property
     def numbers(self) -> IntArray:
         """As they were drawn, whole multiples of 1/1024 record."""
-        found: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
-        return found
+        drawn: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
+        return drawn
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""

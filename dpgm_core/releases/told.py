@@ -1,4 +1,4 @@
-"""What releases tell of how they came about, as plain values: labels and bins that were found, sessions step by step.
+"""Facts about the origin of releases as plain values: private labels and bins, and the steps of sessions.
 
 All of it is released.
 """

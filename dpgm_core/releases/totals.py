@@ -1,4 +1,4 @@
-"""Whether a stated number of records fits what the noisy tables themselves sum to; post-processing, and free.
+"""Comparison of a stated number of records with the sums of the noisy tables; post-processing, free.
 
 Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g =
 m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the least

@@ -1,4 +1,4 @@
-"""What votes of a session hand out. Safe to publish: the graph or nothing, and what it cost."""
+"""Results of a session's votes: a graph or nothing, and the cost. Safe to publish."""
 
 from __future__ import annotations
 
