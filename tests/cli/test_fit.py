@@ -259,15 +259,15 @@ def test_learn_replaces_a_model_and_nothing_else(spec, dpgm_command, refused):
 def test_fit_says_where_the_release_really_is(spec, dpgm_command, monkeypatch):
     """Another process takes its name while it counts; the release is saved beside it, and said so, failing or not."""
     taken = spec.parent / "out" / "visits.release.dpgm"
-    paying = Funds.paying
+    charge = Funds.charge
 
     @contextmanager
     def meanwhile(self, cost, conditions=(), **how):
-        with paying(self, cost, conditions, **how) as receipt:
+        with charge(self, cost, conditions, **how) as receipt:
             taken.write_text("another's")
             yield receipt
 
-    monkeypatch.setattr(Funds, "paying", meanwhile)
+    monkeypatch.setattr(Funds, "charge", meanwhile)
     beside = taken.with_name("visits.release-2.dpgm")
     code, out, err = dpgm_command("fit", spec, "--json")
     assert code == 0 and taken.read_text() == "another's"
