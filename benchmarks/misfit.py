@@ -1,4 +1,4 @@
-"""Do intervals by structure hold the truth once a structure check widened them?
+"""Do intervals by structure hold the truth once a holdout widened them?
 
     python -m benchmarks.misfit [DIR] [--base 95000] [--repeats 3] [--share 0.05]
 
@@ -9,7 +9,7 @@ columns of more than 45 labels are left out). DIR is $DPGM_SHARED/data or ../sha
 Laplace noise, N estimated, `eb-map`, 20 replicates.
 
 Reported is the share of the cells of all pairs that no clique holds which 90 % intervals hold, without and with the
-check, in thirds by size, and the total variation that the model misses beside what the check says. The power of the
+holdout, in thirds by size, and the total variation that the model misses beside what the holdout says. The power of the
 scale and the number of pairs were chosen on the seeds from 91000 to 92999 alone.
 """
 
@@ -103,14 +103,14 @@ def _real(name: str, domain: Domain, structure: Structure, codes: IntArray, size
 
 
 def measured(case: Case, seed: int, share: float) -> list[float]:
-    """Coverage without the check and with it, and its thirds; the total variation missed and what the check says."""
+    """Coverage without the holdout and with it, and its thirds; the total variation missed, and what is said of it."""
     model = fit(
         case.records(case.size, seed),
         case.structure,
         Budget.pure(1),
         neighbours="add-remove",
         randomness=SeededRandomness(seed),
-        split={"check": share},
+        split={"holdout": share},
     ).model
     model = bootstrap(model, REPLICATES, randomness=SeededRandomness(seed + 1))
     bare, held, sizes, missed = [], [], [], []
@@ -149,7 +149,7 @@ def main() -> None:
         "population",
         "N",
         "bare",
-        "with check",
+        "with holdout",
         "worst run",
         "lower third",
         "middle",

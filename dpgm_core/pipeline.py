@@ -39,7 +39,7 @@ from dpgm_core.learning.run import check_contrast_learner, run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.models.wide import wide_note
 from dpgm_core.noise.bisection import check_determined
-from dpgm_core.noise.check import divided, read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import LabelsPlan, plan_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
@@ -82,6 +82,10 @@ def _as_learner(learner: str | Mapping[str, Any] | Learner | None) -> Learner | 
 def _as_inference(inference: str | Mapping[str, Any] | Inference) -> Inference:
     component: Inference = make("inference", inference)
     return component
+
+
+def _as_split(split: Split | str | Mapping[str, Any]) -> Split:
+    return Split.of(split)
 
 
 def _as_terms(terms: object) -> Terms:
@@ -134,7 +138,7 @@ class Run:
     ledger: Ledger | None = field(default=None, converter=_as_ledger, kw_only=True)
     save_release: str | Path | None = field(default=None, kw_only=True)
     progress: Progress = field(default=silent, converter=check_progress, kw_only=True)
-    split: str | Mapping[str, Any] = field(default="even", kw_only=True)
+    split: Split = field(default=Split(), converter=_as_split, kw_only=True)
     labels_from: str | Path | None = field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -154,7 +158,7 @@ class Run:
         self._learner()
         check_constraints(self.domain, self.inference, JunctionTree())
         labels = self._find_labels(self.check)
-        with labels.kept():
+        with labels.attach_labels_to_errors():
             return with_goodness_of_fit(self._over(labels)._learn(labels.discovery), self.inference)
 
     @one_thread
@@ -165,15 +169,15 @@ class Run:
         self._learner()
         check_constraints(self.domain, self.inference, JunctionTree())
         labels = self._find_labels(self.check)
-        with labels.kept():
+        with labels.attach_labels_to_errors():
             return self._over(labels)._select(labels.discovery)[1:]
 
     @one_thread
     def release(self) -> NoisyTables:
         """Release the noisy tables of the structure; see the function `release`."""
-        if read_split(self.split)[1]:
+        if self.split.holdout:
             raise OptionError(
-                "split sets a share of the budget aside for a structure check, which is part of a fit; leave check out "
+                "split sets a share of the budget aside for a holdout, which is part of a fit; leave holdout out "
                 "of the split, or call fit"
             )
         check_structure(self.target)
@@ -181,7 +185,7 @@ class Run:
         check_constraints(self.domain, None, JunctionTree())
         mechanism: Mechanism = make("mechanism", self.mechanism)
         labels = self._find_labels(evolve(self, learner=None).check)
-        with labels.kept():
+        with labels.attach_labels_to_errors():
             run = self._over(labels)
             structure = run._tables
             assert structure is not None  # all bins are public
@@ -234,14 +238,14 @@ class Run:
             return evolve(tables, notes=(*tables.notes, *passes))
         self.learner.check(structure, self.inference)
         needed = check_resources(self.learner, structure, self.inference)
-        check_contrast_learner(self.learner, may_be_contrasts(read_split(self.split)[0]))
+        check_contrast_learner(self.learner, may_be_contrasts(self.split.tables))
         measured, split = planned_split(self.learner, structure, self.split)
         price = partial(price, self.budget, mechanism, split=split, measured=measured)
         try:
             tables = price(inference=self.inference)
         except TooLarge:  # of the engine, which the learner's check did not ask
             tables = price(inference=None)
-        left = divided(self.budget, read_split(split)[1])[1]
+        left = split.divide(self.budget)[1]
         dry_run = DryRun(
             learner=self.learner, inference=self.inference, structure=structure, terms=self.terms, budget=left
         )
@@ -293,7 +297,7 @@ class Run:
         return as_source(None) if self.source is None else self.source
 
     def _session_parts(self) -> tuple[Selector, Workload, Fraction]:
-        """The selector, its workload and the share of the structure check; named cliques select themselves.
+        """The selector, its workload and the share of the holdout; named cliques select themselves.
 
         Raises what is refused of a structure over private bins, and of a selector's mechanism and split.
         """
@@ -374,7 +378,7 @@ class Run:
         self,
         structure: Structure,
         mechanism: Mechanism,
-        split: str | Mapping[str, Any],
+        split: Split,
         discovery: Discovery | None = None,
     ) -> LiveCurator:
         """The access to the records; whatever can be refused without them was refused."""
@@ -428,7 +432,7 @@ class Run:
         if learner is not None:
             check_contrast_learner(learner, curator.contrasts)
             measured, split = planned_split(learner, structure, split)
-        measure(mechanism, measured or structure, self.terms, curator.budget, read_split(split)[0])
+        measure(mechanism, measured or structure, self.terms, curator.budget, split.tables)
         if learner is not None:
             dry_run = DryRun(
                 learner=learner, inference=self.inference, structure=structure, terms=self.terms, budget=curator.budget
@@ -453,7 +457,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
@@ -490,7 +494,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     split
         How the budget is divided over tables: "even" or "optimal" (see `optimal_split`); "contrasts", where for each
         set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or "sharper",
-        the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "check": 0.05} sets a
+        the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout": 0.05} sets a
         share aside for noisy tables of random pairs, which show what the structure misses (see
         `Model.structure_error`).
     labels_from
@@ -554,7 +558,7 @@ def select(  # noqa: PLR0913 - as of `fit`
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> tuple[NoisyTables, Selection]:
     """Choose a structure privately; `learn` makes a model of the returned release at no cost.
@@ -570,7 +574,7 @@ def select(  # noqa: PLR0913 - as of `fit`
     save_release
         Written again after each step, so that a run that is killed loses no noise that was paid for.
     split
-        "even", or {"check": share} for a structure check.
+        "even", or {"holdout": share} for a holdout.
     """
     return Run(
         data,
@@ -602,7 +606,7 @@ def release(
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
 ) -> NoisyTables:
     """Release noisy tables of the structure's cliques, for `learn` now or later. The parameters are those of `fit`.
@@ -612,7 +616,7 @@ def release(
     LearningFailed
         The release is paid for and could not be saved; the error has it.
     OptionError
-        The split has a structure check, which is part of a fit.
+        The split has a holdout, which is part of a fit.
     """
     check_structure(structure)
     return Run(
@@ -709,7 +713,7 @@ def learn(
 
     A learner that asks for each of several releases gets each as it is. One that asks for a single release gets them
     pooled: every table once, the mean over its releases weighted by how little noise they have. The release of a
-    structure check is kept with the model and not learned from.
+    holdout is kept with the model and not learned from.
 
     Parameters
     ----------

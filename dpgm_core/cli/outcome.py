@@ -100,7 +100,7 @@ def _scores(model: Model) -> list[dict[str, Any]]:
 
 
 def _structure_error(model: Model) -> dict[str, float] | None:
-    """What the structure misses, total variation; None without a check."""
+    """What the structure misses, total variation; None without a holdout."""
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
@@ -183,7 +183,7 @@ def print_fit(
     for note in misfit:
         print_err(f"dpgm: {note}")
     for note in missed:
-        print_out(f"check:   {note}")
+        print_out(f"holdout: {note}")
     selection_notes = _selection(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
         if note not in selection_notes:  # they stand beside the structure

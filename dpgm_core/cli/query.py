@@ -276,7 +276,7 @@ def _print_standing(standing: str, interval: Interval | None = None) -> None:
     print_out(f"standing: {standing} ({_STANDINGS[standing]})")
     if interval is not None and standing == "by structure":
         print_out(
-            "the intervals are wider by what the structure check found the structure to miss"
+            "the intervals are wider by what the holdout found the structure to miss"
             if interval.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )

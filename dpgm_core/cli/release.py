@@ -66,10 +66,10 @@ def release(
 
     run = load_spec(spec, settings, validated)
     check_has_records(run)
-    if run.selector is None and run.check:
+    if run.selector is None and run.holdout:
         raise OptionError(
-            f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
-            "leave the check out with --set check.share=0"
+            f"spec {spec.name} sets a share aside for a holdout, which is part of a fit; run dpgm fit, or "
+            "leave the holdout out with --set holdout.share=0"
         )
     with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)

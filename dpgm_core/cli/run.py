@@ -60,19 +60,19 @@ def explain_kept_releases() -> Iterator[None]:
         warn_moved(paid)
         files = saved_files(paid)
         if files:
-            print_err(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+            print_err(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.holdout]))}")
         elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
             print_err(f"dpgm: {error.__cause__}")
         raise
 
 
-def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
-    """What is kept of a run that failed; the release of a structure check goes along with what is learned from."""
-    learned = [file for file in files if file not in checks]
+def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
+    """What is kept of a run that failed; the release of a holdout goes along with what is learned from."""
+    learned = [file for file in files if file not in holdouts]
     what = "the release is paid for and saved; learn from it"
     if len(learned) > 1:
         what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
-    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
+    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *holdouts])}"
 
 
 def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
@@ -111,7 +111,7 @@ def check_has_records(run: Spec) -> None:
     This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
     size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
     """
-    from dpgm_core.curator.shield import shielded
+    from dpgm_core.curator.shield import redact_source_errors
     from dpgm_core.errors import DataError
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
@@ -119,7 +119,7 @@ def check_has_records(run: Spec) -> None:
     source = as_source(run.data)
     cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
     columns = run.workload.attributes if run.workload is not None else cliques
-    if isinstance(source, CsvSource) and shielded(source, lambda: source.has_header_alone(columns)):
+    if isinstance(source, CsvSource) and redact_source_errors(source, lambda: source.has_header_alone(columns)):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
 

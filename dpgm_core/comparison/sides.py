@@ -53,7 +53,7 @@ class ModelSide:
         return list(self.model.marginals_of(cliques).values())
 
     def errors(self, cliques: Sequence[Clique]) -> list[FloatArray]:
-        """The standard errors of these tables, from its replicates and what a structure check found."""
+        """The standard errors of these tables, from its replicates and what a holdout found."""
         if self.model.checked:
             return [self.model.intervals(names).standard_error for names in cliques]
         # All at once: each replicate is asked once.

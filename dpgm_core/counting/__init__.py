@@ -1,1 +1,1 @@
-"""From codes to whole-numbered sums. Secret: nothing right of the noise may import it; sums merge by `+`."""
+"""Whole-numbered sums over codes. Secret: nothing after the noise may import them; sums merge by `+`."""

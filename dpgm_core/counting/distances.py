@@ -1,4 +1,4 @@
-"""Scores by the distance of true tables to public predictions: whole numbers, the same in any order of the records."""
+"""Scores by the distance of true tables to public predictions: whole numbers, whatever the order of records."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
     apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
     most = min(_MOST_CELL, _MOST_SUM // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
-    found: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
-    return found
+    sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
+    return sums
 
 
 def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
@@ -49,8 +49,8 @@ def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
     for shift in (32, 16, 8, 4, 2, 1):
         codes ^= codes >> shift
     apart[codes & 1 == 1] *= -1
-    found: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MOST_TABLE)
-    return found
+    sums: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MOST_TABLE)
+    return sums
 
 
 def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
@@ -67,5 +67,5 @@ def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
     [16]
     """
     weighted = (apart - scores.whole_offsets) * scores.whole_weights
-    found: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
-    return found
+    units: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
+    return units

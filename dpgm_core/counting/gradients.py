@@ -1,4 +1,4 @@
-"""Gradients of regressions summed over records, in whole numbers: the same bits in any order, batch and thread.
+"""Gradients of regressions summed over records in whole numbers: the same bits in any order and thread.
 
 A weighted sum of features and a sum of residuals are float32 products of whole numbers whose partial sums stay below
 2^24, so no product rounds. A residual is looked up in a public table of whole numbers, or divided exactly, and
@@ -48,11 +48,11 @@ class GradientSums(Sum):
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add the gradients of the rows, whoever they belong to."""
-        found = sums.reshape(self.gradients.weights.shape)
+        gradient = sums.reshape(self.gradients.weights.shape)
         count, block = len(codes[0]), self._block
         for start in range(0, count, block):
             features, residuals = self.parts([column[start : start + block] for column in codes])
-            found += (residuals @ features.T).astype(np.int64)
+            gradient += (residuals @ features.T).astype(np.int64)
 
     def check(self, sums: IntArray) -> None:
         """Raise DataError for sums that are of no records at all, known from the features alone.
@@ -61,14 +61,14 @@ class GradientSums(Sum):
         in the last column: so sums are as odd as the last one's, or of each attribute they add up to it. How large they
         may be depends on how many records there are, which is not among them.
         """
-        found = sums.reshape(self.gradients.weights.shape)
-        own, last = self.gradients.regressions, found[:, -1:]
+        gradient = sums.reshape(self.gradients.weights.shape)
+        own, last = self.gradients.regressions, gradient[:, -1:]
         if own.loss == "logistic":
-            check_whole(not ((found - last) % 2).any())
+            check_whole(not ((gradient - last) % 2).any())
             return
         sizes = [own.candidates.domain.sizes[name] for name in own.nodes]
         starts = np.cumsum([0, *sizes])[:-1]
-        check_whole(bool((np.add.reduceat(found[:, :-1], starts, axis=1) == last).all()))
+        check_whole(bool((np.add.reduceat(gradient[:, :-1], starts, axis=1) == last).all()))
 
     def parts(self, codes: Codes) -> tuple[Array, Array]:
         """Of each record the features, (columns, records), and its residuals, (rows, records): whole numbers, float32.
@@ -99,18 +99,18 @@ class GradientSums(Sum):
     def _features(self, codes: Array) -> Array:
         """What the weights are multiplied by, (columns, records). codes: (attributes, records)."""
         columns = self.gradients.regressions.columns
-        found = np.empty((len(columns), codes.shape[1]), np.float32)
+        features = np.empty((len(columns), codes.shape[1]), np.float32)
         if self.gradients.regressions.loss == "logistic":
-            signs = found[: len(codes)]
+            signs = features[: len(codes)]
             np.multiply(codes, np.float32(-2), out=signs, casting="unsafe")
             signs += np.float32(1)
             for number, (attributes, _) in enumerate(columns[len(codes) : -1], start=len(codes)):
-                np.prod([signs[self._place[name]] for name in attributes], axis=0, out=found[number])
+                np.prod([signs[self._place[name]] for name in attributes], axis=0, out=features[number])
         else:
             node, code = self._one_hot
-            np.equal(codes[node], code, out=found[:-1], casting="unsafe")
-        found[-1] = 1
-        return found
+            np.equal(codes[node], code, out=features[:-1], casting="unsafe")
+        features[-1] = 1
+        return features
 
     @cached_property
     def _one_hot(self) -> tuple[IntArray, IntArray]:
@@ -134,8 +134,8 @@ class GradientSums(Sum):
     def _sides(self, features: Array) -> Array:
         """Of "pairs": +1 for the first code of a row, -1 for the second, 0 for others."""
         first, second = self._two
-        found: Array = features[first] - features[second]
-        return found
+        sides: Array = features[first] - features[second]
+        return sides
 
     @cached_property
     def _two(self) -> tuple[IntArray, IntArray]:
@@ -198,21 +198,21 @@ class GradientSums(Sum):
         most = self._largest**2 * len(residuals)
         kind: Any = np.float32 if most < 2**_EXACT else np.float64
         if self.kind == "zcdp":
-            found: Array = np.einsum("ij,ij->j", residuals, residuals, dtype=kind)
+            summed: Array = np.einsum("ij,ij->j", residuals, residuals, dtype=kind)
         else:
-            found = np.abs(residuals).sum(axis=0, dtype=kind)
-        return found.astype(np.float64)
+            summed = np.abs(residuals).sum(axis=0, dtype=kind)
+        return summed.astype(np.float64)
 
 
 @lru_cache(maxsize=4)
 def _sigmas(units: int, weights_grid: int, grid: int, largest: int) -> Array:
     """floor(grid sigma(-k / weights_grid)) for k from -units to units, as float32."""
-    found = np.floor(grid / (1 + np.exp(np.arange(-units, units + 1) / weights_grid)))
-    return np.minimum(found, largest).astype(np.float32)  # whatever a double's exp does
+    values = np.floor(grid / (1 + np.exp(np.arange(-units, units + 1) / weights_grid)))
+    return np.minimum(values, largest).astype(np.float32)  # whatever a double's exp does
 
 
 @lru_cache(maxsize=4)
 def _powers(units: int, weights_grid: int) -> Array:
     """floor(2^28 exp(-k / weights_grid)) for k from 0 to 2 units."""
-    found: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid))
-    return found
+    values: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid))
+    return values

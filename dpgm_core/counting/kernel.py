@@ -232,9 +232,9 @@ def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables
 def marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
     """The table of a clique inside a block, its axes as the clique has them. counts: of the block, by its names."""
     others = tuple(axis for axis, name in enumerate(names) if name not in clique)
-    kept = [name for name in names if name in clique]
+    axes = [name for name in names if name in clique]
     table = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
-    return table.transpose([kept.index(name) for name in clique])
+    return table.transpose([axes.index(name) for name in clique])
 
 
 def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
@@ -309,17 +309,17 @@ class _Growing:
         return next((block | rest for rest in apart if not rest & block and self._size(rest) <= room), None)
 
     def _size(self, attributes: int) -> int:
-        found = self._cells.get(attributes)
-        if found is None:
-            found = self._cells[attributes] = math.prod(self._cells[one] for one in _bits(attributes))
-        return found
+        size = self._cells.get(attributes)
+        if size is None:
+            size = self._cells[attributes] = math.prod(self._cells[one] for one in _bits(attributes))
+        return size
 
 
 def _bits(attributes: int) -> list[int]:
     """Each bit alone, lowest first."""
-    found = []
+    bits = []
     while attributes:
         lowest = attributes & -attributes
-        found.append(lowest)
+        bits.append(lowest)
         attributes ^= lowest
-    return found
+    return bits

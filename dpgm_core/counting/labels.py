@@ -1,4 +1,4 @@
-"""How many persons have each label of an open column. Secret: what it counts goes to the noise and nowhere else.
+"""Numbers of persons by label of an open column. Secret: they go to the noise and nowhere else.
 
 A person counts once for a label and for at most r labels of a column: the first in an order that hashes of the label
 and of the person's key give, which favours no label and depends on the person's own rows alone, whatever else is in the
@@ -54,8 +54,8 @@ class Labelled:
         words, typed = as_text(distinct.dictionary).to_pylist(), not is_textual(plain(distinct.dictionary).type)
         numbers = np.array([-1 if text is None else self._number(text, typed) for text in words] + [-1], np.int64)
         places = distinct.indices.fill_null(len(words)) if distinct.indices.null_count else distinct.indices
-        found: IntArray = numbers[places.to_numpy(zero_copy_only=False)]
-        return found
+        numbers_of_rows: IntArray = numbers[places.to_numpy(zero_copy_only=False)]
+        return numbers_of_rows
 
     @property
     def labels(self) -> list[bytes]:
@@ -63,11 +63,11 @@ class Labelled:
         return self._labels
 
     def _number(self, text: bytes, typed: bool) -> int:
-        found = self._known.get((text, typed))
-        if found is None:
+        number = self._known.get((text, typed))
+        if number is None:
             form = (self._matching.typed if typed else self._matching).form(text)
-            found = self._known[text, typed] = self._numbered(form)
-        return found
+            number = self._known[text, typed] = self._numbered(form)
+        return number
 
     def _numbered(self, form: bytes) -> int:
         if form in self._numbers:
@@ -107,11 +107,11 @@ def persons_by_label(
     columns = [Labelled(attribute) for attribute in attributes]
     names = [attribute.name for attribute in attributes]
     keys: list[Any] = []
-    found: list[list[IntArray]] = [[] for _ in columns]
+    numbers_of: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked(source, [*names, *([] if person is None else [person])]):
         if person is not None:
             keys.append(key_texts(person, batch.columns[-1]))
-        for column, raw, parts in zip(columns, batch.columns, found, strict=False):
+        for column, raw, parts in zip(columns, batch.columns, numbers_of, strict=False):
             numbers = column.numbers(raw)
             if person is None:  # counted at once, so that memory does not grow with the rows
                 numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
@@ -119,11 +119,11 @@ def persons_by_label(
             else:
                 parts.append(numbers)
     if person is None:
-        return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, found, strict=True)]
+        return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, numbers_of, strict=True)]
     codes = pa.concat_arrays(keys).dictionary_encode(null_encoding="encode") if keys else None
     return [
         _counts(column, None if codes is None else _by_person(column, codes, np.concatenate(parts), rows))
-        for column, parts in zip(columns, found, strict=True)
+        for column, parts in zip(columns, numbers_of, strict=True)
     ]
 
 
@@ -143,17 +143,17 @@ def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> Int
         ranks = np.argsort(np.argsort(np.array(column.labels, dtype=object)))
         order = np.lexsort([ranks[numbers], places, persons])
         persons, numbers = persons[order], numbers[order]
-        kept = np.ones(len(order), np.bool_)  # unless the pair `rows` places before it is of the same person
-        kept[rows:] = persons[rows:] != persons[:-rows]
-        numbers = np.concatenate([rest, numbers[kept]])
+        admitted = np.ones(len(order), np.bool_)  # unless the pair `rows` places before it is of the same person
+        admitted[rows:] = persons[rows:] != persons[:-rows]
+        numbers = np.concatenate([rest, numbers[admitted]])
     return np.bincount(numbers, minlength=len(column.labels))
 
 
 def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> Words:
     """Where each pair stands among those of its person: 64 bits mixed of the SHA-256 of the key and of the label."""
     first = np.diff(persons, prepend=-1) > 0  # they stand in order
-    wanted, of = persons[first], np.cumsum(first) - 1
-    return mixed(digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ digests(labels)[numbers])
+    owners, of = persons[first], np.cumsum(first) - 1
+    return mixed(digests([keys[who] or b"" for who in owners.tolist()])[of] ^ digests(labels)[numbers])
 
 
 def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:

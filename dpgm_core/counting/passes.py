@@ -1,4 +1,4 @@
-"""Many tables in one pass over records that are summed elsewhere, or in few: planned from public sizes alone.
+"""Plans for counting many tables in few passes over remote records, from public sizes alone.
 
 What a pass takes is known before it begins: its cells here, and on every machine that sums a part of it.
 """
@@ -126,15 +126,15 @@ def _parts(structure: Structure, most: int) -> list[Structure]:
     nested = [clique for key, clique in cliques.items() if key in covered]
     dealt = _dealt(Structure(domain, largest).sizes, most)
     parts = [[largest[number] for number in own] for own in dealt]
-    held: dict[str, set[int]] = {}
+    places_of: dict[str, set[int]] = {}
     where: list[int] = []
     for place, part in enumerate(parts):
         for clique in part:
             for name in clique:
-                held.setdefault(name, set()).add(len(where))
+                places_of.setdefault(name, set()).add(len(where))
             where.append(place)
     for clique in nested:
-        hosts = set.intersection(*(held[name] for name in clique)) if clique else {0}
+        hosts = set.intersection(*(places_of[name] for name in clique)) if clique else {0}
         parts[where[min(hosts)]].append(clique)
     return [Structure(domain, part) for part in parts]
 

@@ -116,9 +116,9 @@ class PairCounts(Statistic):
             alike.setdefault(shape, []).extend((part.start, clique) for clique in group)
         for shape, members in alike.items():
             starts, cliques = zip(*members, strict=True)
-            found = self._cells_of(product, shape, cliques).reshape(len(cliques), -1)
-            places = np.asarray(starts)[:, None] + np.arange(found.shape[1])
-            np.add.at(values, places, found)  # tied cliques share their places
+            cells = self._cells_of(product, shape, cliques).reshape(len(cliques), -1)
+            places = np.asarray(starts)[:, None] + np.arange(cells.shape[1])
+            np.add.at(values, places, cells)  # tied cliques share their places
         return Tables(self.structure, values)
 
     def _cells_of(self, product: IntArray, shape: tuple[int, ...], cliques: tuple[Clique, ...]) -> IntArray:
@@ -133,14 +133,14 @@ class PairCounts(Statistic):
             np.column_stack([line[:, None] + np.arange(size - 1), np.full(len(line), last)])
             for line, size in zip(lines, shape, strict=True)
         ]
-        found: IntArray = (
+        cells: IntArray = (
             product[lines[0], last] if len(shape) == 1 else product[lines[0][:, :, None], lines[1][:, None, :]]
         )
-        for axis in range(1, found.ndim):  # of all records to those of the first label, and to its place
-            found = np.moveaxis(found, axis, -1)
-            rest = found[..., -1] - found[..., :-1].sum(axis=-1)
-            found = np.moveaxis(np.concatenate([rest[..., None], found[..., :-1]], axis=-1), -1, axis)
-        return found
+        for axis in range(1, cells.ndim):  # of all records to those of the first label, and to its place
+            cells = np.moveaxis(cells, axis, -1)
+            rest = cells[..., -1] - cells[..., :-1].sum(axis=-1)
+            cells = np.moveaxis(np.concatenate([rest[..., None], cells[..., :-1]], axis=-1), -1, axis)
+        return cells
 
     @property
     def _first(self) -> dict[str, int]:

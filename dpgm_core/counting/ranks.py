@@ -1,4 +1,4 @@
-"""How many persons are below each edge of a column's public grid, and what edges inside a node score. Secret, both."""
+"""Numbers of persons below each edge of a public grid, and scores of the edges inside a node. Secret."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def ranks_of(counts: IntArray) -> IntArray:
     >>> ranks_of(np.array([3, 0, 2])).tolist()
     [0, 3, 3, 5]
     """
-    found: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return found
+    ranks: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return ranks
 
 
 def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
@@ -29,5 +29,5 @@ def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
     inside = ranks[node.first : node.last + 1] - ranks[node.first]
     beyond = 2 * inside - inside[-1]  # 2 r - n
     further = np.maximum(0, np.maximum(beyond[:-2], -beyond[2:]))
-    found: IntArray = -(np.abs(beyond[1:-1]) + further)
-    return found
+    scores: IntArray = -(np.abs(beyond[1:-1]) + further)
+    return scores

@@ -1,4 +1,4 @@
-"""What one block of records says of a graph: l1-penalised regressions of every attribute on the others, all at once.
+"""Penalised regressions of every attribute on the others, over one block of records.
 
 A function of the block's records as a multiset: rows are sorted first, so that neither their order nor any other block
 changes a bit of the outcome. A fixed number of iterations, and no error out of it: a block that fails in any way votes
@@ -63,8 +63,8 @@ def _binary(columns: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, int
 
     def gradient(weights: FloatArray) -> FloatArray:
         residuals = signs / (1.0 + np.exp(signs * (design @ weights.T)))
-        found: FloatArray = -(residuals.T @ design) / count
-        return found
+        slope: FloatArray = -(residuals.T @ design) / count
+        return slope
 
     weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 4)[:, :p] / 2
     both = np.abs(weights + weights.T) / 2
@@ -98,8 +98,8 @@ def _labelled(columns: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, i
         scores -= np.repeat(np.maximum.reduceat(scores, starts[:-1], axis=1), labels, axis=1)
         odds = np.exp(scores)
         odds /= np.repeat(np.add.reduceat(odds, starts[:-1], axis=1), labels, axis=1)
-        found: FloatArray = -((hot - odds).T @ design) / count
-        return found
+        slope: FloatArray = -((hot - odds).T @ design) / count
+        return slope
 
     weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 2)
     strengths = []

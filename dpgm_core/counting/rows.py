@@ -1,4 +1,4 @@
-"""The records behind sums, wherever they are: read here, held here as codes, or summed where the rows are. Secret."""
+"""Access to the records behind sums: read here, kept here as codes, or summed where the rows are. Secret."""
 
 from __future__ import annotations
 

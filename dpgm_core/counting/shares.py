@@ -1,4 +1,4 @@
-"""Counting rows by the share of a person that each is: whole multiples of 1/grid, at most 1 per clique or group."""
+"""Counts of weighted rows: whole multiples of 1/grid, at most 1 per clique or group."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WeightedCounts(CellSums):
             if all(self.contributions.empty_codes(own, clique) is None for clique in group):
                 each, left = divmod(one, tied) if self._per_clique else (one, 0)
                 kinds.setdefault(1 if self._per_clique else tied, set()).update([each, each + left])
-        check_whole(sums.min() >= 0 and all(len(found) == 1 for found in kinds.values()))
+        check_whole(sums.min() >= 0 and all(len(totals) == 1 for totals in kinds.values()))
 
     @property
     def _per_clique(self) -> bool:

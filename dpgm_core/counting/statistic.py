@@ -171,8 +171,8 @@ def check_whole(fits: bool) -> None:
 def table_sums(sums: IntArray, cells: Sequence[int]) -> IntArray:
     """What each table sums to, (tables,). sums: the tables one after the other. cells: how many each has."""
     starts = np.cumsum([0, *cells])[:-1]
-    found: IntArray = np.add.reduceat(sums, starts) if len(starts) else np.zeros(0, np.int64)
-    return found
+    totals: IntArray = np.add.reduceat(sums, starts) if len(starts) else np.zeros(0, np.int64)
+    return totals
 
 
 def zero_cells(cells: int) -> IntArray:

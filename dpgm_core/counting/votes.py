@@ -1,4 +1,4 @@
-"""What all blocks say of a graph together, and how far that is from another graph. Secret, both.
+"""Agreement of all blocks on a graph, and its distance to another graph. Secret.
 
 A distance is a whole number that one person moves by at most 1, and the graph changes from one person to the next only
 where the distance is at most 1 on both sides: what `dpgm_core.noise.stability` asks for. Every person draws a block by
@@ -65,8 +65,8 @@ def blocks_of(words: Array, blocks: int) -> IntArray:
     [0, 45, 89]
     """
     # The high half of the word, multiplied: nearly uniform is enough, as only independence is claimed.
-    found: IntArray = (((words >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
-    return found
+    numbers: IntArray = (((words >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
+    return numbers
 
 
 def votes_of(voter: EdgeVotes, codes: Codes, lengths: IntArray | None, blocks: IntArray) -> Array:
@@ -101,9 +101,9 @@ def agreed_edges(votes: Array) -> Agreed:
     1
     """
     count = len(votes)
-    found = votes.sum(axis=0, dtype=np.int64)
-    edges = 2 * found > count
-    apart = np.where(edges, (2 * found - count + 1) // 2, (count - 2 * found) // 2 + 1)
+    votes_for = votes.sum(axis=0, dtype=np.int64)
+    edges = 2 * votes_for > count
+    apart = np.where(edges, (2 * votes_for - count + 1) // 2, (count - 2 * votes_for) // 2 + 1)
     return Agreed(edges=tuple(map(bool, edges)), distance=int(apart.min()))
 
 

@@ -1,1 +1,1 @@
-"""The only door to the records."""
+"""The package that reads records and charges budgets."""

@@ -1,22 +1,22 @@
-"""Where curators keep the release of a structure check: beside what learners are shown, and paid for all the same."""
+"""Releases of holdouts, which curators keep apart from what learners are shown."""
 
 from __future__ import annotations
 
 from dpgm_core.releases.release import NoisyTables
 
-__all__ = ["SetsAside", "aside_of"]
+__all__ = ["HoldoutKeeper", "holdouts_of"]
 
 
-class SetsAside:
+class HoldoutKeeper:
     """A base of curators that may hold a release that nobody is to learn from. It is on no face that a learner sees."""
 
-    _aside: tuple[NoisyTables, ...] = ()
+    _holdouts: tuple[NoisyTables, ...] = ()
 
 
-def aside_of(curator: object) -> tuple[NoisyTables, ...]:
+def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
     """What a curator has paid for beside what it handed out; a model carries it, and its cost.
 
-    >>> aside_of(SetsAside()), aside_of("no curator")
+    >>> holdouts_of(HoldoutKeeper()), holdouts_of("no curator")
     ((), ())
     """
-    return curator._aside if isinstance(curator, SetsAside) else ()
+    return curator._holdouts if isinstance(curator, HoldoutKeeper) else ()

@@ -1,4 +1,4 @@
-"""The first step of a session: the bins of columns that have private ones, found before anybody sees the session.
+"""Private bins, found as a session opens.
 
 Records are read by the cells of the public grids, and counted by them before the charge; what the session keeps of them
 is recoded by what was found.
@@ -22,12 +22,12 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.structure import Structure
 
-__all__ = ["count_grids", "find_bins", "grids_of"]
+__all__ = ["count_grids", "find_bins", "grid_attributes"]
 
 
-def grids_of(asked: Sequence[BinsPlan]) -> dict[str, Attribute]:
+def grid_attributes(columns: Sequence[BinsPlan]) -> dict[str, Attribute]:
     """Each column with a bin for each cell of its grid, which records are read by."""
-    return {one.attribute.name: one.attribute.grid() for one in asked}
+    return {one.attribute.name: one.attribute.grid() for one in columns}
 
 
 def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> Counted:
@@ -36,7 +36,7 @@ def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> C
 
 
 def find_bins(
-    asked: Sequence[BinsPlan], grids: Mapping[str, Attribute], counted: Counted, randomness: Randomness
+    columns: Sequence[BinsPlan], grids: Mapping[str, Attribute], counted: Counted, randomness: Randomness
 ) -> tuple[FoundBins, ...]:
     """The bins of each column in turn; to be called once they are paid for. counted: by `count_grids`."""
 
@@ -45,19 +45,19 @@ def find_bins(
         inside: IntArray = counted.tables[grid.name][: one.cells]
         return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
 
-    return tuple(find(one) for one in asked)
+    return tuple(find(one) for one in columns)
 
 
-def _bisected(counts: IntArray, asked: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
+def _bisected(counts: IntArray, column: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
     """Of each level the edges chosen. counts: persons in each cell."""
     ranks = ranks_of(counts)
-    found: list[tuple[int, ...]] = []
-    for h in asked.temperatures:
+    levels: list[tuple[int, ...]] = []
+    for h in column.temperatures:
         level = []
-        for first, last in nodes_of(asked.cells, found):
+        for first, last in nodes_of(column.cells, levels):
             if last - first > 1:
                 node = RankDistance(first=first, last=last)
                 (number,) = draw_candidates(rank_scores(ranks, node), h, 1, randomness)
                 level.append(node.candidates[number])
-        found.append(tuple(level))
-    return tuple(found)
+        levels.append(tuple(level))
+    return tuple(levels)

@@ -1,4 +1,4 @@
-"""The only door to the records, as a learner sees it; implemented by core only."""
+"""Protocols of curators, sessions and rounds, as learners see them; implemented by core only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
+from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.contract import Noise
@@ -23,7 +24,7 @@ from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["Curator", "Rounds", "Session"]
+__all__ = ["Curator", "ForwardingCurator", "Rounds", "Session"]
 
 
 class Rounds(Protocol):
@@ -201,12 +202,25 @@ class Curator(Protocol):
     ) -> NoisyTables:
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
 
-        split: how one budget is divided over the tables, "even" or "optimal", or that it goes to "contrasts": of binary
-        attributes, one noisy sum of products for each set inside a clique instead of cells, or to the "sharper" of
-        "contrasts" and "even" (None: as the curator was told); BudgetError for "contrasts" where tables would tell the
-        product of a clique better. A replay serves what there is. accept: told the noise of each table before anything
-        is read or charged; raises to refuse it. It may be called again with what remains. Tables of normalised
-        contributions come `levelled`; the release itself is their `original`.
+        It may be called again with what remains. Tables of normalised contributions are rescaled to one total; the
+        release itself is their `original`. A replay serves what there is.
+
+        Parameters
+        ----------
+        budget : Budget or mapping of cliques to Budget, optional
+            For all tables together, or for each its own.
+        cliques : iterable of Clique, optional
+            Each inside one of the structure's.
+        split : str, optional
+            How one budget is divided: "even", "optimal", "contrasts" (noisy sums of products of binary attributes in
+            place of cells) or "sharper" (the better of "contrasts" and "even"); by default the curator's own.
+        accept : callable, optional
+            Called with the noise of each table before anything is read or charged; raises to refuse it.
+
+        Raises
+        ------
+        BudgetError
+            Also for "contrasts" where tables would measure the product of a clique better.
         """
         ...
 
@@ -235,3 +249,91 @@ class Curator(Protocol):
         tables it measures are handed out as one release when it is left; see `Session`.
         """
         ...
+
+
+class ForwardingCurator(Single):
+    """Base of curators that pass every request to another one; a subclass overrides what it changes.
+
+    Parameters
+    ----------
+    curator : Curator
+        Stays in a closure, so that no attribute of the wrapper leads to records.
+    """
+
+    def __init__(self, curator: Curator) -> None:
+        super().__init__()
+        self._inner: Callable[[], Curator] = lambda: curator
+
+    @property
+    def structure(self) -> Structure:
+        """The model's structure."""
+        return self._inner().structure
+
+    @property
+    def terms(self) -> Terms:
+        """What is protected."""
+        return self._inner().terms
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all."""
+        return self._inner().budget
+
+    @property
+    def remaining(self) -> Budget:
+        """What may still be spent."""
+        return self._inner().remaining
+
+    @property
+    def released(self) -> tuple[NoisyTables, ...]:
+        """All releases that were paid for."""
+        return self._inner().released
+
+    @property
+    def conversion_delta(self) -> Fraction | None:
+        """The delta at which zCDP is converted where kinds of budget are mixed."""
+        return self._inner().conversion_delta
+
+    @property
+    def replayed(self) -> bool:
+        """Whether saved releases are served."""
+        return self._inner().replayed
+
+    @property
+    def pooled(self) -> bool:
+        """Whether several saved releases were served as one."""
+        return self._inner().pooled
+
+    @property
+    def contrasts(self) -> bool:
+        """Whether releases are of contrasts."""
+        return self._inner().contrasts
+
+    def release(
+        self,
+        *,
+        budget: Budget | Mapping[Clique, Budget] | None = None,
+        cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
+    ) -> NoisyTables:
+        """Return noisy tables; see `Curator.release`."""
+        return self._inner().release(budget=budget, cliques=cliques, split=split, accept=accept)
+
+    def rounds(
+        self,
+        n: int,
+        *,
+        sampling_rate: float,
+        cliques: Iterable[Clique] | None = None,
+        budget: Budget | None = None,
+        clip: ClippedScore | None = None,
+    ) -> AbstractContextManager[Rounds]:
+        """Open releases of subsampled tables; see `Curator.rounds`."""
+        return self._inner().rounds(n, sampling_rate=sampling_rate, cliques=cliques, budget=budget, clip=clip)
+
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
+        """Open adaptive steps; see `Curator.session`."""
+        return self._inner().session(workload=workload, budget=budget, votes=votes)

@@ -1,4 +1,4 @@
-"""The true tables of a session, counted once each from its records and kept to be scored again.
+"""True tables of a session, counted once each from its records and kept.
 
 Where the records are held here, a table is counted when a step first needs it. Where they are summed elsewhere a pass
 over them is dear: all candidates that fit are counted together, before the charge if that is possible.
@@ -15,13 +15,13 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Rows
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import redact_source_errors
 from dpgm_core.domain import Domain
 from dpgm_core.progress import Progress, silent
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["CountedTables", "counted_ahead", "fitting"]
+__all__ = ["CountedTables", "candidates_to_count", "fitting"]
 
 #: Bytes of true tables that are kept of records held here; and of candidates that are counted ahead of all steps.
 _MOST_KEPT, _MOST_AHEAD = 2**29, 2**27
@@ -41,19 +41,19 @@ class CountedTables:
 
     def look_ahead(self, domain: Domain, rows: Rows) -> None:
         """Count those of the candidates that fit, before any is asked for."""
-        self._count(Structure(domain, counted_ahead(domain, self._ahead)), rows)
+        self._count(Structure(domain, candidates_to_count(domain, self._ahead)), rows)
 
     def of(self, structure: Structure, rows: Rows) -> Tables:
         """True counts of a structure's cliques, (cells,); always of the same records, until `clear`."""
         missing = [clique for clique in structure.cliques if clique not in self._kept]
-        found = self._kept
+        tables = self._kept
         if missing:
-            domain, held = structure.domain, {*self._kept, *missing}
+            domain, known = structure.domain, {*self._kept, *missing}
             room = self._room - 8 * Structure(domain, missing).cells
-            also = fitting(domain, [clique for clique in self._ahead if clique not in held], room)
+            also = fitting(domain, [clique for clique in self._ahead if clique not in known], room)
             fresh = self._count(Structure(domain, [*missing, *also]), rows).tables
-            found = dict(_parts(fresh)) | self._kept
-        return Tables(structure, np.concatenate([found[clique] for clique in structure.cliques]))
+            tables = dict(_parts(fresh)) | self._kept
+        return Tables(structure, np.concatenate([tables[clique] for clique in structure.cliques]))
 
     def coarsen(self, merges: Mapping[str, IntArray], domain: Domain) -> None:
         """Have what was counted by fewer codes. merges: attribute -> the new code of each of its codes, as before."""
@@ -73,14 +73,14 @@ class CountedTables:
         """Of what was counted, that is kept for which there is room; what is kept already stays, as steps come round
         to it again."""
         passes = Passes.under(structure) if self._ahead else Passes.single(structure)
-        counted = shielded(self._source, lambda: passes.count(rows, self._progress, self.records))
+        counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
         domain, room = structure.domain, self._room
-        kept = fitting(domain, structure.cliques, room)
-        whole = len(kept) == len(structure.cliques)
+        fitted = fitting(domain, structure.cliques, room)
+        whole = len(fitted) == len(structure.cliques)
         tables = dict(_parts(counted.tables))
         # A part of it alone is copied, so that the rest can go.
-        self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in kept}
+        self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in fitted}
         self._kept[()] = np.array([counted.records])
         return counted
 
@@ -88,7 +88,7 @@ class CountedTables:
         return f"CountedTables({len(self._kept)} hidden)"
 
 
-def counted_ahead(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
+def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
     """Those of the candidates that are counted before any is asked for; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
     return fitting(domain, candidates, _MOST_AHEAD) or [smallest]
@@ -100,13 +100,13 @@ def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique
     >>> fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
     [('a',), ('b',)]
     """
-    found = []
+    chosen = []
     for clique in cliques:
         size = 8 * math.prod(domain.shape(clique))
         if size <= room:
-            found.append(clique)
+            chosen.append(clique)
             room -= size
-    return found
+    return chosen
 
 
 def _parts(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:

@@ -1,4 +1,4 @@
-"""A descent of a session: what it will cost, from what is asked alone, and then its directions, from records."""
+"""Descents of a session: their cost from public facts, then their directions from records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 from dpgm_core.counting.gradients import GradientSums
 from dpgm_core.counting.rows import Rows
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.noise.descent import descent_temperature, steepest
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.gradients import NodeGradients
@@ -17,10 +17,10 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.descents import Descent
 
-__all__ = ["AskedDescent"]
+__all__ = ["DescentStep"]
 
 
-class AskedDescent:
+class DescentStep:
     """One direction of each regression by the exponential mechanism, asked for and not drawn yet.
 
     Raises BudgetError for a budget by which nothing could be told apart.
@@ -52,7 +52,7 @@ class AskedDescent:
         own, h, sums = self._descent.regressions, self._descent.temperature, self._sums
 
         def directions() -> tuple[tuple[int, int, int], ...]:
-            found = shielded(source, lambda: rows.total(sums))
-            return tuple(steepest(found, own, h, randomness))
+            sums_of_rows = redact_source_errors(source, lambda: rows.total(sums))
+            return tuple(steepest(sums_of_rows, own, h, randomness))
 
-        return attrs.evolve(self._descent, picks=without_frames(directions))
+        return attrs.evolve(self._descent, picks=strip_traceback(directions))

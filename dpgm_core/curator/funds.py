@@ -1,4 +1,4 @@
-"""What a curator may spend: its budget, its ledger and the files of its releases; set aside, charged, given back."""
+"""Budget, ledger and release files of a curator: reserved, charged, given back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Receipt(Single):
         self._validated = validated
         self.entry: int | None = None
         self._room: Room | None = None
-        self.beside: Receipt | None = None
+        self.holdout: Receipt | None = None
 
     @property
     def path(self) -> Path | None:
@@ -55,11 +55,11 @@ class Receipt(Single):
 
     def leave_room(self) -> None:
         """Give space back that was not used."""
-        for one in (self._room, None if self.beside is None else self.beside._room):
+        for one in (self._room, None if self.holdout is None else self.holdout._room):
             if one is not None:
                 one.close()
 
-    def saved(self, release: NoisyTables) -> NoisyTables:
+    def save(self, release: NoisyTables) -> NoisyTables:
         """Save the release that was paid for; it then knows where.
 
         A name that was taken since it was looked at, by whomever, is left alone: the next free one serves. Where its
@@ -87,10 +87,10 @@ class Receipt(Single):
         ledger = None if self.ledger is None else self.ledger.path
         return evolve(release, saved_as=save_elsewhere(path, error, ledger, release.write), save_error=str(error))
 
-    def saved_again(self, release: NoisyTables) -> NoisyTables:
+    def rewrite(self, release: NoisyTables) -> NoisyTables:
         """Save what grows: in its own file, where an earlier one of it is."""
         if release.saved_as is None:
-            release = self.saved(release)
+            release = self.save(release)
         else:
             try:
                 release.write(release.saved_as, replaces=RELEASE_FILE, part=self._part)
@@ -101,7 +101,7 @@ class Receipt(Single):
                 self._room = Room(release.saved_as, 2 * release.saved_as.stat().st_size)
         return release
 
-    def close(self) -> None:
+    def mark_released(self) -> None:
         """Tell the ledger that the release was saved."""
         self.leave_room()
         if self.first is not None and self.ledger is not None and self.entry is not None:
@@ -114,7 +114,7 @@ class Funds(Single):
     Raises BudgetError and OptionError for what is no budget, ledger or file name.
 
     >>> funds = Funds(Budget.pure(1))
-    >>> with funds.paying(Budget.pure("0.25")) as receipt:
+    >>> with funds.charge(Budget.pure("0.25")) as receipt:
     ...     pass  # read and count here
     >>> print(funds.remaining)
     epsilon = 0.75
@@ -140,7 +140,7 @@ class Funds(Single):
             raise OptionError(f"the file for the release must be a path or a text, got {type(save_to).__name__}")
         self.budget = budget
         self._spent = Budget.zero(budget.kind)
-        self._aside: Budget | None = None  # also once it is paid for, or being paid for
+        self._reserved: Budget | None = None  # also once it is paid for, or being paid for
         self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
         self._validated = validated
         self._lock = Lock()
@@ -156,27 +156,27 @@ class Funds(Single):
         """What is charged."""
         return self._ledger
 
-    def set_aside(self, cost: Budget) -> None:
+    def reserve(self, cost: Budget) -> None:
         """What is to be paid for beyond the budget, in one charge with the first payment."""
-        self._aside = cost
+        self._reserved = cost
 
     @property
     def remaining(self) -> Budget:
         """What may still be spent."""
         return self.budget - self._spent
 
-    def asked(self, budget: Budget | None) -> Budget:
+    def resolve(self, budget: Budget | None) -> Budget:
         """What one request is for: `budget`, or all that remains when None. Raises BudgetError or Overspent."""
-        wanted = self.remaining if budget is None else budget
-        check_budget(wanted)
-        if wanted.is_zero:
+        resolved = self.remaining if budget is None else budget
+        check_budget(resolved)
+        if resolved.is_zero:
             raise Overspent(f"nothing remains of {self.budget}")
-        if not wanted <= self.remaining:
-            raise Overspent(f"{wanted} was asked, but only {self.remaining} remains of {self.budget}")
-        return wanted
+        if not resolved <= self.remaining:
+            raise Overspent(f"{resolved} was asked, but only {self.remaining} remains of {self.budget}")
+        return resolved
 
     @contextmanager
-    def paying(
+    def charge(
         self, cost: Budget, conditions: tuple[str, ...] = (), note: str = "", sizes: Sequence[int] = ()
     ) -> Iterator[Receipt]:
         """Set `cost` aside, so that no other thread can spend it too; charge the ledger when the body is done.
@@ -191,41 +191,41 @@ class Funds(Single):
         with self._lock:
             if not cost <= self.remaining:
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
-            aside = self._aside
-            whole = cost if aside is None else cost + aside
+            reserved = self._reserved
+            whole = cost if reserved is None else cost + reserved
             if self._ledger is not None:
                 self._ledger.check(whole)
-            numbers = self._free_numbers(1 if aside is None else 2)
-            receipt, *beside = [
+            numbers = self._free_numbers(1 if reserved is None else 2)
+            receipt, *others = [
                 Receipt(number, self._ledger, self._save_to, self._validated) for number in sorted(numbers)
             ]
-            for one in (receipt, *beside):
+            for one in (receipt, *others):
                 if one.path is not None:
                     check_writable(one.path)  # better now than after the charge
-            self._spent, self._aside = self._spent + cost, None
+            self._spent, self._reserved = self._spent + cost, None
             self._numbers |= numbers
-        receipt.beside = beside[0] if beside else None
+        receipt.holdout = others[0] if others else None
         try:
-            for one, size in zip((receipt, *beside), sizes, strict=False):
+            for one, size in zip((receipt, *others), sizes, strict=False):
                 one.make_room(size)
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
                 receipt.entry = self._ledger.charge(whole, note=note, conditions=conditions)
-            for one in beside:
+            for one in others:
                 one.entry = receipt.entry
         except BaseException:
             receipt.leave_room()
             with self._lock:
                 self._spent = self._spent - cost
                 self._numbers -= numbers
-                if aside is not None:
-                    self._aside = aside
+                if reserved is not None:
+                    self._reserved = reserved
             raise
 
-    def _free_numbers(self, wanted: int) -> set[int]:
+    def _free_numbers(self, count_needed: int) -> set[int]:
         free = (number for number in count(1) if number not in self._numbers and not self._is_taken(number))
-        return set(islice(free, wanted))
+        return set(islice(free, count_needed))
 
     def _is_taken(self, number: int) -> bool:
         """Whether another has the name of a later release. The first one's was chosen, so there it is refused."""

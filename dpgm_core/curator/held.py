@@ -1,4 +1,4 @@
-"""The records of a session for as long as it is open: as codes that are kept here, or pinned where they are.
+"""Records of an open session: codes kept in memory, or records pinned where they are.
 
 What a session needs first is counted before it is paid for, so that records that cannot be read cost nothing: the grids
 of private bins, else, where records are summed elsewhere, all candidate tables that fit. Where those are all, nothing
@@ -20,17 +20,17 @@ from dpgm_core.counting.rows import Held, pinned
 from dpgm_core.counting.subsample import Persons, read_persons
 from dpgm_core.curator.binning import count_grids
 from dpgm_core.curator.counted import CountedTables
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import redact_source_errors
 from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.progress import Progress, silent
-from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
+from dpgm_core.sources.contract import AnySource, Reading, ReducingSource, Source
 from dpgm_core.sources.persons import by_person
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["HeldRecords", "check_rows"]
+__all__ = ["HeldRecords", "check_rows", "read_here"]
 
 #: What is pinned by now; and what was when this process was forked, which is the other's to leave. A context that is
 #: merely forgotten is left as well, and would close the connection under the original.
@@ -54,8 +54,17 @@ def check_rows(source: AnySource, what: str) -> None:
         )
 
 
+def read_here(source: Source, reading: Reading, progress: Progress) -> Persons:
+    """Read and code all records into memory."""
+    rows = by_person(source, reading.person, reading.rows_per_person)
+    progress("counting: the records are read", 0, None)
+    persons = redact_source_errors(source, lambda: read_persons(rows, reading.domain, reading.columns))
+    progress("counting: the records are read", 1, 1)
+    return persons
+
+
 class HeldRecords(Single):
-    """Records to be read by `open`, kept until `let_go`. reading: what of them. ahead: candidates of the workload."""
+    """Records to be read by `open`, kept until `close`. reading: what of them. ahead: candidates of the workload."""
 
     def __init__(
         self, source: AnySource, reading: Reading, ahead: Sequence[Clique], progress: Progress = silent
@@ -75,17 +84,14 @@ class HeldRecords(Single):
         read."""
         source, own = self.source, self._reading
         if isinstance(source, ReducingSource):
-            self._rows = shielded(source, lambda: self._contexts.enter_context(pinned(source, own)))
+            self._rows = redact_source_errors(source, lambda: self._contexts.enter_context(pinned(source, own)))
             if not grids:
                 self._counted.look_ahead(own.domain, self.rows)
         else:
-            rows = by_person(source, own.person, own.rows_per_person)
-            self._progress("counting: the records are read", 0, None)
-            self._rows = held = shielded(source, lambda: read_persons(rows, own.domain, own.columns))
-            self._progress("counting: the records are read", 1, 1)
-            self._counted.records = held.records
+            self._rows = persons = read_here(source, own, self._progress)
+            self._counted.records = persons.records
         if grids:
-            counted = shielded(source, lambda: count_grids(grids, self.rows, own.domain))
+            counted = redact_source_errors(source, lambda: count_grids(grids, self.rows, own.domain))
             self._grids, self._counted.records = [counted], counted.records
 
     @property
@@ -123,14 +129,14 @@ class HeldRecords(Single):
             self._rows = self.rows.recoded(codes, domain)
             self._counted.coarsen(codes, domain)
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """Forget all, and leave the source. What fails in that is dropped: nothing depends on it any more."""
         self._rows = None
         self._grids.clear()
         self._counted.clear()
-        if not self.is_twin:  # what is pinned is the original's
+        if not self.is_forked:  # what is pinned is the original's
             with suppress(DpgmError):
-                shielded(self.source, self._contexts.close)
+                redact_source_errors(self.source, self._contexts.close)
 
     def __repr__(self) -> str:
         return "HeldRecords(hidden)"

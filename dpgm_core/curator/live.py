@@ -1,4 +1,4 @@
-"""The one class that sees both sides: it counts records, pays, draws noise and hands out NoisyTables.
+"""`LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
 
 The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
 the release. A crash in between wastes budget and never leaks it.
@@ -19,22 +19,21 @@ from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.counting.subsample import read_persons
-from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.binning import find_bins, grids_of
+from dpgm_core.curator.aside import HoldoutKeeper
+from dpgm_core.curator.binning import find_bins, grid_attributes
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
-from dpgm_core.curator.held import HeldRecords, check_rows
+from dpgm_core.curator.held import HeldRecords, check_rows, read_here
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.curator.shield import shielded, without_frames
-from dpgm_core.curator.single import Single
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
+from dpgm_core.curator.single import Measurer
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import check_determined, plan_bins, resolve_public_bins
 from dpgm_core.noise.calibration import calibrated
-from dpgm_core.noise.check import chosen_pairs, divided, read_split
+from dpgm_core.noise.check import Split, chosen_pairs
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
@@ -47,8 +46,7 @@ from dpgm_core.progress import Progress, check_progress, silent, unfailing
 from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
-from dpgm_core.releases.estimated import estimate_total, stated_total
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.room import release_size, session_size, unsaved
@@ -63,20 +61,36 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveCurator"]
 
 
-class LiveCurator(Single, SetsAside):
+class LiveCurator(Measurer, HoldoutKeeper):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
-    source: a Source component, or one that sums where its rows are. structure: the model's cliques. mechanism:
-    calibrates the noise. terms: what is protected and how; a unit left out is the ledger's. budget: what this curator
-    may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or None (then only `budget`
-    limits). save_to: where each release is written before anybody sees it. split: how one budget is divided over
-    tables: "even" noise for all, "optimal" (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see
-    `measure`). {"tables": "even", "check": 0.05} sets that share aside for a structure check: `budget` is then what is
-    left, the first request pays for both in one charge, and learners never see the check. discovery: labels of the
-    domain that were found and paid for before; each release carries them.
+    Parameters
+    ----------
+    source : Source or ReducingSource
+        Where the records are read or summed.
+    structure : Structure
+        The model's cliques.
+    mechanism : Mechanism
+        Calibrates the noise.
+    terms : Terms
+        What is protected; a unit left out is the ledger's.
+    budget : Budget
+        What this curator may spend in all.
+    ledger : Ledger, optional
+        Charged before any noise is drawn; without one only `budget` limits.
+    save_to : str or Path, optional
+        Where each release is written before it is returned.
+    split : str or mapping
+        How a budget is divided over tables: "even", "optimal" (see `optimal_split`), "contrasts" or "sharper" (see
+        `measure`). {"tables": "even", "holdout": 0.05} reserves that share for a holdout, which the first request pays
+        for in the same charge and no learner sees.
+    discovery : Discovery, optional
+        Labels of the domain that were paid for before; each release carries them.
 
-    Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
-    before any record is read.
+    Raises
+    ------
+    BudgetError, StructureError, OptionError, DataError
+        Before any record is read; DataError for a source that cannot read the terms' person key.
     """
 
     conversion_delta = None  # all its releases cost one kind of budget
@@ -92,7 +106,7 @@ class LiveCurator(Single, SetsAside):
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
         save_to: str | Path | None = None,
-        split: str | Mapping[str, Any] = "even",
+        split: Split | str | Mapping[str, Any] = "even",
         progress: Progress = silent,
         discovery: Discovery | None = None,
     ) -> None:
@@ -100,8 +114,9 @@ class LiveCurator(Single, SetsAside):
         check_structure(structure)
         check_mechanism(mechanism)
         check_budget(budget)
-        self._split, share = read_split(split)
-        own_share, left = divided(budget, share)
+        split = Split.of(split)
+        self._split = split.tables
+        for_holdout, left = split.divide(budget)
         self._funds = Funds(left, ledger, save_to, validated=Terms.of(terms, None).validated)
         self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
@@ -117,11 +132,11 @@ class LiveCurator(Single, SetsAside):
             raise OptionError(
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
-        self._check: Measurement | None = None
-        if own_share is not None:  # which pairs is decided here, before any record is read
+        self._holdout: Measurement | None = None
+        if for_holdout is not None:  # which pairs is decided here, before any record is read
             pairs = chosen_pairs(structure, self._randomness.generator())
-            self._check = measure(mechanism, pairs, self._terms, own_share)
-            self._funds.set_aside(self._check.cost)
+            self._holdout = measure(mechanism, pairs, self._terms, for_holdout)
+            self._funds.reserve(self._holdout.cost)
         self._progress = check_progress(progress)
         self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
@@ -181,7 +196,7 @@ class LiveCurator(Single, SetsAside):
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
         contained in one of the structure's. split: None is the curator's own. accept: told the noise of each table
         before anything is read or charged; raises to refuse it. Tables come as `plausible` has them, with normalised
-        contributions `levelled`. Raises BudgetError or Overspent with nothing read, charged or released.
+        contributions through `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or released.
         """
         self.check_process()
         if accept is not None and not callable(accept):
@@ -194,24 +209,28 @@ class LiveCurator(Single, SetsAside):
                 raise BudgetError(f"a budget for each clique was given, and split = {split!r}; leave one of them out")
             cliques = list(budget) if cliques is None else cliques
         else:
-            budget = self._funds.asked(budget)
+            budget = self._funds.resolve(budget)
         measured = self._measured(cliques)
         measurement = measure(self._mechanism, measured, self._terms, budget, over_tables)
         if accept is not None:
             accept(measurement.noise)
         sizes = self._sizes(measurement)
-        with self._funds.paying(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
-            check = self._check if receipt.beside is not None else None
+        with self._funds.charge(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
+            holdout = self._holdout if receipt.holdout is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
-            counted = self._count(measured if check is None else _together(measured, check.structure))
+            counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
         try:
             drawn = self._draw(measurement, counted)
-            beside = None if check is None else self._draw(check, counted)
+            holdout_drawn = None if holdout is None else self._draw(holdout, counted)
             del counted  # what fails from here on has no true count among its variables
             release = self._published(measurement, receipt, *drawn)
             self._released[receipt.number] = release
-            aside = None if check is None or beside is None else self._put_aside(check, receipt, *beside)
-            return plausible(levelled(self._keep(receipt, release, aside)))
+            holdout_release = (
+                None
+                if holdout is None or holdout_drawn is None
+                else self._keep_holdout(holdout, receipt, *holdout_drawn)
+            )
+            return plausible(equalize_totals(self._keep(receipt, release, holdout_release)))
         finally:
             receipt.leave_room()
 
@@ -235,7 +254,7 @@ class LiveCurator(Single, SetsAside):
         check_rows(source, "rounds of subsamples")
         assert not isinstance(source, ReducingSource)
         self._check_rounds(clip)
-        cost = self._funds.asked(budget)
+        cost = self._funds.resolve(budget)
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
         rate = sampling_probability(sampling_rate)
@@ -249,19 +268,16 @@ class LiveCurator(Single, SetsAside):
             presence=terms.presence(measured, clip),
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
-        aside: NoisyTables | None = None
-        with self._funds.paying(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
-            columns = columns_of(measured)
-            rows = by_person(source, terms.person, terms.rows_per_person)
-            self._progress("counting: the records are read", 0, None)
-            persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
-            self._progress("counting: the records are read", 1, 1)
-            check = self._check if receipt.beside is not None else None
-            counted = None if check is None else self._count(check.structure)
-        if check is not None and counted is not None:
-            drawn = self._draw(check, counted)
+        holdout_release: NoisyTables | None = None
+        with self._funds.charge(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
+            reading = self._reading(measured.domain, columns_of(measured), several=False)
+            persons = read_here(source, reading, self._progress)
+            holdout = self._holdout if receipt.holdout is not None else None
+            counted = None if holdout is None else self._count(holdout.structure)
+        if holdout is not None and counted is not None:
+            drawn = self._draw(holdout, counted)
             del counted
-            aside = self._put_aside(check, receipt, *drawn)
+            holdout_release = self._keep_holdout(holdout, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
             release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
@@ -271,7 +287,7 @@ class LiveCurator(Single, SetsAside):
         def finish() -> None:
             try:
                 if receipt.number in self._released:
-                    self._keep(receipt, self._released[receipt.number], aside)
+                    self._keep(receipt, self._released[receipt.number], holdout_release)
             finally:
                 receipt.leave_room()
 
@@ -323,28 +339,28 @@ class LiveCurator(Single, SetsAside):
             raise BudgetError(
                 "a session counts each row as 1; for normalised contributions name the cliques and release them once"
             )
-        if self._check is not None:
-            raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
+        if self._holdout is not None:
+            raise OptionError("a session sets the share of its holdout aside itself; leave it out of split")
         if votes is not None:
             check_rows(self._source, "votes")
-        cost = self._funds.asked(budget)
+        cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
-        asked = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
-        if asked and votes is not None:
+        columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
+        if columns and votes is not None:
             raise BudgetError(
-                f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
+                f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
         settled_domain = resolve_public_bins(workload.domain, workload.attributes)
-        grids = grids_of(asked)
+        grids = grid_attributes(columns)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
         records = HeldRecords(self._source, reading, workload.candidates, self._progress)
 
-        def found() -> tuple[tuple[FoundBins, ...], Domain]:
-            bins = find_bins(asked, grids, records.grids(), self._randomness) if asked else ()
+        def find() -> tuple[tuple[FoundBins, ...], Domain]:
+            bins = find_bins(columns, grids, records.grids(), self._randomness) if columns else ()
             domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
             records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
             return bins, domain
@@ -352,16 +368,16 @@ class LiveCurator(Single, SetsAside):
         paid: Receipt | None = None
         try:
             size = session_size(workload) if self._funds.saves else 0
-            with self._funds.paying(cost, conditions, sizes=(size,)) as receipt:
+            with self._funds.charge(cost, conditions, sizes=(size,)) as receipt:
                 records.open(grids)
             paid = receipt
-            bins, domain = without_frames(found)
+            bins, domain = strip_traceback(find)
             self.check_process()  # noise that forks while it is drawn must not come back twice
             return self._session(records, workload.with_domain(domain), bins, receipt, spendable, votes, cost)
         except BaseException:
             if paid is not None:
                 paid.leave_room()
-            records.let_go()  # so that what fails has no record among its variables, and no engine waits
+            records.close()  # so that what fails has no record among its variables, and no engine waits
             raise
 
     def _session(
@@ -377,15 +393,7 @@ class LiveCurator(Single, SetsAside):
         """The session that was paid for."""
 
         def publish(release: NoisyTables) -> NoisyTables:
-            release = evolve(release, discovery=self._discovery)
-            self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
-            try:
-                release = receipt.saved_again(release)
-            except ModelFileError as error:
-                self._released[receipt.number] = unsaved(release, error)
-                raise
-            self._released[receipt.number] = release
-            return release
+            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
 
         return LiveSession(
             workload=workload,
@@ -397,13 +405,13 @@ class LiveCurator(Single, SetsAside):
             terms=self._terms,
             provenance=receipt.provenance,
             publish=publish,
-            finish=receipt.close,
+            finish=receipt.mark_released,
             leave=receipt.leave_room,
             bins=bins,
         )
 
     def _sizes(self, measurement: Measurement) -> tuple[int, ...]:
-        """Of the files of a release and of its structure check, at most, bytes; nothing where none is saved."""
+        """Of the files of a release and of its holdout, at most, bytes; nothing where none is saved."""
         if not self._funds.saves:
             return ()
         unpaid = Receipt(1, self._funds.ledger, None)
@@ -414,8 +422,8 @@ class LiveCurator(Single, SetsAside):
             return release_size(self._published(measurement, unpaid, zeros, 1.0, 0.0, **more))
 
         sizes = [size(measurement)]
-        if self._check is not None:
-            sizes.append(size(self._check, check=True, modelled=None))
+        if self._holdout is not None:
+            sizes.append(size(self._holdout, holdout=True, modelled=None))
         return tuple(sizes)
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
@@ -442,7 +450,7 @@ class LiveCurator(Single, SetsAside):
             with opened(source, reading) as rows:
                 return passes.count(rows, self._progress)
 
-        return shielded(source, counted)
+        return redact_source_errors(source, counted)
 
     def _reading(self, domain: Domain, columns: Sequence[str], *, several: bool) -> Reading:
         terms = self._terms
@@ -456,23 +464,19 @@ class LiveCurator(Single, SetsAside):
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        counts, stated = _only(measurement.structure, counted.tables), stated_total(self._terms, counted.records)
-        drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
         tell = unfailing(self._progress)  # it is paid for
         tell("adding noise", 0, None)
-        tables = without_frames(lambda: drawn.draw(counts, self._randomness, stated))
+        counts = _only(measurement.structure, counted.tables)
+        drawn = self._measure(measurement, lambda: counts, counted.records)
         tell("adding noise", 1, 1)
-        if stated:
-            return tables, stated, 0.0
-        weighted = self._terms.contributions
-        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
+        return drawn
 
-    def _put_aside(
-        self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
+    def _keep_holdout(
+        self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
-        """The release of the check, where no learner sees it."""
-        release = self._published(check, receipt, tables, total, variance, check=True, modelled=None)
-        self._aside = (release,)
+        """The release of the holdout, where no learner sees it."""
+        release = self._published(holdout, receipt, tables, total, variance, holdout=True, modelled=None)
+        self._holdouts = (release,)
         return release
 
     def _published(
@@ -484,34 +488,29 @@ class LiveCurator(Single, SetsAside):
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a check."""
-        self.check_process()  # noise that forks while it is drawn must not come back twice
-        measured = measurement.structure
-        return NoisyTables(
-            tables=tables,
-            measurement=measurement,
-            terms=self._terms,
-            total=total,
-            total_variance=variance,
-            private=bool(self._randomness.private),
-            unsafe=measurement.unsafe,
-            provenance=receipt.provenance,
-            discovery=self._discovery,
-            **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
-        )
+        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
+        modelled = None if measurement.structure == self._structure else self._structure
+        facts = {"unsafe": measurement.unsafe, "provenance": receipt.provenance, "discovery": self._discovery}
+        return self._make_release(measurement, tables, total, variance, **facts | {"modelled": modelled} | more)
 
-    def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
-        """The release, saved where it is to be, that of a check beside it, and the ledger told."""
+    def _keep(self, receipt: Receipt, release: NoisyTables, holdout_release: NoisyTables | None) -> NoisyTables:
+        """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
+        saved = self._save(receipt, release, receipt.save)
+        if holdout_release is not None and receipt.holdout is not None:
+            self._holdouts = (receipt.holdout.save(holdout_release),)
+        receipt.mark_released()
+        return saved
+
+    def _save(self, receipt: Receipt, release: NoisyTables, write: Callable[[NoisyTables], NoisyTables]) -> NoisyTables:
+        """The release as `write` saved it; it is paid for, whether or not it can be saved."""
+        self._released[receipt.number] = release
         try:
-            kept = receipt.saved(release)
+            release = write(release)
         except ModelFileError as error:
             self._released[receipt.number] = unsaved(release, error)
             raise
-        self._released[receipt.number] = kept
-        if aside is not None and receipt.beside is not None:
-            self._aside = (receipt.beside.saved(aside),)
-        receipt.close()
-        return kept
+        self._released[receipt.number] = release
+        return release
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"

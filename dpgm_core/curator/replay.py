@@ -1,4 +1,4 @@
-"""A curator over saved releases instead of records: learning from published statistics is the same code."""
+"""`ReplayCurator`: serves saved releases to learners in place of records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from threading import Lock
 
-from dpgm_core.curator.aside import SetsAside
+from dpgm_core.curator.aside import HoldoutKeeper
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
@@ -17,7 +17,7 @@ from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.alike import check_alike
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables
@@ -27,14 +27,20 @@ from dpgm_core.workload import Workload
 __all__ = ["ReplayCurator"]
 
 
-class ReplayCurator(Single, SetsAside):
+class ReplayCurator(Single, HoldoutKeeper):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
-    releases: at least one, about the same people under the same terms; those of a structure check are kept aside and
-    not served. structure: of the model; when None the first release's, with what the others measured outside of it.
-    conversion_delta: needed where releases cost different kinds of budget. Who asks first for one release of all there
-    is gets them all as one (`releases.pool`). It refuses what the files do not hold: other budgets, other cliques,
-    another order, subsampling, a second helping.
+    A first request for one release of everything gets all of them pooled. What the files do not hold is refused:
+    other budgets or cliques, another order, subsampling, a second use.
+
+    Parameters
+    ----------
+    releases : NoisyTables or sequence of NoisyTables
+        About the same people under the same terms; those of a holdout are not served.
+    structure : Structure, optional
+        Of the model; by default the first release's, with what the others measured outside of it.
+    conversion_delta : Fraction, optional
+        Needed where releases cost different kinds of budget.
     """
 
     def __init__(
@@ -45,27 +51,27 @@ class ReplayCurator(Single, SetsAside):
         conversion_delta: Fraction | None = None,
     ) -> None:
         super().__init__()
-        given = (releases,) if isinstance(releases, NoisyTables) else releases
-        if not isinstance(given, Sequence) or not all(isinstance(one, NoisyTables) for one in given):
+        listed = (releases,) if isinstance(releases, NoisyTables) else releases
+        if not isinstance(listed, Sequence) or not all(isinstance(one, NoisyTables) for one in listed):
             raise OptionError(f"a replay takes a release (NoisyTables) or several, got {type(releases).__name__}")
         if structure is not None:
             check_structure(structure)
-        originals = tuple(behind for one in given for behind in one.published)
+        originals = tuple(behind for one in listed for behind in one.published)
         if not originals:
             raise BudgetError("a replay needs at least one release")
         check_alike(originals)
-        self._releases = tuple(one for one in originals if not one.check)
-        self._aside = tuple(one for one in originals if one.check)
+        self._releases = tuple(one for one in originals if not one.holdout)
+        self._holdouts = tuple(one for one in originals if one.holdout)
         if not self._releases:
             raise BudgetError(
-                "the release is of a structure check, which is compared with and never learned from; give the releases "
+                "the release is of a holdout, which is compared with and never learned from; give the releases "
                 "of the same run too"
             )
         check_merged(originals)
         self._structure = _roomy(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
-        if len(self._aside) > 1:
-            pool(self._aside, conversion_delta)  # checks that do not speak together are refused before the learning
+        if len(self._holdouts) > 1:
+            pool(self._holdouts, conversion_delta)  # checks that do not speak together are refused before the learning
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
                 raise BudgetError("the release holds clipped scores of a round of training, not counts to learn from")
@@ -147,33 +153,33 @@ class ReplayCurator(Single, SetsAside):
                 f"the learner asks for one release of all that remains, but {left} saved ones are left; learn with one "
                 "that asks for each, or with one that asks for a single release and gets all as one"
             )
-        found, asked = self._releases[served], self._asked[served]
+        serving, cost = self._releases[served], self._asked[served]
         what = "the saved release" if count == 1 else f"saved release {served + 1} of {count}"
         if several:
-            found, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
+            serving, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
         if budget is not None and not isinstance(budget, Mapping):
             check_budget(budget)
-            if budget not in (asked, found.cost):
+            if budget not in (cost, serving.cost):
                 raise BudgetError(
-                    f"{what} was made for {asked}; the learner asks for {budget}, which a replay cannot make"
+                    f"{what} was made for {cost}; the learner asks for {budget}, which a replay cannot make"
                 )
-        wanted = budget if isinstance(budget, Mapping) else cliques
-        if wanted is not None:
-            held = {frozenset(clique) for clique in found.structure.cliques}
-            if {frozenset((one,) if isinstance(one, str) else one) for one in wanted} != held:
+        requested = budget if isinstance(budget, Mapping) else cliques
+        if requested is not None:
+            cliques_held = {frozenset(clique) for clique in serving.structure.cliques}
+            if {frozenset((one,) if isinstance(one, str) else one) for one in requested} != cliques_held:
                 raise BudgetError(
-                    f"{what} holds other cliques than the learner asks for: {_listed(found.structure.cliques)}"
+                    f"{what} holds other cliques than the learner asks for: {_listed(serving.structure.cliques)}"
                 )
-        if isinstance(budget, Mapping) and not _is_split_as(found, budget):
+        if isinstance(budget, Mapping) and not _is_split_as(serving, budget):
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
         if accept is not None:
-            accept(found.noise)
+            accept(serving.noise)
         with self._lock:
             if self._served != served:
                 raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
             self._served = count if several else served + 1
             self._pooled = several
-        return found if several else plausible(levelled(found))
+        return serving if several else plausible(equalize_totals(serving))
 
     def rounds(
         self,

@@ -1,4 +1,4 @@
-"""Rounds: fresh Poisson subsamples of persons, counted or scored, for many noisy releases under one charge.
+"""Rounds: Poisson subsamples of persons, counted or scored, for many noisy releases under one charge.
 
 Rows are read once and kept as compact codes. What is summed is whole-numbered: cell counts, or scores T(x) - mu clipped
 per person and truncated to a public grid.
@@ -16,7 +16,7 @@ from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.scores import ClippedScores, FewCounts
 from dpgm_core.counting.statistic import Piece, Statistic, summed
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.curator.single import Turns
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
@@ -77,8 +77,10 @@ class LiveRounds(Turns[Persons]):
             # The number comes before the first random bit, so that whatever happens from here on it is spent.
             self._taken += 1
             round = Round(number=self._taken, of=self._n, sampling_rate=self._rate, clip=self._clip)
-            counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
-            tables = without_frames(lambda: self._measurement.draw(counts, self._randomness))
+            counts = redact_source_errors(
+                self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu)
+            )
+            tables = strip_traceback(lambda: self._measurement.draw(counts, self._randomness))
             return self._publish(tables, *self._total(tables), round)
 
     def _marginals(self, beliefs: Beliefs | None) -> FloatArray | None:
@@ -112,7 +114,7 @@ class LiveRounds(Turns[Persons]):
         total = max(1.0, float(self._rate) * (self._terms.declared_total or self._records))
         return total, float(1 - self._rate) * total
 
-    def _closed(self, held: Persons) -> None:
+    def _closed(self, persons: Persons) -> None:
         self._finish()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A session: adaptive steps out of one budget that was charged in full when it was opened.
+"""Sessions: adaptive steps out of one budget that was charged in full at the opening.
 
 Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
 source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit
@@ -21,12 +21,12 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.curator.asked import Candidates, check_own
-from dpgm_core.curator.descending import AskedDescent
+from dpgm_core.curator.asked import Candidates, check_exact_type
+from dpgm_core.curator.descending import DescentStep
 from dpgm_core.curator.held import HeldRecords
-from dpgm_core.curator.shield import without_frames
-from dpgm_core.curator.single import Turns
-from dpgm_core.curator.voting import cast, checked_votes
+from dpgm_core.curator.shield import strip_traceback
+from dpgm_core.curator.single import Measurer, Turns
+from dpgm_core.curator.voting import cast, resolve_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.calibration import add_noise, calibrated
@@ -45,7 +45,6 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.estimated import estimate_total, stated_total
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
@@ -57,7 +56,7 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveSession"]
 
 
-class LiveSession(Turns[HeldRecords]):
+class LiveSession(Turns[HeldRecords], Measurer):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
     budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
@@ -84,7 +83,7 @@ class LiveSession(Turns[HeldRecords]):
     ) -> None:
         super().__init__(records)
         self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
-        self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._charged, self._spent, self._reserved = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
         self._provenance, self._publish, self._finish, self._leave = provenance, publish, finish, leave
@@ -115,7 +114,7 @@ class LiveSession(Turns[HeldRecords]):
     @property
     def budget(self) -> Budget:
         """What its steps may cost together, without what was set aside."""
-        return self._session.steps_budget - self._aside
+        return self._session.steps_budget - self._reserved
 
     @property
     def remaining(self) -> Budget:
@@ -170,7 +169,7 @@ class LiveSession(Turns[HeldRecords]):
                     for group in groups
                 )
 
-            choice = attrs.evolve(choice, chosen=without_frames(choose))
+            choice = attrs.evolve(choice, chosen=strip_traceback(choose))
             self._keep(choice)
             return choice
 
@@ -193,7 +192,7 @@ class LiveSession(Turns[HeldRecords]):
                 return add_noise(apart, calibration.noise.draw(apart.shape, self._randomness))
 
             noisy = NoisyScores(
-                candidates=candidates.cliques, values=without_frames(draw) / SCORE_GRID, calibration=calibration
+                candidates=candidates.cliques, values=strip_traceback(draw) / SCORE_GRID, calibration=calibration
             )
             self._keep(noisy)
             return noisy
@@ -202,16 +201,18 @@ class LiveSession(Turns[HeldRecords]):
         """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
         with self.turn():
             records = self._open()
-            check_own(gradients, "gradients", "a gradient", NodeGradients)
+            check_exact_type(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
-            given, own = self._regressed or (None, gradients.regressions)
-            if given is not gradients.regressions:
-                given = gradients.regressions
-                own = Regressions(candidates=self._candidates.own(given.candidates, self._domain), loss=given.loss)
-            asked = AskedDescent(attrs.evolve(gradients, regressions=own), budget, self._terms)
-            self._pay(asked.cost)
-            self._regressed = given, own
-            descent = asked.drawn(records.source, records.rows, self._randomness)
+            original, own = self._regressed or (None, gradients.regressions)
+            if original is not gradients.regressions:
+                original = gradients.regressions
+                own = Regressions(
+                    candidates=self._candidates.own(original.candidates, self._domain), loss=original.loss
+                )
+            step = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
+            self._pay(step.cost)
+            self._regressed = original, own
+            descent = step.drawn(records.source, records.rows, self._randomness)
             self._keep(descent)
             return descent
 
@@ -228,7 +229,7 @@ class LiveSession(Turns[HeldRecords]):
         """
         with self.turn():
             records = self._open()
-            voter = checked_votes(
+            voter = resolve_votes(
                 voter,
                 budget,
                 self.votes,
@@ -255,19 +256,19 @@ class LiveSession(Turns[HeldRecords]):
             if any(len(clique) > 1 for structure in tables for clique in structure.cliques):
                 raise StructureError("codes are merged before the first table of several attributes is measured")
             try:
-                given = {name: tuple(codes) for name, codes in merges.items()}
+                codes_of = {name: tuple(codes) for name, codes in merges.items()}
             except (AttributeError, TypeError):
                 raise StructureError(
                     "merges must be a list of new codes for each attribute, such as {'age': [0, 0, 1]}"
                 ) from None
-            if not given:
+            if not codes_of:
                 return self._domain
-            domain = self._domain.coarsened(given)  # refuses what are no codes
-            merged = [name for name in given if domain[name] != self._domain[name]]
+            domain = self._domain.coarsened(codes_of)  # refuses what are no codes
+            merged = [name for name in codes_of if domain[name] != self._domain[name]]
             for one in self._steps:
                 if isinstance(one, NoisyTables) and one.contrasts:
                     check_untouched(one.structure, merged)
-            exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
+            exact = {name: tuple(map(int, codes)) for name, codes in codes_of.items()}
             records.recode({name: np.asarray(codes) for name, codes in exact.items()}, domain)
             self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
@@ -288,7 +289,7 @@ class LiveSession(Turns[HeldRecords]):
             raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
         return self._release
 
-    def made_for(self, structure: Structure, *, named: bool = False) -> None:
+    def set_model_structure(self, structure: Structure, *, named: bool = False) -> None:
         """Write down what is to be learned from its release; over the session's domain as it is.
 
         named: the owner named it; it was not chosen.
@@ -299,35 +300,35 @@ class LiveSession(Turns[HeldRecords]):
             if self._release is not None:
                 self._save()
 
-    def set_aside(self, share: Fraction) -> None:
-        """Keep a share of the budget from its steps, for `check`; before the first step."""
-        if self._steps or not self._aside.is_zero:
+    def reserve_holdout(self, share: Fraction) -> None:
+        """Keep a share of the budget from its steps, for `measure_holdout`; before the first step."""
+        if self._steps or not self._reserved.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
-            self._aside = self._session.steps_budget * share
+            self._reserved = self._session.steps_budget * share
 
-    def give_back(self) -> None:
+    def return_holdout(self) -> None:
         """Let the steps spend what was set aside, where there will be nothing to check."""
-        self._aside = Budget.zero(self._aside.kind)
+        self._reserved = Budget.zero(self._reserved.kind)
 
-    def check(self, pairs: Structure) -> None:
+    def measure_holdout(self, pairs: Structure) -> None:
         """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():
-            budget, self._aside = self._aside, Budget.zero(self._aside.kind)
-            self._measured(pairs.cliques, budget, check=True)
+            budget, self._reserved = self._reserved, Budget.zero(self._reserved.kind)
+            self._measured(pairs.cliques, budget, holdout=True)
 
     def _measured(
         self,
         cliques: Iterable[Clique] | Mapping[Clique, Budget],
         budget: Budget | None,
         *,
-        check: bool = False,
+        holdout: bool = False,
         contrasts: bool = False,
     ) -> NoisyTables:
         self._open()
         structure = self._candidates.named(cliques, self._domain)
         calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
-        if not check:
+        if not holdout:
             self._check_one_way(contrasts)
         if contrasts and self._terms.total_policy == "estimated":
             check_contrasts(structure)
@@ -344,29 +345,10 @@ class LiveSession(Turns[HeldRecords]):
             self._check_kind(budget)
             measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        stated = stated_total(self._terms, self._records)
-        tables = without_frames(lambda: self._drawn(measurement, stated))
-        total, variance = (
-            (stated, 0.0) if stated else estimate_total(tables, measurement.variances, contrasts=contrasts)
-        )
-        release = NoisyTables(
-            tables=tables,
-            measurement=measurement,
-            terms=self._terms,
-            total=total,
-            total_variance=variance,
-            cost=measurement.cost,
-            private=bool(self._randomness.private),
-            check=check,
-        )
+        drawn = self._measure(measurement, lambda: self._tables(measurement.structure), self._records)
+        release = self._make_release(measurement, *drawn, holdout=holdout)
         self._keep(release)
         return release
-
-    def _drawn(self, measurement: Measurement, total: float) -> Tables:
-        """Noisy tables; it holds true counts on the way."""
-        if not measurement.contrasts:  # many contrasts are drawn at once
-            measurement = measurement.table_by_table()
-        return measurement.draw(self._tables(measurement.structure), self._randomness, total)
 
     def _check_one_way(self, contrasts: bool) -> None:
         """Refuse to measure tables in one step and contrasts in another: they would not pool."""
@@ -387,7 +369,7 @@ class LiveSession(Turns[HeldRecords]):
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
-        check_own(scores, "scores", "a score", TableDistance)
+        check_exact_type(scores, "scores", "a score", TableDistance)
         self._check_kind(budget)
         return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
 
@@ -411,7 +393,7 @@ class LiveSession(Turns[HeldRecords]):
     def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
-        if isinstance(step, NoisyTables) and not step.check:
+        if isinstance(step, NoisyTables) and not step.holdout:
             self._save()
         elif self._release is not None:  # its tables are as they were
             self._hand_out(attrs.evolve(self._release, steps=tuple(self._steps)))
@@ -436,12 +418,12 @@ class LiveSession(Turns[HeldRecords]):
         self._release = self._publish(self._release)
         self._saved = True
 
-    def _closed(self, held: HeldRecords) -> None:
+    def _closed(self, records: HeldRecords) -> None:
         try:
             if self._saved:
                 self._finish()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
-            held.let_go()
+            records.close()
             self._leave()
 
     def __repr__(self) -> str:

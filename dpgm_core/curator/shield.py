@@ -1,4 +1,4 @@
-"""Foreign errors left of the noise, dropped whole: an exception raised while records are read may quote one.
+"""Redaction of exceptions that are raised while records are read, as they may quote one.
 
 So may its frames, whose variables a debugger or a traceback with locals shows.
 """
@@ -14,36 +14,36 @@ from dpgm_core.printable import printable
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.quiet import quiet
 
-__all__ = ["shielded", "without_frames"]
+__all__ = ["redact_source_errors", "strip_traceback"]
 
 T = TypeVar("T")
 
 
-def shielded(source: object, call: Callable[[], T]) -> T:
+def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     """The result of `call`, which reads from `source`, in silence; a foreign exception becomes a DataError.
 
     It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay. So
     do those of a `SourceRefused`, whoever raises it and vouches for them; not those of its children.
 
-    >>> shielded([], lambda: int("secret"))
+    >>> redact_source_errors([], lambda: int("secret"))
     Traceback (most recent call last):
     dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
     """
     kind = ""
-    kept: BaseException | None = None
+    public: BaseException | None = None
     with quiet():  # until the error is dropped: what hangs on it may speak when it goes
         try:
             return call()
         except KeyboardInterrupt:
-            kept = KeyboardInterrupt()
+            public = KeyboardInterrupt()
         except BaseException as error:
             kind = type(error).__name__
             if type(error) is SourceRefused:
-                kept = SourceRefused(printable(error))
+                public = SourceRefused(printable(error))
             elif isinstance(error, DpgmError) and _is_ours(error):
-                kept = type(error)(*error.args)
-    if kept is not None:
-        raise kept
+                public = type(error)(*error.args)
+    if public is not None:
+        raise public
     where = "run dpgm validate to see them" if isinstance(source, Source) else "the engine may have logged them"
     raise DataError(
         f"the records could not be read: source {type(source).__name__} failed with {kind} "
@@ -51,26 +51,26 @@ def shielded(source: object, call: Callable[[], T]) -> T:
     )
 
 
-def without_frames(call: Callable[[], T]) -> T:
+def strip_traceback(call: Callable[[], T]) -> T:
     """The result of `call`, which holds true counts but shows them to nobody; an error passes without its frames.
 
-    >>> without_frames(lambda: 1 / 0)
+    >>> strip_traceback(lambda: 1 / 0)
     Traceback (most recent call last):
     ZeroDivisionError: division by zero
     """
     try:
         return call()
     except BaseException as error:
-        kept = error
+        caught = error
     seen: set[int] = set()
-    chain: list[BaseException | None] = [kept]
+    chain: list[BaseException | None] = [caught]
     while chain:
         link = chain.pop()
         if link is not None and id(link) not in seen:
             seen.add(id(link))
             link.__traceback__ = None
             chain += [link.__cause__, link.__context__]
-    raise kept
+    raise caught
 
 
 def _is_ours(error: BaseException) -> bool:

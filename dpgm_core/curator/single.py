@@ -1,4 +1,4 @@
-"""What holds paid-for privacy exists once: a copy, or a twin in a forked process, would hand it out twice.
+"""Base classes of what may be spent once and of what draws noise: no copies, no work in forked processes.
 
 A ledger would count a twin's charges, but not the rounds that were paid for before, and without one nobody counts.
 """
@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
-from typing import Generic, NoReturn, Self, SupportsIndex, TypeVar
+from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
+from dpgm_core.curator.shield import strip_traceback
 from dpgm_core.errors import BudgetError
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.estimated import estimate_total, stated_total
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
-__all__ = ["Single", "Turns"]
+__all__ = ["Measurer", "Single", "Turns"]
 
 Held = TypeVar("Held")
 
@@ -45,13 +52,13 @@ class Single:
         self._home = (os.getpid(), _forks)
 
     @property
-    def is_twin(self) -> bool:
+    def is_forked(self) -> bool:
         """Whether this process was forked after this was made, so that the original lives elsewhere."""
         return self._home != (os.getpid(), _forks)
 
     def check_process(self) -> None:
         """Raise BudgetError in a process that was forked after this was made; to be called before anything is spent."""
-        if self.is_twin:
+        if self.is_forked:
             raise BudgetError(
                 f"this {type(self).__name__} was made before the process was forked, and its twin could spend the same "
                 "budget; make a curator in each process, with one ledger that adds them up"
@@ -79,13 +86,13 @@ class Single:
 class Turns(Single, Generic[Held]):
     """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
 
-    held: the records behind the steps, which are dropped when the context is left.
+    records: those behind the steps, which are dropped when the context is left.
     """
 
-    def __init__(self, held: Held | None = None) -> None:
+    def __init__(self, records: Held | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
-        self._held = held
+        self._held = records
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -107,13 +114,47 @@ class Turns(Single, Generic[Held]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.is_twin:  # the file and the ledger's mark are the original's
+        if self.is_forked:  # the file and the ledger's mark are the original's
             self._held = None
             return
         with self.turn():
-            held, self._held = self._held, None
-            if held is not None:
-                self._closed(held)
+            records, self._held = self._held, None
+            if records is not None:
+                self._closed(records)
 
-    def _closed(self, held: Held) -> None:
-        """What else is done when the context is left, once. held: what was dropped."""
+    def _closed(self, records: Held) -> None:
+        """What else is done when the context is left, once. records: what was dropped."""
+
+
+class Measurer(Single):
+    """A base of what draws noise on true tables and makes releases of them. A subclass sets `_terms`, `_randomness`."""
+
+    _terms: Terms
+    _randomness: Randomness
+
+    def _measure(
+        self, measurement: Measurement, count: Callable[[], Tables], records: int
+    ) -> tuple[Tables, float, float]:
+        """The tables with fresh noise, N and its variance. count: the true tables. records: how many, or 0."""
+        stated = stated_total(self._terms, records)
+        drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
+        tables = strip_traceback(lambda: drawn.draw(count(), self._randomness, stated))
+        if stated:
+            return tables, stated, 0.0
+        weighted = self._terms.contributions
+        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
+
+    def _make_release(
+        self, measurement: Measurement, tables: Tables, total: float, variance: float, **facts: Any
+    ) -> NoisyTables:
+        """The release of what was drawn. facts: what else it says, such as another cost than the measurement's."""
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        return NoisyTables(
+            tables=tables,
+            measurement=measurement,
+            terms=self._terms,
+            total=total,
+            total_variance=variance,
+            private=bool(self._randomness.private),
+            **{"cost": measurement.cost} | facts,
+        )

@@ -1,4 +1,4 @@
-"""Votes of a session: what may vote for what, refused before anything is spent, and what the votes come to."""
+"""Votes of a session: checks before anything is spent, and the result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from attrs import evolve
 
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.counting.votes import agreed
-from dpgm_core.curator.asked import Candidates, check_own
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.asked import Candidates, check_exact_type
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.errors import BudgetError, Overspent
 from dpgm_core.noise.stability import draw_publication, likely_distance
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -21,10 +21,10 @@ from dpgm_core.releases.verdict import Verdict
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Clique
 
-__all__ = ["cast", "checked_votes"]
+__all__ = ["cast", "resolve_votes"]
 
 
-def checked_votes(
+def resolve_votes(
     voter: Voter,
     budget: Budget,
     left: Budget | None,
@@ -38,7 +38,7 @@ def checked_votes(
 
     left: what votes may still cost. steps: what came out so far.
     """
-    check_own(voter, "a voter", "votes", EdgeVotes, ThresholdVotes)
+    check_exact_type(voter, "a voter", "votes", EdgeVotes, ThresholdVotes)
     check_budget(budget)
     if left is None:
         raise BudgetError(
@@ -65,9 +65,9 @@ def cast(
 
     def edges() -> tuple[Clique, ...] | None:
         words = randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
-        found = shielded(source, lambda: agreed(voter, persons, words, terms))
-        if not draw_publication(found.distance, budget, randomness):
+        agreement = redact_source_errors(source, lambda: agreed(voter, persons, words, terms))
+        if not draw_publication(agreement.distance, budget, randomness):
             return None
-        return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
+        return tuple(pair for pair, edge in zip(voter.pairs.cliques, agreement.edges, strict=True) if edge)
 
-    return Verdict(voter=voter, budget=budget, edges=without_frames(edges))
+    return Verdict(voter=voter, budget=budget, edges=strip_traceback(edges))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.counting.passes import Passes
-from dpgm_core.curator.counted import counted_ahead
+from dpgm_core.curator.counted import candidates_to_count
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.sources.contract import AnySource, ReducingSource
 from dpgm_core.structure import Structure, human_bytes
@@ -36,7 +36,7 @@ def describe_session_passes(source: AnySource, workload: Workload) -> tuple[str,
     if not isinstance(source, ReducingSource):
         return ()
     domain, candidates = workload.domain, workload.candidates
-    ahead = counted_ahead(domain, candidates)
+    ahead = candidates_to_count(domain, candidates)
     together = Structure(domain, ahead)
     first = f"{_sums(source)} {_tables(len(ahead), together.cells)} in {_passes(Passes.under(together))}"
     after_bins = f", once the bins of {', '.join(domain.undetermined)} are found" if domain.undetermined else ""

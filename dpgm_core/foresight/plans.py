@@ -17,7 +17,7 @@ from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.markup import Html, card, first
 from dpgm_core.models.wide import wide_note
-from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
+from dpgm_core.noise.check import Split, chosen_pairs, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import Measurement, check_structure, measure
 from dpgm_core.printable import brief, clipped, listed, spanned, thousands
@@ -134,7 +134,7 @@ def make_plan(
     *,
     terms: Terms,
     records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
+    split: Split | str | Mapping[str, Any] = "even",
     measured: Structure | None = None,
 ) -> Plan:
     """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
@@ -146,19 +146,15 @@ def make_plan(
     checked_records(records)
     check_structure(structure)
     terms.check(structure)
-    over_tables, share = read_split(split)
-    check_budget, left = divided(budget, share)
+    split = Split.of(split)
+    own, left = split.divide(budget)
     tables = structure if measured is None else measured
-    measurement = measure(mechanism, tables, terms, left, over_tables)
+    measurement = measure(mechanism, tables, terms, left, split.tables)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
-    checking = (
-        None
-        if check_budget is None
-        else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, check_budget)
-    )
+    holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
     noise, weighted = measurement.noise, terms.contributions
-    # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
+    # What one unit of a table is in records, after it was brought to m_g N (see `equalize_totals`).
     tied = np.asarray(tables.multiplicities, np.float64)
     units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(tables)
     deviations = [unit * math.sqrt(one.variance) for one, unit in zip(noise, units.tolist(), strict=True)]
@@ -170,7 +166,7 @@ def make_plan(
         terms=terms,
         sensitivity=terms.sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
-        cost=measurement.cost if checking is None else measurement.cost + checking.cost,
+        cost=measurement.cost if holdout is None else measurement.cost + holdout.cost,
         scale=max(one.event.scale for one in noise),
         tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
@@ -181,7 +177,7 @@ def make_plan(
                 [
                     delta_note(budget, records),
                     note,
-                    _check_note(checking, structure),
+                    _holdout_note(holdout, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
                     wide_note(one for one in structure.domain if one.name not in tables.untold),
                 ],
@@ -290,14 +286,14 @@ def checked_records(records: float | None) -> float | None:
     return records
 
 
-def _check_note(checking: Measurement | None, structure: Structure) -> str | None:
-    """What a structure check measures, and how noisy; which pairs is drawn only when the run begins."""
-    if checking is None:
+def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | None:
+    """What a holdout measures, and how noisy; which pairs is drawn only when the run begins."""
+    if holdout is None:
         return None
     return (
-        f"{checking.budget} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
+        f"{holdout.budget} of the budget is set aside for a holdout: {len(holdout.structure.cliques)} of the "
         f"{len(unmeasured_pairs(structure)):,} pairs that no clique holds, drawn at random, with noise of standard "
-        f"deviation {math.sqrt(float(checking.variances[0])):.4g} per cell"
+        f"deviation {math.sqrt(float(holdout.variances[0])):.4g} per cell"
     )
 
 

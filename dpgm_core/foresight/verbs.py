@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from attrs import evolve
 
 from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import redact_source_errors
 from dpgm_core.errors import DataError
 from dpgm_core.foresight.passes import describe_release_passes, describe_session_passes
 from dpgm_core.foresight.plans import Plan
@@ -17,7 +18,7 @@ from dpgm_core.learning.ahead import planned_tables
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import memory_limit
 from dpgm_core.noise.bisection import resolve_public_bins
-from dpgm_core.noise.check import read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.places import is_url
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource
@@ -37,12 +38,10 @@ FIRST_REQUEST_NOTES: Mapping[str | None, str] = {
 }
 
 
-def planned_split(
-    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
-) -> tuple[Structure | None, str | Mapping[str, Any]]:
+def planned_split(learner: Learner, structure: Structure, split: Split) -> tuple[Structure | None, Split]:
     """The tables that the learner declares, if it does, and the split of the budget, by its own rule if it has one."""
     measured, own = planned_tables(learner, structure)
-    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
+    return measured, split if own is None else evolve(split, tables=own)
 
 
 def counted_tables(plan: Plan, structure: Structure) -> Structure:
@@ -76,7 +75,7 @@ def check_source(source: AnySource, structure: Structure, terms: Terms) -> None:
     local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is its source's to look for
     if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    shielded(source, lambda: _read_nothing(source, structure, terms))
+    redact_source_errors(source, lambda: _read_nothing(source, structure, terms))
 
 
 def _read_nothing(source: AnySource, structure: Structure, terms: Terms) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core.curator.contract import ForwardingCurator
     from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # module -> its public names
 _LAZY = {
+    "dpgm_core.curator.contract": ["ForwardingCurator"],
     "consistency": ["consistent"],
     "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits"],
     "discrepancy": ["expected_absolute", "expected_distance"],
@@ -31,6 +33,7 @@ _LAZY = {
 
 __all__ = [
     "ContrastLearner",
+    "ForwardingCurator",
     "MeasuresOtherTables",
     "Likelihood",
     "Refits",

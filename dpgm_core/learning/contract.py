@@ -54,7 +54,7 @@ class Fit:
     @property
     def release(self) -> NoisyTables | None:
         """The release it was learned from: the only one, the pooled one, or else the last."""
-        learned = [one for one in self.releases if not one.check]
+        learned = [one for one in self.releases if not one.holdout]
         return (self.model.release or learned[-1]) if learned else None
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Goodness of fit of a finished model: its distance from its own tables, and from those of a structure check."""
+"""Goodness of fit of a finished model: its distance from its own tables, and from those of a holdout."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def goodness_of_fit(model: Model) -> tuple[list[str], list[str]]:
 
     The first list reports columns that are mostly missing (see `releases.missing`), and a model further from the tables
     it was learned from than their noise explains, which happens to a right model in at most one of 1,000 fits; the
-    second is empty without a structure check. Where exact inference does not fit, or the model fails otherwise, both
+    second is empty without a holdout. Where exact inference does not fit, or the model fails otherwise, both
     are empty: a paid release is worth more than a note.
     """
     try:

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from dpgm_core.blas import one_thread
 from dpgm_core.components.registry import default_registry
-from dpgm_core.curator.aside import aside_of
+from dpgm_core.curator.aside import holdouts_of
 from dpgm_core.curator.contract import Curator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError
 from dpgm_core.inference.contract import Inference
@@ -17,10 +17,10 @@ from dpgm_core.learning.contract import ContrastLearner, Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, randomness_or_system
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.room import kept_text
+from dpgm_core.releases.room import saved_text
 from dpgm_core.releases.totals import contradictions
 
 __all__ = ["check_contrast_learner", "run"]
@@ -38,7 +38,7 @@ def run(
     """Let the learner learn from the curator; return its fit, checked and with provenance.
 
     The model's provenance gets the names and options of learner and inference, the certificate, notes and tuning; the
-    model carries all that was paid for, the release of a structure check included. randomness: for post-processing, the
+    model carries all that was paid for, the release of a holdout included. randomness: for post-processing, the
     operating system's when None.
 
     Raises OptionError, with nothing charged, for contrasts and a learner that is no `ContrastLearner`;
@@ -51,9 +51,9 @@ def run(
         # Tails of densities are 0 where they are too small for a float: who has numpy raise would lose a paid fit.
         with np.errstate(under="ignore"):
             learned = _learned(learner, curator, inference, source, progress)
-            return _stamped(learned, curator, learner, inference, (*curator.released, *aside_of(curator)))
+            return _stamped(learned, curator, learner, inference, (*curator.released, *holdouts_of(curator)))
     except BaseException as error:
-        paid = () if curator.replayed else (*curator.released, *aside_of(curator))
+        paid = () if curator.replayed else (*curator.released, *holdouts_of(curator))
         if not paid:
             raise
         failed = _failed(learner, error, paid)
@@ -79,13 +79,13 @@ def _name(learner: object) -> str:
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
-    if sum(not one.check for one in paid) > 1:  # any learner can learn from one
+    if sum(not one.holdout for one in paid) > 1:  # any learner can learn from one
         what = f"{len(paid)} releases are"
         again = (
             "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
         )
         again += "with a learner that asks for each"
-    outcome = kept_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
+    outcome = saved_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
     return LearningFailed(f"learner {_name(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
 
 
@@ -138,7 +138,7 @@ def _stamped(
 
 def _moved(releases: Sequence[NoisyTables]) -> list[str]:
     """Return a note where learners saw other tables than the release has."""
-    views = [levelled(one) for one in releases]
+    views = [equalize_totals(one) for one in releases]
     count, cells = sum(map(implausible, views)), sum(view.structure.cells for view in views)
     if not count:
         return []

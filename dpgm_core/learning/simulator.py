@@ -18,7 +18,7 @@ from dpgm_core.inference.contract import Engine, Sampler
 from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.estimated import estimate_total
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import emptied
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources.codes import CodesSource
@@ -64,7 +64,7 @@ class Simulator:
             raise InferenceError(
                 f"{engine_name(engine)} cannot draw records to simulate a release from; use junction-tree"
             )
-        release = levelled(release)  # weighted rows are simulated as learners see them, one record per person
+        release = equalize_totals(release)  # weighted rows are simulated as learners see them, one record per person
         self._release, self._engine, self._potentials = release, engine, potentials
         self._sampler: Sampler = engine
         self._records = max(1, round(release.total))

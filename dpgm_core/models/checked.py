@@ -1,6 +1,6 @@
-"""Error of the structure from a structure check, and the variance that it adds to answers.
+"""Error of the structure from a holdout, and the variance that it adds to answers.
 
-The model answers about a pair of attributes in no clique by its independences. The check measured some such pairs; the
+The model answers about a pair of attributes in no clique by its independences. The holdout measured some such pairs; the
 error found there is taken to hold for all of them.
 """
 
@@ -36,53 +36,53 @@ class Answering(Protocol):
         ...
 
 
-def pairs_left(check: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
-    """The pairs of a check that a model over `structure` answers by its independences.
+def pairs_left(holdout: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
+    """The pairs of a holdout that a model over `structure` answers by its independences.
 
-    Since the check a wider structure may have been learned, which holds some of them, or one from other releases, which
-    did not measure all of their attributes: what the model says of those is no answer.
+    Since the holdout a wider structure may have been learned, which holds some of them, or one from other releases,
+    which did not measure all of their attributes: what the model says of those is no answer.
 
     >>> from dpgm_core.domain import Domain
     >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
-    >>> check = Structure(domain, [("a", "c"), ("b", "c"), ("a", "d")])
-    >>> pairs_left(check, Structure(domain, [("a", "b"), ("b", "c")]), ["d"])
+    >>> holdout = Structure(domain, [("a", "c"), ("b", "c"), ("a", "d")])
+    >>> pairs_left(holdout, Structure(domain, [("a", "b"), ("b", "c")]), ["d"])
     [('a', 'c')]
     """
     nothing = set(unmeasured)
-    return [pair for pair in check.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
+    return [pair for pair in holdout.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
 
 
 def measure_structure_error(
-    check: NoisyTables | None,
+    holdout: NoisyTables | None,
     pairs: Sequence[Clique],
     learned: Sequence[NoisyTables],
     answers: Answers,
     spreads: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]] | None,
 ) -> Component:
-    """The structure's error from the tables of these pairs in a check. Raises OptionError where there are none.
+    """The structure's error from the tables of these pairs in a holdout. Raises OptionError where there are none.
 
     learned: the releases that tell N. spreads: variances of answers beside the structure's error, from replicates; None
     without them.
     """
-    if check is None:
+    if holdout is None:
         raise OptionError(
-            "the model has no structure check, which measures the structure's error; reserve a share of the budget "
-            'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
+            "the model has no holdout, which measures the structure's error; reserve a share of the budget "
+            'for one: fit(..., split={"holdout": 0.05}), or [holdout] share = 0.05'
         )
     if not pairs:
         raise OptionError(
-            "every pair of the structure check is inside a clique of the model or not measured by its releases, so the "
+            "every pair of the holdout is inside a clique of the model or not measured by its releases, so the "
             "structure's error cannot be estimated"
         )
     expected, known = answers(pairs), None if spreads is None else spreads(pairs)
     # Weighted tables were levelled to their own total.
-    weighted = check.published[0].contributions is not None
+    weighted = holdout.published[0].contributions is not None
     return component(
         [
-            (check.tables[pair].astype(np.float64), check.noise[check.structure.find(pair)[0]].variance)
+            (holdout.tables[pair].astype(np.float64), holdout.noise[holdout.structure.find(pair)[0]].variance)
             for pair in pairs
         ],
-        _total(check) if weighted else min(map(_total, learned), key=lambda one: one[1]),
+        _total(holdout) if weighted else min(map(_total, learned), key=lambda one: one[1]),
         [expected[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
     )

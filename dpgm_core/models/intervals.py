@@ -34,12 +34,12 @@ class Interval:
         Mean of the refits less the model they were simulated from.
     low, high : array
         Contain the truth with probability `level` if the model's structure is right; its error is included only where a
-        structure check measured it.
+        holdout measured it.
     level : float
     standing : str or None
         The basis of the estimate, as `Model.standing` states it; None where it is unknown (`interval_of`).
     structure : array or float
-        Standard deviation of the structure's error where a check measured it, otherwise 0.
+        Standard deviation of the structure's error where a holdout measured it, otherwise 0.
     names, labels : tuple
         Attributes of the axes and their labels, for notebooks; () where axes are no attributes.
     flaws : tuple of str
@@ -75,7 +75,7 @@ class Interval:
 
     @property
     def widened(self) -> bool:
-        """Whether what a structure check found is in it."""
+        """Whether what a holdout found is in it."""
         return bool(np.any(np.asarray(self.structure) > 0))
 
     @property

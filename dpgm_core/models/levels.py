@@ -218,7 +218,7 @@ def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Seq
     tops, bottom = np.zeros(len(codes)), 0.0
     for release in releases:
         for step in release.steps:
-            if not isinstance(step, NoisyTables) or step.check or step.structure.domain[name] != fine[name]:
+            if not isinstance(step, NoisyTables) or step.holdout or step.structure.domain[name] != fine[name]:
                 continue
             for number, group in enumerate(step.structure.groups):
                 if group == ((name,),):

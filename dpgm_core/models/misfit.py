@@ -1,10 +1,10 @@
-"""Distances of a model from noisy tables: those it was learned from, and those of a structure check.
+"""Distances of a model from noisy tables: those it was learned from, and those of a holdout.
 
 This is post-processing of releases and free. Tables that the model was learned from: each noisy cell is compared with
 its distribution if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less
 than independent Poisson counts, and a fit bends towards its tables; both make the test more cautious, never less.
 
-Tables of a structure check: the part of their squared distance that noise and sampling do not explain is the error of
+Tables of a holdout: the part of their squared distance that noise and sampling do not explain is the error of
 the structure. It is measured as one number, tau: the error of a cell (i, j) of a pair that no clique contains has
 standard deviation tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between one correlation (power 1/2) and one ratio
 (power 1) for all cells; of the three it covers large and small cells best (`python -m benchmarks.misfit`).
@@ -21,7 +21,7 @@ from attrs import frozen
 from dpgm_core.arrays import FloatArray
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
-from dpgm_core.releases.levelled import ScaledNoise, levelled
+from dpgm_core.releases.levelled import ScaledNoise, equalize_totals
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 from dpgm_core.tables import Tables
@@ -87,7 +87,7 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
     """
     from scipy.special import gammaincc, ndtri
 
-    view = levelled(release)
+    view = equalize_totals(release)
     scores = {}
     noisy, sums = view.tables.arrays(), view.measured
     # The two counts of a contrast vary as one of N records does, so it is compared as such a count, moved.

@@ -141,14 +141,14 @@ class Model:
             total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
-        # What a structure check measured was not learned from: the answer about it is by structure all the same.
+        # What a holdout measured was not learned from: the answer about it is by structure all the same.
         self._basis = Basis(
             self.domain,
             [one.structure for one in self.learned],
             [one.structure for one in self.learned if one.contrasts],
         )
         self._release: NoisyTables | None = None
-        self._check: NoisyTables | None = None
+        self._holdout: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
         self._distribution = with_merged_codes(Distribution(self.potentials, inference), self._merged_codes)
@@ -231,8 +231,8 @@ class Model:
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
-        """The releases that the model was learned from: all except those of a structure check."""
-        return tuple(one for one in self.releases if not one.check)
+        """The releases that the model was learned from: all except those of a holdout."""
+        return tuple(one for one in self.releases if not one.holdout)
 
     @property
     def release(self) -> NoisyTables | None:
@@ -255,20 +255,20 @@ class Model:
         return (self.release,) if self.pooled and self.release is not None else self.learned
 
     @property
-    def check(self) -> NoisyTables | None:
-        """The release of the structure check, all as one where there are several; None without a check.
+    def holdout(self) -> NoisyTables | None:
+        """The release of the holdout, all as one where there are several; None without a holdout.
 
         Raises BudgetError where they do not pool.
         """
         steps = (step for one in self.releases for step in (one, *one.steps))
-        checks = [step for step in steps if isinstance(step, NoisyTables) and step.check]
-        if self._check is None and checks:
-            self._check = pool(checks, self.conversion_delta)
-        return self._check
+        holdouts = [step for step in steps if isinstance(step, NoisyTables) and step.holdout]
+        if self._holdout is None and holdouts:
+            self._holdout = pool(holdouts, self.conversion_delta)
+        return self._holdout
 
     @property
     def checked(self) -> bool:
-        """Whether a structure check measured pairs that the model answers by structure."""
+        """Whether a holdout measured pairs that the model answers by structure."""
         return bool(self._missed)
 
     @property
@@ -660,7 +660,7 @@ class Model:
     ) -> Interval:
         """Return intervals for the population's p(attributes | given), entry by entry.
 
-        They include sampling, noise and the learner's bias, and the structure's error only where a structure check
+        They include sampling, noise and the learner's bias, and the structure's error only where a holdout
         measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
         replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate. Each
         replicate is queried once. Raises OptionError before `bootstrap`.
@@ -721,8 +721,8 @@ class Model:
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """Return the total variation distance between structure and truth, the mean over pairs that no clique contains.
 
-        It comes from the tables of the structure check; with replicates, the error of the fit is subtracted. Raises
-        OptionError without a check, and where none of its pairs is answered by structure any more.
+        It comes from the tables of the holdout; with replicates, the error of the fit is subtracted. Raises
+        OptionError without a holdout, and where none of its pairs is answered by structure any more.
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
@@ -782,14 +782,14 @@ class Model:
 
     @property
     def _missed(self) -> list[Clique]:
-        return [] if self.check is None else pairs_left(self.check.structure, self.structure, self.unmeasured)
+        return [] if self.holdout is None else pairs_left(self.holdout.structure, self.structure, self.unmeasured)
 
     def _error(self) -> Component:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
-            here = self.coarse  # as the check's tables are
+            here = self.coarse  # as the holdout's tables are
             spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
-            self._component = measure_structure_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
+            self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 
     def _completion(self) -> Completion:

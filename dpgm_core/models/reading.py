@@ -72,7 +72,7 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         )
         if model.pooled:
             model.release  # noqa: B018 - releases that do not pool were not learned from so
-        model.check  # noqa: B018 - nor do checks speak together that do not pool
+        model.holdout  # noqa: B018 - holdouts that do not pool are refused too
         if has_count and not _covers(document["cost"], model):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core.noise.check import Split
     from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
     from dpgm_core.noise.contrasts import monomials, products, spread
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # module -> its public names
 _LAZY = {
+    "check": ["Split"],
     "choice": ["temperature"],
     "continuous": ["analytic_delta"],
     "contrasts": ["monomials", "products", "spread"],
@@ -40,6 +42,7 @@ _LAZY = {
 __all__ = [
     "Exactness",
     "LabelsPlan",
+    "Split",
     "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",

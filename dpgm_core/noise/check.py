@@ -1,7 +1,7 @@
-"""A structure check: which tables it measures and what they cost, from public facts and random bits alone.
+"""How a budget is split, and the tables that a holdout measures, from public facts and random bits alone.
 
-It measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from them; they
-are compared with what a model says of them (see `dpgm_core.models.misfit`).
+A holdout measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from
+them; they are compared with what a model says of them (see `dpgm_core.models.misfit`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from attrs import field, frozen
 
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.noise.split import check_split
@@ -20,15 +21,7 @@ from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
 
-__all__ = [
-    "candidate_pairs",
-    "checked_share",
-    "chosen_pairs",
-    "divided",
-    "pairs_to_check",
-    "read_split",
-    "unmeasured_pairs",
-]
+__all__ = ["Split", "candidate_pairs", "chosen_pairs", "holdout_share", "pairs_to_check", "unmeasured_pairs"]
 
 #: How many pairs are measured at most; see `chosen_pairs`.
 MOST_PAIRS = 12
@@ -36,49 +29,72 @@ MOST_PAIRS = 12
 _MOST_CELLS = 2**17
 
 
-def checked_share(share: Amount) -> Fraction:
-    """The share of a structure check, exact; 0 is none. Raises OptionError for what is no share.
+def holdout_share(share: Amount) -> Fraction:
+    """Return the share of a holdout as an exact number; 0 is none. Raises OptionError for what is no share.
 
-    >>> checked_share(0.05), checked_share(0)
+    >>> holdout_share(0.05), holdout_share(0)
     (Fraction(1, 20), Fraction(0, 1))
     """
     try:
-        exact = amount("the share of the structure check", share, zero=True)
+        exact = amount("the share of the holdout", share, zero=True)
     except BudgetError as error:
         raise OptionError(str(error)) from None
     if exact >= 1:
-        raise OptionError(f"the share of the structure check must be below 1, such as 0.05; got {share!r}")
+        raise OptionError(f"the share of the holdout must be below 1, such as 0.05; got {share!r}")
     return exact
 
 
-def read_split(split: str | Mapping[str, Any]) -> tuple[str, Fraction]:
-    """How the tables share what they get, and the share of a structure check: of "even", or {"check": 0.05}.
+@frozen
+class Split:
+    """How a budget is divided: a share for a holdout first, then the rest over the tables.
 
-    A mapping may have `tables`, as `check_split` knows them ("even" if left out), and `check`. Raises OptionError.
+    Parameters
+    ----------
+    tables : str
+        One of `dpgm_core.noise.split.SPLITS`.
+    holdout : Fraction
+        Share of the budget for the holdout, 0 (none) to below 1.
 
-    >>> read_split("optimal"), read_split({"check": 0.05})
-    (('optimal', Fraction(0, 1)), ('even', Fraction(1, 20)))
+    Raises
+    ------
+    OptionError
+        For another word, or what is no share.
+
+    Examples
+    --------
+    >>> Split.of("optimal").holdout, Split.of({"holdout": 0.05})
+    (Fraction(0, 1), Split(tables='even', holdout=Fraction(1, 20)))
     """
-    if not isinstance(split, Mapping):
-        return check_split(split), Fraction(0)
-    for key in split:
-        if key not in ("tables", "check"):
-            raise OptionError(
-                f"a split has tables and check, but no {key!r}{did_you_mean(str(key), ['tables', 'check'])}"
-            )
-    return check_split(split.get("tables", "even")), checked_share(split.get("check", 0))
 
+    tables: str = field(default="even", converter=check_split)
+    holdout: Fraction = field(default=Fraction(0), converter=holdout_share)
 
-def divided(budget: Budget, share: Fraction) -> tuple[Budget | None, Budget]:
-    """What a check may cost, None without one, and what is left for learning; together exactly the budget.
+    @classmethod
+    def of(cls, split: Split | str | Mapping[str, Any]) -> Split:
+        """Read a split from a word, or from a mapping of `tables` and `holdout` ("even" and 0 where left out)."""
+        if isinstance(split, Split):
+            return split
+        if not isinstance(split, Mapping):
+            return cls(tables=split)
+        for key in split:
+            if key not in ("tables", "holdout", "check"):  # the last is an earlier spelling of holdout
+                raise OptionError(
+                    f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
+                )
+        if "check" in split and "holdout" in split:
+            raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
+        return cls(split.get("tables", "even"), split.get("holdout", split.get("check", 0)))
 
-    >>> divided(Budget.pure(1), Fraction(1, 20)) == (Budget.pure("0.05"), Budget.pure("0.95"))
-    True
-    """
-    if not share:
-        return None, budget
-    own = budget * share
-    return own, budget - own
+    def divide(self, budget: Budget) -> tuple[Budget | None, Budget]:
+        """Return what the holdout may cost, None without one, and what is left; together exactly the budget.
+
+        >>> Split(holdout=Fraction(1, 20)).divide(Budget.pure(1)) == (Budget.pure("0.05"), Budget.pure("0.95"))
+        True
+        """
+        if not self.holdout:
+            return None, budget
+        own = budget * self.holdout
+        return own, budget - own
 
 
 def unmeasured_pairs(structure: Structure) -> list[Clique]:
@@ -95,7 +111,7 @@ def unmeasured_pairs(structure: Structure) -> list[Clique]:
 
 
 def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int | None = None) -> Structure:
-    """The pairs of a check: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
+    """The pairs of a holdout: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
 
     Few pairs would have less noise each, but misfit sits in some pairs and not in others, and whoever sees few may miss
     those; `python -m benchmarks.misfit` is what the number was chosen by. Raises StructureError where there is no pair
@@ -104,14 +120,14 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
     found = [pair for pair in unmeasured_pairs(structure) if math.prod(structure.domain.shape(pair)) <= _MOST_CELLS]
     if not found:
         raise StructureError(
-            "a structure check was asked for, but there is no pair of measured attributes without a clique that holds "
-            "both; leave the check out"
+            "a holdout was asked for, but there is no pair of measured attributes without a clique that holds "
+            "both; leave the holdout out"
         )
     return _drawn(structure, found, generator, MOST_PAIRS if most is None else most)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
-    """The pairs of a check after a selection: as `chosen_pairs`, of those `among` the candidates; None if none is left.
+    """The pairs of a holdout after a selection: as `chosen_pairs`, of those among the candidates; None for none.
 
     >>> from dpgm_core.domain import Domain
     >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))

@@ -1,4 +1,4 @@
-"""Whether the guarantees of several releases add up to one."""
+"""Checks that the guarantees of several releases add up to one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What private bins a session found, and how. Safe to publish; what they cost is computed again from temperatures."""
+"""Private bins that a session found. Safe to publish; their cost is computed again from temperatures."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ __all__ = ["FoundBins", "read_bins"]
 class FoundBins:
     """The bins of one column, found by bisection of a public grid.
 
-    asked: how they were found. choices: of each level the grid's edges that were chosen, from low to high; edge e
+    search: how they were found. choices: of each level the grid's edges that were chosen, from low to high; edge e
     stands before cell e. edges: of the bins, places on the column's axis.
     """
 
-    asked: BinsPlan
+    search: BinsPlan
     choices: tuple[tuple[int, ...], ...]
     edges: tuple[float, ...]
 
     @classmethod
-    def of(cls, asked: BinsPlan, choices: tuple[tuple[int, ...], ...], grid: Sequence[float]) -> FoundBins:
+    def of(cls, search: BinsPlan, choices: tuple[tuple[int, ...], ...], grid: Sequence[float]) -> FoundBins:
         """What was chosen; grid: the edges of all cells. Raises StructureError for what no bisection chooses."""
-        return cls(asked=asked, choices=choices, edges=tuple(grid[place] for place in _places(asked.cells, choices)))
+        return cls(search=search, choices=choices, edges=tuple(grid[place] for place in _places(search.cells, choices)))
 
     @property
     def name(self) -> str:
         """The column."""
-        return self.asked.attribute.name
+        return self.search.attribute.name
 
     @property
     def cost(self) -> Budget:
         """What they cost, from their temperatures; see `dpgm_core.privacy.ranks`."""
-        return self.asked.cost
+        return self.search.cost
 
     @property
     def places(self) -> tuple[int, ...]:
         """The edges of the bins, by their number on the grid, both ends too."""
-        return _places(self.asked.cells, self.choices)
+        return _places(self.search.cells, self.choices)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the bins that were found."""
-        return self.asked.attribute.binned(self.edges)
+        return self.search.attribute.binned(self.edges)
 
     def recoding(self, grid: Attribute) -> IntArray:
         """The code under the found bins of each code under the grid, (codes of the grid,)."""
-        found, cells = self.attribute, self.asked.cells
+        attribute, cells = self.attribute, self.search.cells
         bins = np.searchsorted(np.asarray(self.places), np.arange(cells), side="right") - 1
-        own = [found.labels.index(label) for label in grid.labels[cells:]]
+        own = [attribute.labels.index(label) for label in grid.labels[cells:]]
         codes: IntArray = np.concatenate([bins, np.asarray(own, np.int64)]).astype(np.int64)
         return codes
 
@@ -74,9 +74,9 @@ class FoundBins:
         """JSON values for a session's file."""
         return {
             "column": self.name,
-            "declared": self.asked.attribute.to_dict(),
-            "cells": self.asked.cells,
-            "temperatures": [str(h) for h in self.asked.temperatures],
+            "declared": self.search.attribute.to_dict(),
+            "cells": self.search.cells,
+            "temperatures": [str(h) for h in self.search.temperatures],
             "choices": [list(level) for level in self.choices],
         }
 
@@ -91,30 +91,30 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         raise ModelFileError(
             f"its session found bins of {attribute.name!r}, which was not declared to have private bins"
         )
-    asked = BinsPlan(
+    search = BinsPlan(
         attribute=attribute,
         temperatures=tuple(_temperature(text) for text in converter.structure(plain["temperatures"], list[str])),
         neighbours=neighbours,
         kind=kind,
     )
-    if len(asked.temperatures) > attribute.private.count.bit_length() - 1:
+    if len(search.temperatures) > attribute.private.count.bit_length() - 1:
         raise ModelFileError(f"the private bins of {attribute.name!r} have more levels than bins; it was edited")
     choices = tuple(map(tuple, converter.structure(plain["choices"], list[list[int]])))
-    if asked.cells != converter.structure(plain["cells"], int) or len(choices) != len(asked.temperatures):
+    if search.cells != converter.structure(plain["cells"], int) or len(choices) != len(search.temperatures):
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
     grid = grid_edges(attribute.name, attribute.private.low, attribute.private.high, attribute.values)
     try:
-        found = FoundBins.of(asked, choices, grid)
+        bins = FoundBins.of(search, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    return found
+    return bins
 
 
 def _temperature(text: str) -> Fraction:
-    found = amount("the temperature of a level", text)
-    if not MIN_TABLE_LENGTH <= entries(found) <= MAX_TABLE_LENGTH:
+    temperature = amount("the temperature of a level", text)
+    if not MIN_TABLE_LENGTH <= entries(temperature) <= MAX_TABLE_LENGTH:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
-    return found
+    return temperature
 
 
 def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Calibrations as the values of a file, and back: a noise with what it was calibrated from, without an import path."""
+"""Calibrations as values of a file: a noise and what it was calibrated from, without an import path."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def check_noise_facts(noise: Noise, fresh: Noise) -> None:
 def _calibrated_to(noise: Noise) -> dict[str, object]:
     """What a noise says of itself, and its fields that are sensitivities or whole: widths may come out otherwise."""
     fields = attrs.asdict(noise, recurse=False)  # type: ignore[arg-type]
-    told = {"exact": noise.exact, "unsafe": noise.unsafe, "log_concave": noise.log_concave}
-    return told | {name: value for name, value in fields.items() if isinstance(value, (int, Sensitivity))}
+    stated = {"exact": noise.exact, "unsafe": noise.unsafe, "log_concave": noise.log_concave}
+    return stated | {name: value for name, value in fields.items() if isinstance(value, (int, Sensitivity))}

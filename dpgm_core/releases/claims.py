@@ -1,4 +1,4 @@
-"""Whether the facts that a release file states fit each other: what it says of its guarantee is computed again.
+"""Verification of a release file: the facts behind its guarantee are computed again.
 
 What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the rounds,
 and what is unsafe are checked. Whoever rewrites the scale itself, or the noisy values, is not found out.

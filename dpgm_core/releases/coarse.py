@@ -1,4 +1,4 @@
-"""A release seen over a domain of fewer codes: tables of merged attributes are summed by block. Post-processing, free.
+"""Releases over merged codes: tables are summed by block. Post-processing, free.
 
 A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of noise
 is one variance per table. The view states the mean over its cells: squares summed over a table are then expected right.
@@ -176,8 +176,8 @@ def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
 
 def check_untouched(measured: Structure, merged: Iterable[str]) -> None:
     """Refuse, with StructureError, to merge the two labels of an attribute whose contrasts were measured."""
-    held = {name for clique in measured.cliques for name in clique}
-    touched = [name for name in merged if name in held]
+    names = {name for clique in measured.cliques for name in clique}
+    touched = [name for name in merged if name in names]
     if touched:
         raise StructureError(
             f"labels of {touched[0]!r} cannot be merged: contrasts of it were measured, which tell its two labels apart"

@@ -1,4 +1,4 @@
-"""Noise of tables that were made of released ones: it costs nothing of its own, and learners take it for Gaussian."""
+"""Noise of tables computed from released ones: free, and Gaussian to learners."""
 
 from __future__ import annotations
 

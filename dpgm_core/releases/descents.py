@@ -1,4 +1,4 @@
-"""What descents of a session hand out. Safe to publish; what each cost is computed again on reading."""
+"""Results of a session's descents. Safe to publish; their cost is computed again on reading."""
 
 from __future__ import annotations
 
@@ -126,10 +126,10 @@ def shortened(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
     >>> shortened([{"kind": "descend", "candidates": [0], "loss": "pairs", "coarse": False}] * 2)[1]["candidates"]
     """
-    found, before = [], None
+    steps, before = [], None
     for one in documents:
         if one["kind"] == "descend":
             same = (one["candidates"], one["loss"], one["coarse"])
             one, before = (one | {"candidates": None} if same == before else one), same
-        found.append(one)
-    return found
+        steps.append(one)
+    return steps

@@ -1,4 +1,4 @@
-"""The labels of open columns that were found privately, with their noisy counts: safe to publish, and paid for.
+"""Private labels of open columns with their noisy counts: safe to publish, and paid for.
 
 They cost an (epsilon, delta) of their own, in a charge before that of the tables. Each release that counts by them
 carries them; releases that share them count their cost once. Read from a file, the cost is computed again from the
@@ -47,24 +47,24 @@ class FoundLabels:
     noise: ThresholdNoise
 
     @classmethod
-    def of(cls, asked: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
+    def of(cls, request: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
         """What is published of noisy counts: those at or above the threshold, and of these the largest.
 
         >>> from fractions import Fraction
         >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-        >>> asked = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
-        >>> FoundLabels.of(asked, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
+        >>> request = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
+        >>> FoundLabels.of(request, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
         ('pilot', 'cook')
         """
-        above = sorted((-count, label) for label, count in noisy.items() if count >= asked.noise.threshold)
-        kept = above[: asked.keep]
+        above = sorted((-count, label) for label, count in noisy.items() if count >= request.noise.threshold)
+        largest = above[: request.keep]
         return cls(
-            column=asked.column,
-            labels=tuple(label for _, label in kept),
-            counts=tuple(-count for count, _ in kept),
-            keep=asked.keep,
-            budget=asked.budget,
-            noise=asked.noise,
+            column=request.column,
+            labels=tuple(label for _, label in largest),
+            counts=tuple(-count for count, _ in largest),
+            keep=request.keep,
+            budget=request.budget,
+            noise=request.noise,
         )
 
 
@@ -172,8 +172,8 @@ def load_discovery(path: str | Path) -> Discovery:
         if document.get("schema") != _SCHEMA:
             raise ModelFileError(f"{path} has schema {document.get('schema')!r}, this dpgm reads schema {_SCHEMA}")
         json.dumps(document, ensure_ascii=False).encode()  # JSON can spell halves of characters, which no file can hold
-        found = read_discovery(document["discovery"], Terms.from_dict(document["terms"]))
-        if found.cost.to_dict() != document["cost"]:
+        discovery = read_discovery(document["discovery"], Terms.from_dict(document["terms"]))
+        if discovery.cost.to_dict() != document["cost"]:
             raise ModelFileError(f"{path}: the cost is not that of its columns; the file was edited")
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror or type(error).__name__}") from None
@@ -182,7 +182,7 @@ def load_discovery(path: str | Path) -> Discovery:
     except (DpgmError, ValueError, TypeError, KeyError, RecursionError) as error:
         reason = str(error) if isinstance(error, DpgmError) else type(error).__name__
         raise ModelFileError(f"{path} is damaged: {reason}") from None
-    return found
+    return discovery
 
 
 def read_discovery(stated: Any, terms: Terms) -> Discovery:
@@ -203,9 +203,9 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:
-    wanted = {"column", "labels", "counts", "keep", "budget", "scale", "threshold"}
-    if not isinstance(stated, Mapping) or set(stated) != wanted:
-        raise ModelFileError(f"the labels of a column must state {', '.join(sorted(wanted))}")
+    keys = {"column", "labels", "counts", "keep", "budget", "scale", "threshold"}
+    if not isinstance(stated, Mapping) or set(stated) != keys:
+        raise ModelFileError(f"the labels of a column must state {', '.join(sorted(keys))}")
     column = converter.structure(stated["column"], str)
     labels, counts = stated["labels"], stated["counts"]
     keep = whole("keep", stated["keep"], least=1)
@@ -225,12 +225,12 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
             f"finding the labels of {column!r} is said to cost {budget}, but with its noise and threshold it cost "
             f"{noise.cost}; the file was edited"
         )
-    if not _as_found(labels, counts, keep, noise.threshold):
+    if not _is_published(labels, counts, keep, noise.threshold):
         raise ModelFileError(f"the labels of {column!r} are not as they are found; the file was edited")
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
 
 
-def _as_found(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
+def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
     """Whether labels and counts are such as `FoundLabels.of` gives."""
     if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
         return False

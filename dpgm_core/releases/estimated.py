@@ -1,4 +1,4 @@
-"""How many records there are: as the terms state it, or as the noisy sums of tables tell."""
+"""The number of records, as stated by the terms or as estimated from noisy tables."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
-__all__ = ["ScaledNoise", "levelled"]
+__all__ = ["ScaledNoise", "equalize_totals"]
 
 
 @frozen(kw_only=True)
@@ -96,7 +96,7 @@ class ScaledNoise:
         return self.noise.score(residual / self.factor) / self.factor
 
 
-def levelled(release: NoisyTables) -> NoisyTables:
+def equalize_totals(release: NoisyTables) -> NoisyTables:
     """The release in persons, each group's table brought to m_g N by its own noisy sum; itself if it counts records.
 
     The sampling variance that learners derive from `total`, one record drawn per person, is nominal: a person's rows

@@ -1,4 +1,4 @@
-"""Columns whose records are mostly missing, as the noisy tables say; post-processing, and free.
+"""Columns whose records are mostly missing, according to the noisy tables; post-processing, free.
 
 A file that is read in another dialect than it is written in, or labels that are spelled otherwise, fill a release with
 the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n labels
@@ -38,7 +38,7 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     >>> print(*mostly_missing([noisy]))
     mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
     """
-    found: dict[str, tuple[float, float]] = {}
+    shares: dict[str, tuple[float, float]] = {}
     for release in (step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)):
         if release.round is not None or release.contrasts:
             continue
@@ -57,9 +57,9 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
                 part = len(codes) / one.size
                 spread = (1 - share) ** 2 * part + share**2 * (1 - part)
                 error = math.sqrt(variance * table.size * spread) / total
-                if name not in found or error < found[name][1]:
-                    found[name] = share, error
-    missing = {name: share for name, (share, error) in found.items() if share - _SURE * error > 0.5}
+                if name not in shares or error < shares[name][1]:
+                    shares[name] = share, error
+    missing = {name: share for name, (share, error) in shares.items() if share - _SURE * error > 0.5}
     if not missing:
         return []
     shown = [f"{name} ({min(share, 1):.0%})".replace("%", " %") for name, share in list(missing.items())[:_SHOWN]]

@@ -1,4 +1,4 @@
-"""Several releases about the same people as one: for learning. What they cost and promise stays with the releases.
+"""Several releases about the same people as one release to learn from; each keeps its cost and guarantee.
 
 Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
@@ -25,7 +25,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.alike import check_alike
 from dpgm_core.releases.derived import DerivedNoise
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
@@ -81,9 +81,9 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
 
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
-    release is `levelled` and made `plausible` first. The view keeps them (`pooled`), and costs what they cost
-    together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
-    for one given twice, StructureError for different domains.
+    release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
+    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
+    and for one given twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -99,11 +99,11 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     structure = united([one.structure for one in published])
     check_one_way(published)
     if len(published) == 1:
-        return plausible(levelled(published[0]))
+        return plausible(equalize_totals(published[0]))
     check_alike(published)
     _check_poolable(published)
     total, variance, terms = _total(published)
-    views = [plausible(levelled(evolve(one, total=total, total_variance=variance))) for one in published]
+    views = [plausible(equalize_totals(evolve(one, total=total, total_variance=variance))) for one in published]
     tables, measurement = mean_of(structure, views, total)
     return NoisyTables(
         tables=tables,
@@ -230,18 +230,18 @@ def mean_of(structure: Structure, views: Sequence[NoisyTables], total: float) ->
     Raises BudgetError for some of both.
     """
     contrasts = check_one_way(views)
-    held: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
+    tables_of: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
     for number, view in enumerate(views):
         for place, group in enumerate(view.structure.groups):
             key, axes = _canonical(group)
-            held.setdefault(key, []).append((number, place, axes))
+            tables_of.setdefault(key, []).append((number, place, axes))
     numbers = [view.measured for view in views]
     parts: list[FloatArray] = []
     calibrations: dict[tuple[tuple[int, int], ...], Calibration] = {}
     of_group = []
     for group in structure.groups:
         key, axes = _canonical(group)
-        holders = held[key]
+        holders = tables_of[key]
         own = [views[number].calibrations[views[number].measurement.of_group[place]] for number, place, _ in holders]
         precisions = np.array([1 / one.noise.variance for one in own])
         weights = precisions / precisions.sum()

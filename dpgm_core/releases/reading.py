@@ -1,4 +1,4 @@
-"""Reading a release: from its own file, or from the model file that carries it."""
+"""Reading of releases from their own files and from model files."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
-        check=converter.structure(document.get("check", False), bool),
+        holdout=converter.structure(document.get("check", False), bool),
         modelled=_read_modelled(document.get("modelled"), structure),
         discovery=_read_discovery(document, structure.domain, terms),
     )
@@ -136,11 +136,11 @@ def _read_discovery(document: Mapping[str, Any], domain: Domain, terms: Terms) -
     """Labels that were found before; refused, with ModelFileError, where the domain has others."""
     if "discovery" not in document:
         return None
-    found = read_discovery(document["discovery"], terms)
-    for one in found.columns:
+    discovery = read_discovery(document["discovery"], terms)
+    for one in discovery.columns:
         if one.column not in domain or domain[one.column].labels[: len(one.labels)] != one.labels:
             raise ModelFileError(f"its attribute {one.column!r} has other labels than were found; the file was edited")
-    return found
+    return discovery
 
 
 def _read_modelled(plain: Any, measured: Structure) -> Structure | None:
@@ -149,21 +149,21 @@ def _read_modelled(plain: Any, measured: Structure) -> Structure | None:
         return None
     if not isinstance(plain, Mapping) or not plain.keys() <= {"cliques", "tied"}:
         raise ModelFileError("the model that the release was made for must be given by its cliques")
-    found = Structure.from_dict(measured.domain, plain)
+    structure = Structure.from_dict(measured.domain, plain)
     for clique in measured.cliques:
-        if found.covering(clique) is None:
+        if structure.covering(clique) is None:
             raise ModelFileError(f"the model that the release was made for has no clique that contains {clique!r}")
-    return found
+    return structure
 
 
-def check_format(archive: Archive, document: Mapping[str, Any], wanted: str, schema: int) -> None:
+def check_format(archive: Archive, document: Mapping[str, Any], expected: str, schema: int) -> None:
     """Refuse other formats and newer schemas with what to do about it."""
-    if document.get("format") != wanted:
-        raise ModelFileError(f"{archive.path} is not a {wanted} file")
-    found = document.get("schema")
-    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= schema:
+    if document.get("format") != expected:
+        raise ModelFileError(f"{archive.path} is not a {expected} file")
+    actual = document.get("schema")
+    if not isinstance(actual, int) or isinstance(actual, bool) or not 1 <= actual <= schema:
         raise ModelFileError(
-            f"{archive.path} has schema {found!r}, this dpgm {__version__} reads schemas up to {schema}; "
+            f"{archive.path} has schema {actual!r}, this dpgm {__version__} reads schemas up to {schema}; "
             f"it was written by dpgm {document.get('dpgm')!r}"
         )
 

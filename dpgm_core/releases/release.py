@@ -74,8 +74,8 @@ class NoisyTables:
     when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
-    divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
-    original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
+    divergences). holdout: whether it is of a holdout, whose tables are compared with and never learned from.
+    original: for a view such as `equalize_totals` gives, the release behind it. pooled: for a view of several (see
     `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
     opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
     at a cost of their own, which `cost` leaves out and the guarantee counts; see `total_cost`. modelled: the structure
@@ -95,7 +95,7 @@ class NoisyTables:
     round: Round | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
-    check: bool = False
+    holdout: bool = False
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
@@ -107,7 +107,7 @@ class NoisyTables:
 
     def __repr__(self) -> str:
         kind = [] if self.session is None else [f"a session of {len(self.steps)} steps"]
-        kind += ["a structure check"] if self.check else []
+        kind += ["a holdout"] if self.holdout else []
         sizes = f"{len(self.structure.groups)} tables", f"{self.structure.cells} cells"
         return brief("NoisyTables", *kind, *sizes, str(self.cost), f"private={self.private}")
 
@@ -118,7 +118,7 @@ class NoisyTables:
         facts += [("tables", f"{len(spreads):,} with {self.structure.cells:,} cells"), ("N", self._number_of_records())]
         facts += [(f"noise, standard deviation {unit}", spanned(spreads.tolist()))]
         facts += [("session", f"{len(self.steps)} steps")] if self.session is not None else []
-        facts += [("of a structure check", "yes")] if self.check else []
+        facts += [("of a holdout", "yes")] if self.holdout else []
         groups = zip(self.structure.groups, self.structure.sizes, spreads.tolist(), strict=True)
         rows = ((group_text(group), cells, spread) for group, cells, spread in groups)
         tables = first(["clique", "cells", "noise"], rows, len(spreads))
@@ -228,29 +228,29 @@ class NoisyTables:
 
     def _conditions(self) -> list[str]:
         """Those that do not depend on other releases."""
-        found = [] if self.provenance.get("validated") is not True else [_VALIDATED]
+        conditions = [] if self.provenance.get("validated") is not True else [_VALIDATED]
         if self.round is not None:
-            found.append(self.round.sentence())
+            conditions.append(self.round.sentence())
         if self.contrasts:
-            found.append(
+            conditions.append(
                 f"Measured were {len(self.structure.groups)} sums of products of attributes coded +1 and -1, and no "
                 "cells. "
             )
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
-            found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            conditions.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
             if self.session.votes is not None:
-                found.append(
+                conditions.append(
                     f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
                     f"to, and {self.session.budget} for what was measured after them. "
                 )
         if self.cost_stated:
-            found.append(
+            conditions.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
             )
         if self.total_policy == "declared":
-            found.append("The number of records was declared by the owner as public knowledge. ")
-        return found
+            conditions.append("The number of records was declared by the owner as public knowledge. ")
+        return conditions
 
     def save(self, path: str | Path) -> None:
         """Write the release to a new file, atomically.
@@ -283,7 +283,7 @@ class NoisyTables:
         return {
             "kind": "measure",
             "cliques": [place[clique] for clique in self.structure.cliques if clique],
-            "check": self.check,
+            "check": self.holdout,  # the key of the file format
             "total": self.total,
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.calibrations],
@@ -323,7 +323,7 @@ class NoisyTables:
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
-        facts |= {"check": True} if self.check else {}
+        facts |= {"check": True} if self.holdout else {}
         facts |= {"contrasts": True} if self.contrasts else {}
         return facts | modelled
 
@@ -356,8 +356,8 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(conditions_of(releases))
-    found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
-    text = "".join(f"{flaw}. Were it not: " for flaw in found) + text
+    flawed = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    text = "".join(f"{flaw}. Were it not: " for flaw in flawed) + text
     return printable(text) + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
@@ -366,11 +366,11 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
 
 def conditions_of(releases: Sequence[NoisyTables]) -> list[str]:
     """What else the guarantee of releases together must say, each sentence once."""
-    found = [sentence for one in releases for sentence in one._conditions()]
+    conditions = [sentence for one in releases for sentence in one._conditions()]
     condition = condition_of(releases)
     if condition is not None:
-        found.append(f"The exact number of records is published too: the guarantee is {condition}. ")
-    return list(dict.fromkeys(found))
+        conditions.append(f"The exact number of records is published too: the guarantee is {condition}. ")
+    return list(dict.fromkeys(conditions))
 
 
 def condition_of(releases: Sequence[NoisyTables]) -> str | None:
@@ -388,11 +388,11 @@ def condition_of(releases: Sequence[NoisyTables]) -> str | None:
 
 def discoveries(releases: Sequence[NoisyTables]) -> tuple[Discovery, ...]:
     """The labels found before any of these releases, each discovery once, however many share it."""
-    found: list[Discovery] = []
+    distinct: list[Discovery] = []
     for one in releases:
-        if one.discovery is not None and one.discovery not in found:
-            found.append(one.discovery)
-    return tuple(found)
+        if one.discovery is not None and one.discovery not in distinct:
+            distinct.append(one.discovery)
+    return tuple(distinct)
 
 
 def total_cost(
@@ -407,8 +407,8 @@ def total_cost(
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:
-    """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
-    chosen = [one.session is not None and not one.session.named for one in releases if not one.check]
+    """Where the structure comes from; that of a holdout is drawn at random, whatever the rest."""
+    chosen = [one.session is not None and not one.session.named for one in releases if not one.holdout]
     if not any(chosen):
         return "named"
     return "chosen" if all(chosen) else "both"

@@ -1,4 +1,4 @@
-"""Room on a disk for what is about to be paid for, and other places for it where its own fails after the charge."""
+"""Disk space reserved before a charge, and other places to save where the first fails after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpgm_core.files import part_path
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.workload import Workload
 
-__all__ = ["Room", "kept_text", "release_size", "save_elsewhere", "session_size", "unsaved"]
+__all__ = ["Room", "saved_text", "release_size", "save_elsewhere", "session_size", "unsaved"]
 
 _BLOCK = 2**20  # bytes written at once
 _SLACK = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
@@ -153,7 +153,7 @@ def unsaved(release: NoisyTables, error: Exception) -> NoisyTables:
     return evolve(release, saved_as=None, save_error=str(error))
 
 
-def kept_text(releases: Sequence[NoisyTables]) -> str | None:
+def saved_text(releases: Sequence[NoisyTables]) -> str | None:
     """Return what is true of releases some of which could not be saved anywhere; None where there is none."""
     lost = [one.save_error for one in releases if one.save_error is not None and one.saved_as is None]
     return _UNSAVED.format(lost[0]) if lost else None

@@ -1,4 +1,4 @@
-"""Which of many subsampled releases a release is, and what its guarantee says of that."""
+"""The place of a release among many subsampled ones, and its sentence in the guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session handed out as one release: its tables pooled, its cost what was charged.
+"""A session as one release: its tables pooled, its cost the amount charged.
 
 The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
 leaves unspent may depend on what it saw.
@@ -52,10 +52,10 @@ def session_release(
 ) -> NoisyTables:
     """All that was measured as one release over the session's last domain, each table the mean of its measurements.
 
-    Tables of a structure check are in the steps only. modelled: what was chosen to be learned, if it was yet. Raises
+    Tables of a holdout are in the steps only. modelled: what was chosen to be learned, if it was yet. Raises
     BudgetError where nothing was measured.
     """
-    measured = [one for one in steps if isinstance(one, NoisyTables) and not one.check]
+    measured = [one for one in steps if isinstance(one, NoisyTables) and not one.holdout]
     if not measured:
         raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
     fine = session.workload.domain

@@ -1,4 +1,4 @@
-"""A session out of its file: each step is read, its cost computed again, and their sum held against the whole."""
+"""Reading of sessions: every step's cost is computed again, and the sum compared with the whole."""
 
 from __future__ import annotations
 
@@ -76,12 +76,13 @@ def _planned(domain: Domain, bins: Sequence[FoundBins], labels: Mapping[str, int
     """The domain in the sizes that the session was planned for. labels: column -> how many it might have had."""
     if not bins and not labels:
         return domain
-    found = {one.name: one.asked.attribute for one in bins}
+    attributes = {one.name: one.search.attribute for one in bins}
     for name, size in labels.items():
-        if name not in domain or name in found or not domain[name].size < size:
+        if name not in domain or name in attributes or not domain[name].size < size:
             raise ModelFileError(f"its session was not planned for {size} labels of {name!r}; it was edited")
-        found[name] = Attribute.of_size(name, size)
-    return Domain(found.get(one.name, one) for one in domain)  # whatever its constraints are: sizes are all it is for
+        attributes[name] = Attribute.of_size(name, size)
+    # Constraints are left out: only sizes are needed.
+    return Domain(attributes.get(one.name, one) for one in domain)
 
 
 def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tuple[FoundBins, ...]:
@@ -91,21 +92,21 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
     if domain.undetermined:
         raise ModelFileError(f"bins or labels of {domain.undetermined[0]!r} were never found; it was edited")
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
-    found = tuple(read_bins(one, terms.neighbours, kind) for one in plain)
-    names = [one.name for one in found]
+    read = tuple(read_bins(one, terms.neighbours, kind) for one in plain)
+    names = [one.name for one in read]
     if len(set(names)) < len(names):
         raise ModelFileError("its session found private bins of one column twice; it was edited")
-    for one in found:
+    for one in read:
         if one.name not in domain or domain[one.name] != one.attribute:
             raise ModelFileError(
                 f"its domain does not have the bins that its session found of {one.name!r}; it was edited"
             )
-    if found:
+    if read:
         try:
             check_single_rows(terms, names)
         except BudgetError as error:
             raise ModelFileError(f"{error}; it was edited") from None
-    return found
+    return read
 
 
 def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> None:
@@ -198,7 +199,7 @@ class _Reader:
             total_variance=variance,
             cost=measurement.cost,
             private=self._private,
-            check=converter.structure(plain["check"], bool),
+            holdout=converter.structure(plain["check"], bool),
         )
 
     def _chosen(self, plain: Mapping[str, Any]) -> Choice:
@@ -251,7 +252,7 @@ class _Reader:
             raise ModelFileError("a descent of its session names the candidates of one before, which it differs from")
         clip = None if plain["clip"] is None else amount("a clip", converter.structure(plain["clip"], str))
         picks = converter.structure(plain["picks"], list[tuple[int, int, int]])
-        found = Descent(
+        descent = Descent(
             regressions=own,
             picks=tuple(picks),
             temperature=amount("the temperature of a descent", converter.structure(plain["temperature"], str)),
@@ -261,9 +262,9 @@ class _Reader:
             person=self._person,
             kind="pure" if self._session.budget.kind == "pure" else "zcdp",
         )
-        if not MIN_TABLE_LENGTH <= entries(found.temperature) <= MAX_TABLE_LENGTH or not found.sound:
+        if not MIN_TABLE_LENGTH <= entries(descent.temperature) <= MAX_TABLE_LENGTH or not descent.sound:
             raise ModelFileError("a descent of its session is not one that a session makes")
-        return found
+        return descent
 
     def _voted(self, plain: Mapping[str, Any]) -> Verdict:
         voter = voter_of(plain["voter"], Structure(self._domains[0], self._cliques(plain["candidates"])))
@@ -278,22 +279,26 @@ class _Reader:
         return Verdict(voter=voter, budget=budget, edges=edges)
 
     def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
-        found = calibration_of(plain, self._registry)
-        if found.component != mechanism_of(self._session.budget) or found.noise.unsafe is not None:
+        calibration = calibration_of(plain, self._registry)
+        if calibration.component != mechanism_of(self._session.budget) or calibration.noise.unsafe is not None:
             raise ModelFileError("a step of its session has other noise than sessions draw; it was edited")
-        return found
+        return calibration
 
     def _cliques(self, plain: Any) -> tuple[Clique, ...]:
         candidates = self._session.workload.candidates
-        found = converter.structure(plain, list[int])
-        if not found or len(set(found)) < len(found) or not all(0 <= number < len(candidates) for number in found):
+        numbers = converter.structure(plain, list[int])
+        if (
+            not numbers
+            or len(set(numbers)) < len(numbers)
+            or not all(0 <= number < len(candidates) for number in numbers)
+        ):
             raise ModelFileError("a step of its session names a table twice, or one that is not in the workload")
-        return tuple(candidates[number] for number in found)
+        return tuple(candidates[number] for number in numbers)
 
     def _taken(self, count: int) -> IntArray:
         part = self._numbers[self._at : self._at + count]
         if len(part) != count:
             raise ModelFileError("it holds fewer noisy numbers than its steps")
         self._at += count
-        found: IntArray = part
-        return found
+        taken: IntArray = part
+        return taken

@@ -1,4 +1,4 @@
-"""What goes with whatever is computed from releases: their guarantee, and why it may say less than its budget."""
+"""Guarantees and caveats for files and outputs computed from releases."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def caveats_of(releases: Sequence[NoisyTables]) -> tuple[str, ...]:
     """
     if not releases:
         return (UNKNOWN.removesuffix("."),)
-    found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
-    return (*found, *filter(None, [condition_of(releases)]))
+    faults = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    return (*faults, *filter(None, [condition_of(releases)]))
 
 
 def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a session hands out besides noisy tables: choices and noisy scores. Safe to publish.
+"""Choices and noisy scores of a session. Safe to publish.
 
 What each cost is computed again when a file is read, from its temperature or its noise and from the terms.
 """
@@ -119,9 +119,9 @@ class Choice:
         }
 
     def __repr__(self) -> str:
-        found = [" x ".join(clique) for clique in self.cliques]
-        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
-        return f"Choice({', '.join(found[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
+        names = [" x ".join(clique) for clique in self.cliques]
+        more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+        return f"Choice({', '.join(names[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -148,8 +148,8 @@ class NoisyScores:
     @property
     def numbers(self) -> IntArray:
         """As they were drawn, whole multiples of 1/1024 record."""
-        found: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
-        return found
+        drawn: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
+        return drawn
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""

@@ -1,4 +1,4 @@
-"""What releases tell of how they came about, as plain values: labels and bins that were found, sessions step by step.
+"""Facts about the origin of releases as plain values: private labels and bins, and the steps of sessions.
 
 All of it is released.
 """
@@ -20,7 +20,7 @@ __all__ = ["bins_of", "labels_facts", "merges_of", "session_facts", "sessions_of
 
 def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
     """The labels that were found privately before, by column; nothing without any."""
-    found = [one for discovery in discoveries(releases) for one in discovery.columns]
+    columns = [one for discovery in discoveries(releases) for one in discovery.columns]
     facts = [
         {
             "column": one.column,
@@ -29,7 +29,7 @@ def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
             "threshold": one.noise.threshold,
             "cost": one.budget.to_dict(),
         }
-        for one in found
+        for one in columns
     ]
     return {"labels": facts} if facts else {}
 
@@ -56,8 +56,8 @@ def bins_of(sessions: Sequence[NoisyTables]) -> list[FoundBins]:
 
 def merges_of(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
     """Attribute -> the new code of each of its codes; sessions that are learned from together agree on them."""
-    told = [one.session.merges for one in sessions if one.session is not None]
-    return {name: list(codes) for merges in told for name, codes in merges.items()}
+    merged = [one.session.merges for one in sessions if one.session is not None]
+    return {name: list(codes) for merges in merged for name, codes in merges.items()}
 
 
 def step_facts(step: Step) -> dict[str, Any]:
@@ -75,5 +75,5 @@ def step_facts(step: Step) -> dict[str, Any]:
         return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
     if isinstance(step, NoisyScores):
         return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
-    kind = "check" if step.check else "measure"
+    kind = "check" if step.holdout else "measure"
     return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}

@@ -1,4 +1,4 @@
-"""Whether a stated number of records fits what the noisy tables themselves sum to; post-processing, and free.
+"""Comparison of a stated number of records with the sums of the noisy tables; post-processing, free.
 
 Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g =
 m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the least
@@ -40,7 +40,7 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too, and each step of
+    Rounds are left out, as subsamples have totals of their own. Those of a holdout speak too, and each step of
     a session speaks for itself. Contrasts speak of N by that of the empty clique, if they have it.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
@@ -58,7 +58,7 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     if len(stated) == 1:
         others = (one for one in measured if one.total_policy == "estimated" and one.round is None)
         next(iter(stated.values())).extend(one for one in others if one.contributions is None)
-    return [sentence for total, found in stated.items() if (sentence := _contradiction(total, found))]
+    return [sentence for total, group in stated.items() if (sentence := _contradiction(total, group))]
 
 
 def far_from(records: float, releases: Sequence[NoisyTables]) -> list[str]:
@@ -68,10 +68,10 @@ def far_from(records: float, releases: Sequence[NoisyTables]) -> list[str]:
     that are declared are left out, as `contradictions` is about them.
     """
     counted = [one for one in _measured(releases) if one.round is None and one.contributions is None]
-    found = _far(records, [one for one in counted if one.total_policy != "declared"])
-    if found is None:
+    far = _far(records, [one for one in counted if one.total_policy != "declared"])
+    if far is None:
         return []
-    total, error = found
+    total, error = far
     person = counted[0].terms.person
     rows = counted[0].rows_per_person
     cut = (
@@ -111,10 +111,10 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
     far = _far(total, releases)
     if far is None:
         return None
-    found, error = far
+    counted, error = far
     return (
-        f"the total of {total:,.0f} is stated as public, but the noisy tables sum to {found:,.1f} (standard error "
-        f"{error:,.2g}), {abs(found - total) / error:.3g} standard errors away, which noise alone hardly ever does: "
+        f"the total of {total:,.0f} is stated as public, but the noisy tables sum to {counted:,.1f} (standard error "
+        f"{error:,.2g}), {abs(counted - total) / error:.3g} standard errors away, which noise alone hardly ever does: "
         "the stated total or the tables are wrong; learners take the stated one"
     )
 
@@ -122,8 +122,8 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
 def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] | None:
     """What the tables sum to and its standard error, where noise alone hardly ever goes so far from a total."""
     # The tables of contrasts were all filled up with one N.
-    told = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
-    pairs = list(zip(releases, told, strict=True))
+    independent = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
+    pairs = list(zip(releases, independent, strict=True))
     noises = [noise for one, own in pairs for noise in compress(one.noise, own)]
     if not noises:
         return None
@@ -132,11 +132,11 @@ def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] |
     sums = np.concatenate([np.asarray(one.tables.sums(), dtype=np.float64)[own] for one, own in pairs])
     weights = tied / (cells * [noise.variance for noise in noises])
     precision = float(np.sum(weights * tied))
-    found, error = float(np.sum(weights * sums)) / precision, precision**-0.5
-    distance = abs(found - total)
+    estimate, error = float(np.sum(weights * sums)) / precision, precision**-0.5
+    distance = abs(estimate - total)
     if distance <= _FAR * error or false_alarm(noises, cells, weights / precision, distance) > _CHANCE:
         return None
-    return found, error
+    return estimate, error
 
 
 def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:

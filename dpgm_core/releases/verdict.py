@@ -1,4 +1,4 @@
-"""What votes of a session hand out. Safe to publish: the graph or nothing, and what it cost."""
+"""Results of a session's votes: a graph or nothing, and the cost. Safe to publish."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ class Verdict:
         }
 
     def __repr__(self) -> str:
-        found = "not stable enough to tell" if self.edges is None else f"{len(self.edges)} edges"
-        return f"Verdict({found}, {self.budget})"
+        outcome = "not stable enough to tell" if self.edges is None else f"{len(self.edges)} edges"
+        return f"Verdict({outcome}, {self.budget})"

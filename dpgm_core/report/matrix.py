@@ -60,7 +60,7 @@ def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:
     """The least relative noise of a table that holds the pair, of those that are learned from."""
     least: dict[frozenset[str], float] = {}
     for table in tables:
-        if table.check or len(table.group) > 1:
+        if table.holdout or len(table.group) > 1:
             continue
         for pair in combinations(table.group[0], 2):
             key = frozenset(pair)

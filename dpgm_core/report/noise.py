@@ -19,7 +19,7 @@ class Measured:
     """One table as it was measured best. group: its cliques. cells: when it was measured; 1 for a sum of products.
 
     deviation: of the noise of a cell, records. average: records in the average cell. times: how often it was measured.
-    check: only for a structure check, and not learned from.
+    holdout: only for a holdout, and not learned from.
     """
 
     group: tuple[Clique, ...]
@@ -27,7 +27,7 @@ class Measured:
     deviation: float
     average: float
     times: int
-    check: bool
+    holdout: bool
 
     @property
     def relative(self) -> float:
@@ -57,9 +57,9 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
                 deviation=math.sqrt(variance) / scale,
                 average=total / scale / count,
                 times=1,
-                check=release.check,
+                holdout=release.holdout,
             )
-            before = best.get((release.check, group))
+            before = best.get((release.holdout, group))
             if before is not None:
                 better = min(before, table, key=lambda one: one.relative)
                 table = Measured(
@@ -68,7 +68,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
                     deviation=better.deviation,
                     average=better.average,
                     times=before.times + 1,
-                    check=better.check,
+                    holdout=better.holdout,
                 )
-            best[release.check, group] = table
+            best[release.holdout, group] = table
     return list(best.values())

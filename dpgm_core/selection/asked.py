@@ -10,7 +10,7 @@ from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.noise.check import read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.contract import Selector
@@ -46,13 +46,15 @@ def workload_of(workload: object) -> Workload:
     return workload
 
 
-def share_only(split: str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
-    """Return the share of a structure check. Raises OptionError for options that go with named cliques only."""
-    tables, share = read_split(split)
-    if tables != "even":
-        raise OptionError(f"split = {tables!r} divides a budget over named cliques, but a selector divides it itself")
+def share_only(split: Split | str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
+    """Return the share of a holdout. Raises OptionError for options that go with named cliques only."""
+    split = Split.of(split)
+    if split.tables != "even":
+        raise OptionError(
+            f"split = {split.tables!r} divides a budget over named cliques, but a selector divides it itself"
+        )
     if mechanism not in (MECHANISM, drawn := mechanism_of(session_budget(budget))):
         raise OptionError(
             f"a selection under {budget} draws its noise with mechanism {drawn!r}, exactly; leave the mechanism out"
         )
-    return share
+    return split.holdout

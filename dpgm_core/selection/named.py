@@ -20,7 +20,7 @@ from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.resources import check_resources
 from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.noise.bisection import bins_cost, plan_bins
-from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
+from dpgm_core.noise.check import Split, chosen_pairs, unmeasured_pairs
 from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -40,7 +40,7 @@ __all__ = ["NamedCliques", "check_named", "left_for_tables"]
 class NamedCliques:
     """Selector that chooses nothing: the owner named the cliques, over a domain whose bins are private.
 
-    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a structure check. It
+    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a holdout. It
     is no component, and a guarantee says that the structure was named.
 
     >>> from dpgm_core.domain import Domain
@@ -54,7 +54,7 @@ class NamedCliques:
 
     @property
     def workload(self) -> Workload:
-        """Workload whose candidates are the cliques, their subsets, and the pairs of a structure check."""
+        """Workload whose candidates are the cliques, their subsets, and the pairs of a holdout."""
         structure = self.structure
         pairs = unmeasured_pairs(structure) if self.checked else []
         cliques = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
@@ -87,22 +87,22 @@ def check_named(
     structure: Structure,
     budget: Budget,
     mechanism: object,
-    split: str | Mapping[str, Any],
+    split: Split | str | Mapping[str, Any],
     learner: Learner,
     inference: Inference,
     terms: Terms,
 ) -> Fraction:
-    """Return the share of a structure check; refuse, before anything is charged, what does not go with private bins.
+    """Return the share of a holdout; refuse, before anything is charged, what does not go with private bins.
 
     Raises OptionError, StructureError and BudgetError.
     """
     check_structure(structure)
     columns = ", ".join(map(repr, structure.domain.undetermined[:5]))
-    tables, share = read_split(split)
-    if tables != "even":
+    split = Split.of(split)
+    if split.tables != "even":
         raise OptionError(
-            f"split = {tables!r} does not go with private bins, as of {columns}, whose tables get the same noise all; "
-            "leave split out, or give these columns public bins"
+            f"split = {split.tables!r} does not go with private bins, as of {columns}, whose tables get the same noise "
+            "all; leave split out, or give these columns public bins"
         )
     drawn = mechanism_of(session_budget(budget))
     if mechanism not in (MECHANISM, drawn, {"name": drawn}):
@@ -122,12 +122,12 @@ def check_named(
             f"private bins, as of {columns}, count each row as 1, and contributions weigh rows; leave contributions "
             "out, or give these columns public bins"
         )
-    if share:
-        chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
+    if split.holdout:
+        chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to measure
     learner.check(structure, inference)
     check_resources(learner, structure, inference)
     check_contrast_learner(learner, False)
-    _, left = divided(left_for_tables(structure, budget, terms)[1], share)
+    _, left = split.divide(left_for_tables(structure, budget, terms)[1])
     # What it asks of records, and of the release that is all that the session leaves it.
     dry_run = DryRun(learner=learner, inference=inference, structure=structure, terms=terms, budget=left)
     requests = {one.first_request() for one in (dry_run, evolve(dry_run, served=structure))}
@@ -137,7 +137,7 @@ def check_named(
             f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "
             f"of {columns}, leave; take another learner, such as 'eb-map', or give these columns public bins"
         )
-    return share
+    return split.holdout
 
 
 def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple[Budget, Budget]:

@@ -27,7 +27,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, randomness_or_system
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.room import kept_text
+from dpgm_core.releases.room import saved_text
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
@@ -67,7 +67,7 @@ def plan_session(
 ) -> SelectionPlan:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
-    share: of a structure check, which is set aside of what votes leave.
+    share: of a holdout, which is set aside of what votes leave.
     """
     votes, left = split_votes(selector, budget)
     bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
@@ -91,7 +91,7 @@ def plan_session(
         columns = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
     if share and not any(len(clique) == 2 for clique in workload.candidates):
-        nothing = "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
+        nothing = "no pair of attributes is a candidate, so the share of the holdout will go to the tables"
         plan = evolve(plan, notes=[*plan.notes, nothing])
     if votes is None:
         return plan
@@ -149,7 +149,7 @@ def select_structure(
 ) -> tuple[NoisyTables, Selection]:
     """Open a session, let the selector spend it, and measure the tables that it left for the end.
 
-    share: of the budget, for a structure check: tables of random candidate pairs that were not measured, which nobody
+    share: of the budget, for a holdout: tables of random candidate pairs that were not measured, which nobody
     learns from. Returns the session's release and the selection, whose notes include what was decided here. Raises what
     can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
     error.
@@ -165,7 +165,7 @@ def select_structure(
     with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
-            session.set_aside(share)
+            session.reserve_holdout(share)
             try:
                 outcome: object = selector.select(
                     session, inference=inference, fitting=fitting, randomness=source, progress=progress
@@ -173,17 +173,17 @@ def select_structure(
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(outcome, session, selector, plan)
-            session.made_for(selection.structure, named=named)
+            session.set_model_structure(selection.structure, named=named)
             notes = list(selection.notes)
-            if share and not _has_pair_to_check(session, selection):
+            if share and not _has_holdout_pair(session, selection):
                 share, selection = Fraction(0), _with_share(session, selection)
                 notes.append(
-                    "every candidate pair of attributes was measured, so there is none left for a structure check; its "
+                    "every candidate pair of attributes was measured, so there is none left for a holdout; its "
                     "share of the budget went to the tables"
                 )
             notes += _measure_rest(session, selection)
             if share:
-                _check_structure(session, source)
+                _measure_holdout(session, source)
             if not named and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
@@ -302,7 +302,7 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     return []
 
 
-def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
+def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
     """Return whether a candidate pair stays unmeasured once all that the selection names is measured."""
     measured = session.pooled().structure.cliques if session.has_tables else ()
     named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
@@ -311,7 +311,7 @@ def _has_pair_to_check(session: LiveSession, selection: Selection) -> bool:
 
 def _with_share(session: LiveSession, selection: Selection) -> Selection:
     """Return the check's share to the steps; if the selector left no tables, to those that it has measured."""
-    session.give_back()
+    session.return_holdout()
     if selection.measure:
         return selection
     release = session.pooled()
@@ -320,10 +320,10 @@ def _with_share(session: LiveSession, selection: Selection) -> Selection:
     return evolve(selection, measure=dict.fromkeys(widest, 1.0), contrasts=release.contrasts)
 
 
-def _check_structure(session: LiveSession, randomness: Randomness) -> None:
+def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:
     pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
     if pairs is not None:
-        session.check(pairs)
+        session.measure_holdout(pairs)
 
 
 def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
@@ -333,7 +333,7 @@ def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> L
         if curator.released
         else "nothing was measured yet"
     )
-    lost = kept_text(curator.released)
+    lost = saved_text(curator.released)
     if lost is not None:
         state = f"what it measured is {lost}"
     return LearningFailed(

@@ -17,7 +17,7 @@ from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
 from dpgm_core.mistaken import hint_not_a_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
-from dpgm_core.noise.check import checked_share
+from dpgm_core.noise.check import holdout_share
 from dpgm_core.noise.split import check_split
 from dpgm_core.places import Url, is_url
 from dpgm_core.privacy.amounts import whole
@@ -73,7 +73,7 @@ _KEYS = (
     "ledger",
     "output",
     "intervals",
-    "check",
+    "holdout",
     "labels_from",
     "simulation",
     "validated",
@@ -113,7 +113,7 @@ class IntervalsSpec:
 
 @frozen(kw_only=True)
 class Spec:
-    """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
+    """One run, checked. Paths are resolved against the spec file's folder. holdout: its share.
 
     Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
     labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
@@ -136,7 +136,7 @@ class Spec:
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)
     intervals: IntervalsSpec | None = None
-    check: Fraction = Fraction(0)
+    holdout: Fraction = Fraction(0)
     labels_from: Path | None = None
     seed: int | None = None
     validated: Path | None = None
@@ -173,7 +173,7 @@ class Spec:
             ledger=ledger,
             save_release=save_release,
             progress=progress,
-            split={"tables": self.split, "check": self.check},
+            split={"tables": self.split, "holdout": self.holdout},
             labels_from=self.labels_from,
         )
 
@@ -224,13 +224,19 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
         places = [part.strip() for part in key.split(".")]
         if places[:2] == ["structure", _FORMER_KEY]:
             key = ".".join(["structure", _KEY, *places[2:]])
+        elif places[0] == "check":
+            key = ".".join(["holdout", *places[1:]])
         apply_setting(plain, key + equals + value, NAMED)
         _respell(plain, path)
     return plain
 
 
 def _respell(plain: dict[str, Any], path: Path) -> None:
-    """Move the selector from the key that earlier versions had for it. Raises OptionError where both are there."""
+    """Move the selector and the holdout from their earlier keys. Raises OptionError where both keys are there."""
+    if "check" in plain:
+        if "holdout" in plain:
+            raise OptionError(f"spec {path.name} has both [holdout] and [check], which mean the same; keep [holdout]")
+        plain["holdout"] = plain.pop("check")
     table = plain.get("structure")
     if not isinstance(table, dict) or _FORMER_KEY not in table:
         return
@@ -291,7 +297,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / text_of(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
-        check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
+        holdout=_holdout_share(where, plain["holdout"]) if "holdout" in plain else Fraction(0),
         labels_from=folder / text_of(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
         validated=folder / text_of(where, "validated", plain["validated"]) if "validated" in plain else None,
         records=_records(where, plain["records"]) if "records" in plain else None,
@@ -424,11 +430,11 @@ def _intervals(where: str, plain: object) -> IntervalsSpec:
     )
 
 
-def _check_share(where: str, plain: object) -> Fraction:
-    table = table_of(where, "check", plain, ("share",))
+def _holdout_share(where: str, plain: object) -> Fraction:
+    table = table_of(where, "holdout", plain, ("share",))
     if "share" not in table:
-        raise OptionError(f"{where}: [check] needs a share, that of the budget it may cost, such as share = 0.05")
-    return checked_share(table["share"])
+        raise OptionError(f"{where}: [holdout] needs a share, that of the budget it may cost, such as share = 0.05")
+    return holdout_share(table["share"])
 
 
 def _data(where: str, plain: object, folder: Path) -> Any:

@@ -16,7 +16,7 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER
 from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import plain
 from dpgm_core.models.model import Model
-from dpgm_core.noise.check import read_split
+from dpgm_core.noise.check import Split
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
@@ -45,6 +45,10 @@ def _whole(least: int, most: int, *, several: bool = False) -> Any:
                 raise OptionError(f"{attribute.name} must be a whole number from {least} to {most:,}, got {one!r}")
 
     return check
+
+
+def _split(split: Split | str | Mapping[str, Any]) -> Split:
+    return Split.of(split)
 
 
 def _model(truth: object) -> Model:
@@ -98,7 +102,7 @@ class Study:
     workload: Workload = field(repr=False)
     neighbours: str | None = field(default=None, repr=False)
     terms: Terms = field(validator=_drawable, repr=False)
-    split: str | Mapping[str, Any] = field(default="even", validator=lambda _, __, split: read_split(split))
+    split: Split = field(default=Split(), converter=_split)
     repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
     seed: int = field(default=0, validator=_whole(0, 2**64))
     name: str = "study"
@@ -155,7 +159,7 @@ class Study:
             "structure": _digest(self.structure.to_dict()),
             "workload": _digest(self.workload.to_dict()) if chooses else None,
             "terms": plain(self.terms.to_dict()),
-            "split": plain(self.split),
+            "split": {"tables": self.split.tables, "check": float(self.split.holdout)},
             "seed": self.seed,
             "dpgm-core": __version__,
         }

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.errors import LearningFailed, TooLarge
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.model import Model
+from dpgm_core.noise.check import Split
 from dpgm_core.pipeline import Run
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import SeededRandomness
@@ -48,7 +49,7 @@ class Setting:
     structure: Structure
     workload: Workload
     terms: Terms
-    split: str | Mapping[str, Any]
+    split: Split
     seed: int
     limit: float | None = None
 

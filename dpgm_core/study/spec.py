@@ -29,7 +29,7 @@ __all__ = ["load_study"]
 
 # What a study shares with a run's spec, and what it has of its own.
 _TERMS = ("neighbours", "unit", "person", "rows_per_person", "contributions", "total")
-_PARTS = ("mechanism", "learner", "inference", "budget", "split", "structure", "workload", "check")
+_PARTS = ("mechanism", "learner", "inference", "budget", "split", "structure", "workload", "holdout")
 _OWN = ("truth", "records", "repeat", "seed")
 # What a run's spec says of real records and what they are charged: a study has no use for it.
 _REAL = ("data", "ledger", "labels_from", "validated", "intervals", "simulation")
@@ -80,11 +80,11 @@ def load_study(
         options["records"] = round(plain["total"])
     if "budget" not in plain:
         raise OptionError(f"{where} does not say 'budget'; add one, or a list: budget = [{{ epsilon = 0.1 }}, ...]")
-    check = table_of(where, "check", plain.get("check", {}), ("share",))
+    holdout = table_of(where, "holdout", plain.get("holdout", {}), ("share",))
     return Study(
         **options,
         budgets=[one for each in _listed(plain["budget"]) for one in _spread(each)],
-        split={"tables": plain.get("split", "even"), "check": check.get("share", 0)},
+        split={"tables": plain.get("split", "even"), "holdout": holdout.get("share", 0)},
         name=file_stem(where, plain.get("name", path.stem)),
         output=_output(where, plain, folder, path.stem),
         remarks=remarks,

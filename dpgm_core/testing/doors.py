@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray, IntArray
-from dpgm_core.curator.contract import Rounds, Session
+from dpgm_core.curator.contract import ForwardingCurator, Rounds, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain, code_dtype
@@ -74,25 +74,16 @@ class TrappedRecords:
             yield [part[:, place].astype(kind) for place, kind in zip(places, kinds, strict=True)]
 
 
-class Door(Single):
+class Door(ForwardingCurator):
     """The protocol of a curator and nothing else; whatever else is asked of it is remembered and refused.
 
     touched: the names asked for. handed: every release that went out.
     """
 
     def __init__(self, curator: LiveCurator) -> None:
-        super().__init__()
+        super().__init__(curator)
         self.touched: list[str] = []
         self.handed: list[NoisyTables] = []
-
-        # closures, so that no attribute leads to the curator
-        def call(name: str, **more: Any) -> Any:
-            return getattr(curator, name)(**more)
-
-        def read(name: str) -> Any:
-            return getattr(curator, name)
-
-        self._call, self._read = call, read
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
@@ -100,56 +91,6 @@ class Door(Single):
         raise AttributeError(
             f"a curator offers structure, terms, budget, remaining, released, release, rounds and session; not {name!r}"
         )
-
-    @property
-    def structure(self) -> Structure:
-        """The model's structure."""
-        found: Structure = self._read("structure")
-        return found
-
-    @property
-    def terms(self) -> Terms:
-        """What is protected."""
-        found: Terms = self._read("terms")
-        return found
-
-    @property
-    def budget(self) -> Budget:
-        """What may be spent in all."""
-        found: Budget = self._read("budget")
-        return found
-
-    @property
-    def remaining(self) -> Budget:
-        """What may still be spent."""
-        found: Budget = self._read("remaining")
-        return found
-
-    @property
-    def released(self) -> tuple[NoisyTables, ...]:
-        """What was handed out."""
-        found: tuple[NoisyTables, ...] = self._read("released")
-        return found
-
-    @property
-    def conversion_delta(self) -> None:
-        """No kinds of budget are mixed."""
-
-    @property
-    def pooled(self) -> bool:
-        """False: there are records."""
-        return False
-
-    @property
-    def replayed(self) -> bool:
-        """False: there are records."""
-        return False
-
-    @property
-    def contrasts(self) -> bool:
-        """Whether its releases are of contrasts."""
-        found: bool = self._read("contrasts")
-        return found
 
     def release(
         self,
@@ -159,28 +100,26 @@ class Door(Single):
         split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
-        """Noisy tables."""
-        found = self._call("release", budget=budget, cliques=cliques, split=split, accept=accept)
-        return self._hand(found)
+        """Return noisy tables, and keep them in `handed`."""
+        return self._hand(super().release(budget=budget, cliques=cliques, split=split, accept=accept))
 
-    def as_handed(self, found: NoisyTables) -> NoisyTables:
-        """Return a release as the learner gets it: as it is."""
-        return found
+    def as_handed(self, release: NoisyTables) -> NoisyTables:
+        """Return a release as the learner gets it: unchanged."""
+        return release
 
-    def _hand(self, found: NoisyTables) -> NoisyTables:
-        self.handed.append(self.as_handed(found))
+    def _hand(self, release: NoisyTables) -> NoisyTables:
+        self.handed.append(self.as_handed(release))
         return self.handed[-1]
 
-    def rounds(self, n: int, **more: Any) -> AbstractContextManager[Rounds]:
-        """Many subsampled releases."""
-        return self._watched(self._call("rounds", n=n, **more))
+    def rounds(self, n: int, **options: Any) -> AbstractContextManager[Rounds]:
+        """Open subsampled releases that are kept in `handed` too."""
+        return self._watched(super().rounds(n, **options))
 
     def session(
         self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
     ) -> AbstractContextManager[Session]:
-        """Adaptive steps; their release is handed out when they end."""
-        more = {} if votes is None else {"votes": votes}
-        return self._ending(self._call("session", workload=workload, budget=budget, **more))
+        """Open adaptive steps; their release is handed out when they end."""
+        return self._ending(super().session(workload=workload, budget=budget, votes=votes))
 
     @contextmanager
     def _ending(self, opened: AbstractContextManager[Session]) -> Iterator[Session]:

@@ -1,4 +1,4 @@
-"""The benchmark of structure checks: its cases are wrong structures, and a check brings intervals to the truth."""
+"""The benchmark of holdouts: its cases are wrong structures, and a check brings intervals to the truth."""
 
 from benchmarks.misfit import cases, measured
 

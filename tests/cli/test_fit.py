@@ -261,15 +261,15 @@ def test_learn_replaces_a_model_and_nothing_else(spec, dpgm_command, refused):
 def test_fit_says_where_the_release_really_is(spec, dpgm_command, monkeypatch):
     """Another process takes its name while it counts; the release is saved beside it, and said so, failing or not."""
     taken = spec.parent / "out" / "visits.release.dpgm"
-    paying = Funds.paying
+    charge = Funds.charge
 
     @contextmanager
     def meanwhile(self, cost, conditions=(), **how):
-        with paying(self, cost, conditions, **how) as receipt:
+        with charge(self, cost, conditions, **how) as receipt:
             taken.write_text("another's")
             yield receipt
 
-    monkeypatch.setattr(Funds, "paying", meanwhile)
+    monkeypatch.setattr(Funds, "charge", meanwhile)
     beside = taken.with_name("visits.release-2.dpgm")
     code, out, err = dpgm_command("fit", spec, "--json")
     assert code == 0 and taken.read_text() == "another's"
@@ -296,10 +296,10 @@ CHECKED += '[attributes.job]\nlabels = ["no", "yes"]\nunknown = "no"\n'
 
 @pytest.fixture
 def checked(spec) -> Path:
-    """The spec with a third attribute and a share for a structure check; the job is the sex."""
+    """The spec with a third attribute and a share for a holdout; the job is the sex."""
     (spec.parent / "domain.toml").write_text(CHECKED)
     (spec.parent / "visits.csv").write_text("sex,age,job\n" + "F,30,no\nM,50,yes\nM,30,yes\nF,60,no\n" * 100)
-    spec.write_text(spec.read_text() + "[check]\nshare = 0.2\n[simulation]\nseed = 3\n")
+    spec.write_text(spec.read_text() + "[holdout]\nshare = 0.2\n[simulation]\nseed = 3\n")
     return spec
 
 
@@ -309,7 +309,7 @@ def test_a_check_is_paid_for_from_the_budget_and_its_finding_printed(checked, dp
     assert code == 0, err
     assert "spent:   epsilon = 1; left in the ledger: epsilon = 1.5" in out
     assert "visits.release-2.dpgm" in out
-    assert "check:   the structure misses about 0." in out
+    assert "holdout: the structure misses about 0." in out
     code, out, _ = dpgm_command("fit", checked, "--json")
     told = json.loads(out)
     assert told["spent"] == {"epsilon": "1"}
@@ -322,11 +322,11 @@ def test_a_check_is_paid_for_from_the_budget_and_its_finding_printed(checked, dp
     assert json.loads(out)["structure_error"]["tv"] == pytest.approx(told["structure_error"]["tv"], abs=0.2)
     code, out, err = dpgm_command("query", folder / "visits.dpgm", "sex", "job", "--intervals", "0.9", "--seed", "1")
     assert code == 0, err
-    assert "the structure check" in out
+    assert "the holdout" in out
     code, out, _ = dpgm_command("compare", folder / "visits.dpgm", "--json")
     assert {tuple(one["clique"]) for one in json.loads(out)["tables"]} == {("sex", "age"), ("age", "job")}
     code, _, err = dpgm_command("plan", checked)
-    assert "epsilon = 0.2 of the budget is set aside for a structure check: 1 of the 1 pairs" in err
+    assert "epsilon = 0.2 of the budget is set aside for a holdout: 1 of the 1 pairs" in err
 
 
 def test_without_a_check_there_is_no_finding(spec, dpgm_command):
@@ -339,7 +339,7 @@ def test_without_a_check_there_is_no_finding(spec, dpgm_command):
 
 @pytest.mark.parametrize(
     ("setting", "words"),
-    [("check.share=1", "below 1"), ("check.share=-0.1", "share"), ("check.pairs=3", "no setting 'pairs'")],
+    [("holdout.share=1", "below 1"), ("holdout.share=-0.1", "share"), ("holdout.pairs=3", "no setting 'pairs'")],
 )
 def test_a_check_that_cannot_be_is_refused_before_anything_is_charged(checked, refused, setting, words):
     """In one line; no ledger appears."""
@@ -350,8 +350,8 @@ def test_a_check_that_cannot_be_is_refused_before_anything_is_charged(checked, r
 def test_a_structure_without_such_pairs_and_a_release_alone_refuse_a_check(checked, refused, dpgm_command):
     """The line says what would do; a share of 0 is none."""
     every = 'structure.cliques=[["sex", "age", "job"]]'
-    assert "leave the check out" in refused("fit", checked, "--set", every, "--set", "structure.graph=complete")
-    assert "--set check.share=0" in refused("release", checked)
+    assert "leave the holdout out" in refused("fit", checked, "--set", every, "--set", "structure.graph=complete")
+    assert "--set holdout.share=0" in refused("release", checked)
     code, _, err = dpgm_command("release", checked, "--set", "check.share=0")
     assert code == 0, err
 

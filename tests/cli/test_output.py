@@ -102,7 +102,11 @@ def test_after_a_kill_fit_says_how_to_go_on_and_spends_nothing(spec, dpgm_comman
 def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused, killed, select):
     """Also after a session, whose file has the steps so far; the model of another learner counts as one."""
     words = ["--set", "structure={select='mst'}"] if select else []
-    where = "dpgm_core.selection.run:LiveSession.made_for" if select else "dpgm_core.pipeline:with_goodness_of_fit"
+    where = (
+        "dpgm_core.selection.run:LiveSession.set_model_structure"
+        if select
+        else "dpgm_core.pipeline:with_goodness_of_fit"
+    )
     out = killed(where, "fit", spec, *words)
     assert str(out / "visits.release.dpgm") in refused("fit", spec, *words)
     code, told, err = dpgm_command("fit", spec, "--again", *words)

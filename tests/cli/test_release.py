@@ -137,7 +137,7 @@ def test_plan_of_a_selection(chosen, dpgm_command):
 
 def test_a_structure_check_goes_along(chosen, dpgm_command):
     """Its share is part of the budget, and `fit` says what the structure misses."""
-    code, out, err = dpgm_command("fit", chosen, "--set", "check.share=0.1", "--set", "budget.epsilon=10", "--json")
+    code, out, err = dpgm_command("fit", chosen, "--set", "holdout.share=0.1", "--set", "budget.epsilon=10", "--json")
     assert code == 0, err
     shown = json.loads(out)
     assert shown["structure_error"] is not None and shown["spent"] == {"epsilon": "10"}

@@ -1,4 +1,4 @@
-"""A structure check is paid for in one charge with the learner's release, and no learner is shown its tables."""
+"""A holdout is paid for in one charge with the learner's release, and no learner is shown its tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Tables, Terms
-from dpgm_core.curator.aside import aside_of
+from dpgm_core.curator.aside import holdouts_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
@@ -17,7 +17,7 @@ from dpgm_core.sources import as_source
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdef", 2))
 STRUCTURE = Structure.chain(DOMAIN)
 CODES = np.random.default_rng(0).integers(2, size=(500, 6))
-CHECK = {"check": "0.05"}
+CHECK = {"holdout": "0.05"}
 ONE = Budget.pure(1)
 BUDGETS = [
     ("laplace", Budget.pure("1/3")),
@@ -86,9 +86,9 @@ def test_learners_see_neither_the_check_nor_its_budget(tmp_path):
     done = fitted(spy, tmp_path)
     assert spy.budget == Budget.pure("0.95")
     assert spy.remaining.is_zero
-    assert not any(one.check for one in spy.seen)
+    assert not any(one.holdout for one in spy.seen)
     assert {one.structure for one in spy.seen} == {STRUCTURE}
-    assert [one.check for one in done.releases] == [False, True]
+    assert [one.holdout for one in done.releases] == [False, True]
     assert done.release is done.releases[0]
     assert done.model.release.cost == Budget.pure("0.95")
 
@@ -138,22 +138,22 @@ def test_tied_tables_are_counted_beside_the_check():
     release = curator.release()
     expected = sum(np.bincount(2 * CODES[:, one] + CODES[:, one + 1], minlength=4).reshape(2, 2) for one in (1, 2))
     assert release.tables["b", "c"].tolist() == expected.tolist()
-    (check,) = aside_of(curator)
+    (check,) = holdouts_of(curator)
     assert len(check.structure.cliques) == 10
 
 
 def test_a_later_release_is_paid_for_by_itself(tmp_path):
-    """Only the first request carries the check; the files are numbered, the learner's first."""
+    """Only the first request carries the holdout; the files are numbered, the learner's first."""
     curator = live(tmp_path, ledger := ledger_with(tmp_path, Budget.pure(1)))
     curator.release(budget=Budget.pure("0.5"))
     assert [entry.cost for entry in ledger.history()] == [Budget.pure("0.55")]
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure("0.55"), Budget.pure("0.45")]
     assert curator.remaining.is_zero
-    assert len(aside_of(curator)) == 1
-    names = [one.saved_as.name for one in (*curator.released, *aside_of(curator))]
+    assert len(holdouts_of(curator)) == 1
+    names = [one.saved_as.name for one in (*curator.released, *holdouts_of(curator))]
     assert names == ["one.release.dpgm", "one.release-3.dpgm", "one.release-2.dpgm"]
-    assert dpgm.load_release(aside_of(curator)[0].saved_as).check
+    assert dpgm.load_release(holdouts_of(curator)[0].saved_as).holdout
 
 
 def test_rounds_carry_the_check_too(tmp_path):
@@ -162,7 +162,7 @@ def test_rounds_carry_the_check_too(tmp_path):
     with curator.rounds(3, sampling_rate=0.5) as rounds:
         rounds.next()
     assert [entry.cost for entry in ledger.history()] == [Budget.zcdp(1)]
-    (check,) = aside_of(curator)
+    (check,) = holdouts_of(curator)
     assert check.saved_as is not None
     assert check.cost == Budget.zcdp("0.05")
     assert abs(check.total - 500) < 60
@@ -175,11 +175,11 @@ def test_a_failed_read_charges_nothing_and_the_check_is_still_to_come(tmp_path):
     curator = live(tmp_path, ledger, source=source)
     with pytest.raises(DataError):
         curator.release()
-    assert (ledger.history(), aside_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
+    assert (ledger.history(), holdouts_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
     source.fails = False
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure(1)]
-    assert len(aside_of(curator)) == 1
+    assert len(holdouts_of(curator)) == 1
 
 
 def test_a_ledger_that_holds_the_rest_alone_is_not_enough(tmp_path):
@@ -196,7 +196,7 @@ def test_a_learner_that_fails_leaves_both(tmp_path):
     """The error has what was paid for; learning from it again gives a model of the whole cost."""
     with pytest.raises(LearningFailed, match="the release is paid for and kept") as failed:
         fitted(Spy(fails=True), tmp_path)
-    assert [one.check for one in failed.value.releases] == [False, True]
+    assert [one.holdout for one in failed.value.releases] == [False, True]
     model = dpgm.learn(failed.value.releases, "naive-mle").model
     assert model.cost == Budget.pure(1)
     assert model.checked
@@ -209,17 +209,17 @@ def test_a_replay_serves_what_was_learned_from(tmp_path):
     assert curator.budget == Budget.pure("0.95")
     assert curator.release().structure == STRUCTURE
     assert curator.remaining.is_zero
-    assert aside_of(curator) == done.releases[1:]
+    assert holdouts_of(curator) == done.releases[1:]
     with pytest.raises(BudgetError, match="never learned from"):
         dpgm.learn(done.releases[1])
 
 
 def test_what_cannot_be_checked_is_refused_before_anything_is_read(tmp_path):
     """No pair to draw, a share that is none, and a release without a fit."""
-    with pytest.raises(StructureError, match="leave the check out"):
+    with pytest.raises(StructureError, match="leave the holdout out"):
         live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Fails())
     with pytest.raises(OptionError, match="below 1"):
-        fitted(Spy(), tmp_path, split={"check": 1})
+        fitted(Spy(), tmp_path, split={"holdout": 1})
     with pytest.raises(OptionError, match="part of a fit"):
         dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove", split=CHECK)
 
@@ -238,9 +238,9 @@ def test_a_release_file_says_that_it_is_of_a_check(tmp_path):
     """The flag survives a file; files without it are none."""
     done = fitted(Spy(), tmp_path)
     paths = [one.saved_as for one in done.releases]
-    assert [dpgm.load_release(path).check for path in paths] == [False, True]
+    assert [dpgm.load_release(path).holdout for path in paths] == [False, True]
     assert "check" not in done.releases[0].to_document()
-    assert attrs.evolve(done.releases[0], check=True).to_document()["check"] is True
+    assert attrs.evolve(done.releases[0], holdout=True).to_document()["check"] is True
 
 
 class Fails:

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
 from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.binning import count_grids, find_bins, grids_of
+from dpgm_core.curator.binning import count_grids, find_bins, grid_attributes
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.ledger.ledger import Ledger
@@ -35,7 +35,7 @@ def _asked(column, temperatures):
 
 
 def _found(asked, persons, randomness):
-    grids = grids_of([asked])
+    grids = grid_attributes([asked])
     return find_bins([asked], grids, count_grids(grids, persons, Domain(list(grids.values()))), randomness)
 
 
@@ -72,7 +72,7 @@ def test_missing_values_take_no_part():
     (found,) = _found(asked, persons, SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
     ((codes,), _) = next(
-        persons.recoded({"x": found.recoding(grids_of([asked])["x"])}, Domain([found.attribute])).pieces(["x"])
+        persons.recoded({"x": found.recoding(grid_attributes([asked])["x"])}, Domain([found.attribute])).pieces(["x"])
     )
     assert np.bincount(codes).tolist() == [250, 250, 250, 250, 5000]
     assert found.attribute.labels[4] == "missing"

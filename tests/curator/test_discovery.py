@@ -16,7 +16,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Terms
 from dpgm_core.columns.declared import PrivateLabels
-from dpgm_core.curator.discovery import check_open, found_first
+from dpgm_core.curator.discovery import check_open, find_labels
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
 from dpgm_core.ledger.file import digest
@@ -349,7 +349,7 @@ def test_plans_and_checks_count_both_parts():
     source = as_source(table())
     asked = plan_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
     check_open(source, asked)
-    found = found_first(
+    found = find_labels(
         source, Domain.from_sizes({"a": 2}), BUDGET, terms=Terms(neighbours="add-remove"), check=lambda: None
     )
     assert (found.discovery, found.budget) == (None, BUDGET)
@@ -371,7 +371,7 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
     q = float(asked.noise.published)
     chance = 1 - (1 - q) ** 2
     for _ in range(250):
-        found = found_first(source, opened, budget, terms=terms, check=lambda: None, randomness=random)
+        found = find_labels(source, opened, budget, terms=terms, check=lambda: None, randomness=random)
         seen += bool(found.discovery.columns[0].labels)
     room = 4 * (chance * (1 - chance) / 250) ** 0.5
     assert abs(seen / 250 - chance) < room < 1 - (1 - q) ** 3 - chance

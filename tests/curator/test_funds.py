@@ -37,20 +37,20 @@ def test_parts_add_up_exactly():
     """Ten tenths are 1; an eleventh is refused, and nothing remains to be asked for."""
     funds = Funds(Budget.pure(1))
     for _ in range(10):
-        with funds.paying(funds.asked(TENTH)):
+        with funds.charge(funds.resolve(TENTH)):
             pass
     assert funds.remaining.is_zero
     for more in (TENTH, None):
         with pytest.raises(Overspent):
-            funds.asked(more)
-    with pytest.raises(Overspent), funds.paying(TENTH):
+            funds.resolve(more)
+    with pytest.raises(Overspent), funds.charge(TENTH):
         pytest.fail("it was paid")
 
 
 def test_the_charge_follows_the_body_and_is_on_the_receipt(ledger):
     """The ledger is charged when counting is done, not before; the receipt has its number."""
     funds = Funds(Budget.pure("1/2"), ledger)
-    with funds.paying(TENTH) as receipt:
+    with funds.charge(TENTH) as receipt:
         assert not ledger.history() and receipt.entry is None
         assert funds.remaining == Budget.pure("2/5")  # set aside all the same
     (entry,) = ledger.history()
@@ -63,7 +63,7 @@ def test_the_charge_follows_the_body_and_is_on_the_receipt(ledger):
 def test_what_fails_is_given_back(ledger, failure):
     """Budget, ledger and the name of the file are as before, whatever stopped the body."""
     funds = Funds(Budget.pure(1), ledger)
-    with pytest.raises(failure), funds.paying(TENTH):
+    with pytest.raises(failure), funds.charge(TENTH):
         raise failure
     assert funds.remaining == Budget.pure(1) and not ledger.history()
 
@@ -72,7 +72,7 @@ def test_a_ledger_that_is_full_refuses_before_the_body(ledger):
     """And the funds keep what they had."""
     ledger.charge(Budget.pure("0.95"))
     funds = Funds(Budget.pure(1), ledger)
-    with pytest.raises(Overspent), funds.paying(TENTH):
+    with pytest.raises(Overspent), funds.charge(TENTH):
         pytest.fail("the body ran")
     assert funds.remaining == Budget.pure(1)
 
@@ -80,11 +80,11 @@ def test_a_ledger_that_is_full_refuses_before_the_body(ledger):
 def test_files_are_numbered_and_failed_numbers_are_used_again(tmp_path):
     """x, x-2, ...; a release that was not made leaves no gap."""
     funds = Funds(Budget.pure(1), None, tmp_path / "x.dpgm")
-    with pytest.raises(ValueError), funds.paying(TENTH):
+    with pytest.raises(ValueError), funds.charge(TENTH):
         raise ValueError
     names = []
     for _ in range(2):
-        with funds.paying(TENTH) as receipt:
+        with funds.charge(TENTH) as receipt:
             names.append(receipt.path.name)
     assert names == ["x.dpgm", "x-2.dpgm"]
 
@@ -96,7 +96,7 @@ def test_threads_never_spend_the_same_budget_twice():
     def ask():
         start.wait()
         try:
-            with funds.paying(TENTH):
+            with funds.charge(TENTH):
                 served.append(TENTH)
         except Overspent:
             pass
@@ -119,7 +119,7 @@ def test_funds_are_a_positive_budget(budget):
 def test_other_kinds_cannot_be_asked_for():
     """rho from funds of epsilon."""
     with pytest.raises(BudgetError):
-        Funds(Budget.pure(1)).asked(Budget.zcdp(Fraction(1, 10)))
+        Funds(Budget.pure(1)).resolve(Budget.zcdp(Fraction(1, 10)))
 
 
 # --- the names of files -------------------------------------------------------------------------------------------
@@ -223,12 +223,12 @@ def test_later_releases_go_around_the_files_of_others(tmp_path):
     (tmp_path / "x-2.dpgm").write_text("another's")
     names = []
     for _ in range(2):
-        with funds.paying(TENTH) as receipt:
+        with funds.charge(TENTH) as receipt:
             names.append(receipt.path.name)
     assert names == ["x.dpgm", "x-3.dpgm"]
     (tmp_path / "x.dpgm").write_text("another's")
     with (
         pytest.raises(ModelFileError, match="nothing is replaced"),
-        Funds(TENTH, None, tmp_path / "x.dpgm").paying(TENTH),
+        Funds(TENTH, None, tmp_path / "x.dpgm").charge(TENTH),
     ):
         pytest.fail("it was paid")

@@ -118,8 +118,8 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
     ],
 )
 def test_a_release_is_that_of_records_held_here(kind, more, structure):
-    """Claim: bit for bit, tied cliques and a structure check among it, whatever the terms."""
-    split = {"tables": "even", "check": 0.1}
+    """Claim: bit for bit, tied cliques and a holdout among it, whatever the terms."""
+    split = {"tables": "even", "holdout": 0.1}
     found = []
     for source in (as_source(OF_PERSONS), Partitioned(table=OF_PERSONS, parts=5)):
         opened = LiveCurator(
@@ -131,7 +131,7 @@ def test_a_release_is_that_of_records_held_here(kind, more, structure):
             randomness=SeededRandomness(3),
             split=split,
         )
-        found.append((opened.release(), opened._aside[0]))
+        found.append((opened.release(), opened._holdouts[0]))
     assert same(found[0][0], found[1][0]) and same(found[0][1], found[1][1])
 
 

@@ -236,16 +236,18 @@ def test_the_check_has_its_share_and_no_more():
     """What is set aside is neither in `budget` nor in `remaining`; then pairs are measured with it, and nobody sees
     them in the pool."""
     with curator().session(workload=WORKLOAD) as session:
-        session.set_aside(Fraction(1, 20))
+        session.reserve_holdout(Fraction(1, 20))
         assert session.budget == session.remaining == Budget.zcdp(Fraction(19, 40))
         with pytest.raises(Overspent):
             session.measure(["a"], Budget.zcdp(Fraction(1, 2)))
         session.measure(["a"], session.remaining)
         left = session.remaining
         with pytest.raises(BudgetError, match="before the first step"):
-            session.set_aside(Fraction(1, 20))
-        session.check(Structure(DOMAIN, [("c", "d")]))
-        assert session.steps[-1].check and Budget.zcdp(0.0249) <= session.steps[-1].cost <= Budget.zcdp(Fraction(1, 40))
+            session.reserve_holdout(Fraction(1, 20))
+        session.measure_holdout(Structure(DOMAIN, [("c", "d")]))
+        assert session.steps[-1].holdout and Budget.zcdp(0.0249) <= session.steps[-1].cost <= Budget.zcdp(
+            Fraction(1, 40)
+        )
         assert session.pooled().structure.cliques == (("a",),)
         assert left <= session.remaining <= left + Budget.zcdp(0.0001)
 
@@ -419,7 +421,7 @@ def test_a_closed_session_is_closed():
         lambda: session.select(flat(), session.budget * Fraction(1, 4)),
         lambda: session.score(flat(), session.budget * Fraction(1, 4)),
         lambda: session.coarsen({"c": [0, 1, 1, 1]}),
-        lambda: session.check(Structure(DOMAIN, [("a", "b")])),
+        lambda: session.measure_holdout(Structure(DOMAIN, [("a", "b")])),
     ]
     for ask in asks:
         with pytest.raises(BudgetError, match="closed"):

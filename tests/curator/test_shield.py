@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dpgm_core.counting.statistic import zero_cells
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.shield import redact_source_errors, strip_traceback
 from dpgm_core.errors import DataError, SourceRefused, TooLarge
 from dpgm_core.sources import as_source
 
@@ -38,7 +38,7 @@ def test_a_foreign_error_leaves_its_kind_and_nothing_else(error):
     """Not its words, its cause, its context or its notes; a plugin's DpgmError may quote a record as well."""
     error.add_note("SECRET note")
     with pytest.raises(DataError) as found:
-        shielded([], foreign(error))
+        redact_source_errors([], foreign(error))
     assert type(error).__name__ in str(found.value) and "source list" in str(found.value)
     assert "SECRET" not in everything_said(found.value)
     assert found.value.__cause__ is None and found.value.__context__ is None
@@ -47,10 +47,10 @@ def test_a_foreign_error_leaves_its_kind_and_nothing_else(error):
 def test_words_of_core_stay():
     """An error that only core had a hand in keeps its type and words: no frame of anybody else's is in its way."""
     with pytest.raises(TooLarge, match="2,199,023,255,552 cells") as found:
-        shielded([], partial(zero_cells, 2**41))
+        redact_source_errors([], partial(zero_cells, 2**41))
     assert found.value.__cause__ is None and found.value.__context__ is None
     with pytest.raises(DataError, match="failed with TooLarge"):
-        shielded([], lambda: zero_cells(2**41))  # through this test, which is no module of core
+        redact_source_errors([], lambda: zero_cells(2**41))  # through this test, which is no module of core
 
 
 def test_words_that_a_source_vouches_for_stay():
@@ -60,7 +60,7 @@ def test_words_that_a_source_vouches_for_stay():
     error.add_note("SECRET note")
     error.more = "SECRET"
     with pytest.raises(SourceRefused) as found:
-        shielded([], foreign(error))
+        redact_source_errors([], foreign(error))
     assert str(found.value) == r"no table 'visits'\nin the schema" and type(found.value) is SourceRefused
     assert "SECRET" not in everything_said(found.value) and found.value is not error
     assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
@@ -72,10 +72,10 @@ def test_words_that_a_source_vouches_for_stay():
 def test_words_of_what_only_looks_like_it_are_withheld(bases):
     """A child of SourceRefused is not one, nor is another class of its name; a group of them is none."""
     with pytest.raises(DataError, match="withheld") as found:
-        shielded([], foreign(type("SourceRefused", bases, {})("SECRET")))
+        redact_source_errors([], foreign(type("SourceRefused", bases, {})("SECRET")))
     assert type(found.value) is DataError and "SECRET" not in everything_said(found.value)
     with pytest.raises(DataError, match="withheld") as found:
-        shielded([], foreign(ExceptionGroup("SECRET", [SourceRefused("SECRET")])))
+        redact_source_errors([], foreign(ExceptionGroup("SECRET", [SourceRefused("SECRET")])))
     assert "SECRET" not in everything_said(found.value)
 
 
@@ -83,24 +83,24 @@ def test_where_to_look_is_a_place_that_there_is():
     """`dpgm validate` reads rows; of a source that hands out none it can show nothing."""
     for source, place in ((as_source({"a": [0]}), "dpgm validate"), ([], "the engine may have logged")):
         with pytest.raises(DataError, match=place):
-            shielded(source, foreign(ValueError("SECRET")))
+            redact_source_errors(source, foreign(ValueError("SECRET")))
 
 
 def test_an_interrupt_stays_one():
     """Ctrl-C is nobody's words."""
     with pytest.raises(KeyboardInterrupt):
-        shielded([], foreign(KeyboardInterrupt()))
+        redact_source_errors([], foreign(KeyboardInterrupt()))
 
 
 def test_results_pass():
     """Where nothing fails, nothing is changed."""
-    assert shielded([], lambda: "read") == "read"
+    assert redact_source_errors([], lambda: "read") == "read"
 
 
 def test_an_interrupt_brings_nothing_along():
     """Neither words nor the frames of what was reading, whose variables hold records."""
     with pytest.raises(KeyboardInterrupt) as found:
-        shielded([], foreign(KeyboardInterrupt("SECRET")))
+        redact_source_errors([], foreign(KeyboardInterrupt("SECRET")))
     assert "SECRET" not in everything_said(found.value)
     assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
         __name__, "dpgm_core.curator.shield"
@@ -118,6 +118,6 @@ def test_an_error_without_frames_is_still_itself(kind):
             raise kind("words") from cause
 
     with pytest.raises(kind, match="words") as found:
-        without_frames(fail)
+        strip_traceback(fail)
     assert isinstance(found.value.__cause__, KeyError) and found.value.__cause__.__traceback__ is None
     assert "fail" not in {frame.f_code.co_name for frame, _ in traceback.walk_tb(found.value.__traceback__)}

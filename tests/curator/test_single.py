@@ -70,7 +70,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
         curator,
         lambda: curator().rounds(2, sampling_rate=1),
         lambda: Funds(Budget.pure(1)),
-        lambda: Funds(Budget.pure(1)).paying(Budget.pure(1)).__enter__(),
+        lambda: Funds(Budget.pure(1)).charge(Budget.pure(1)).__enter__(),
         lambda: ReplayCurator(curator().release()),
         lambda: Door(curator()),
         lambda: Door(curator()).rounds(2, sampling_rate=1).__enter__(),

@@ -364,8 +364,8 @@ class Measures:
 
 
 def test_what_a_selector_leaves_is_measured_by_its_products():
-    """A structure check stays a release of tables; learners of tables are refused before the charge."""
-    settings = {"terms": TERMS["estimated"], "workload": DOMAIN, "split": {"check": 0.1}}
+    """A holdout stays a release of tables; learners of tables are refused before the charge."""
+    settings = {"terms": TERMS["estimated"], "workload": DOMAIN, "split": {"holdout": 0.1}}
     done = fit(CODES, Measures(), BUDGET, randomness=SeededRandomness(1), **settings)
     assert done.release.contrasts and [one.contrasts for one in done.release.steps] == [True, False]
     assert done.model.structure_error().estimate >= 0

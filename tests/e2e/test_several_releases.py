@@ -1,4 +1,4 @@
-"""Several releases as one, with structure checks, with (epsilon, delta) over all tables, and with stated totals."""
+"""Several releases as one, with holdouts, with (epsilon, delta) over all tables, and with stated totals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(seed, structure=CHAIN, budget=4, codes=CODES, share="0.2", terms=ESTIMAT
         Budget.pure(budget),
         learner="naive-mle",
         terms=terms,
-        split={"check": share},
+        split={"holdout": share},
         randomness=SeededRandomness(seed),
     )
     return done.releases
@@ -65,12 +65,12 @@ def test_a_check_among_pooled_releases_is_compared_with_and_never_pooled(runs, t
     assert model.learned == (one, two) and model.pooled and model.seen == (model.release,)
     assert done.release is model.release and done.release.published == (one, two)
     assert model.cost == Budget.pure("7.2") and done.release.cost == Budget.pure("6.4")
-    assert model.check is check and model.standing(["a", "c"]) == "by structure"
+    assert model.holdout is check and model.standing(["a", "c"]) == "by structure"
     assert any(note.startswith("the structure misses about") for note in done.notes)
     sure = dpgm.bootstrap(model, 5, randomness=SeededRandomness(3))
     sure.save(tmp_path / "one.dpgm")
     loaded = dpgm.load_model(tmp_path / "one.dpgm")
-    assert [release.check for release in loaded.releases] == [False, False, True] and loaded.pooled
+    assert [release.holdout for release in loaded.releases] == [False, False, True] and loaded.pooled
     np.testing.assert_allclose(loaded.release.tables.values, done.release.tables.values, rtol=1e-12)
     for pair, wider in ((["a", "c"], True), (["a", "b"], False)):
         found, again = sure.intervals(pair), loaded.intervals(pair)
@@ -93,7 +93,7 @@ def test_the_commands_take_a_check_among_several_releases(runs, tmp_path, capsys
         return "".join(capsys.readouterr()) if "--json" not in arguments else capsys.readouterr().out
 
     said = done("learn", *paths, "--learner", "naive-mle", "-o", model)
-    assert "check:   the structure misses about" in said and "paid before: epsilon = 5" in said
+    assert "holdout: the structure misses about" in said and "paid before: epsilon = 5" in said
     asked = ("query", model, "a", "c", "--intervals", "0.9", "--replicates", "5", "--seed", "1", "--json")
     found = json.loads(done(*asked))
     assert (found["standing"], found["widened"]) == ("by structure", True)
@@ -112,8 +112,8 @@ def test_two_checks_speak_together(runs):
     """Each pair once, the mean of both by inverse variance; one check given twice is refused before the learning."""
     (one, first), (two, second) = runs
     model = learned(one, first, two, second).model
-    assert model.check.published == (first, second)
-    np.testing.assert_allclose(model.check.tables.values, (first.tables.values + second.tables.values) / 2)
+    assert model.holdout.published == (first, second)
+    np.testing.assert_allclose(model.holdout.tables.values, (first.tables.values + second.tables.values) / 2)
     single = [learned(one, two, check).model._error() for check in (first, second)]
     lowest, highest = sorted(float(error.variance) for error in single)
     assert lowest < model._error().variance < highest
@@ -182,12 +182,12 @@ def test_tables_paid_for_together_pool_with_others(tmp_path):
         "gaussian",
         "naive-mle",
         terms=ESTIMATED,
-        split={"tables": "optimal", "check": "0.1"},
+        split={"tables": "optimal", "holdout": "0.1"},
         randomness=SeededRandomness(1),
     )
     together, check = done.releases
     assert done.model.cost == Budget.approx(1, DELTA) and together.measurement.together is not None
-    assert not done.model.pooled and done.model.check is check
+    assert not done.model.pooled and done.model.holdout is check
     zcdp = dpgm.release(CODES, CHAIN, Budget.zcdp("1/10"), "gaussian", terms=ESTIMATED, randomness=SeededRandomness(2))
     with pytest.raises(BudgetError, match="conversion delta"):
         learned(together, zcdp, check)

@@ -8,7 +8,7 @@ from attrs import frozen
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, Structure
 from dpgm_core.components.registry import default_registry
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.reading import load_release
 from dpgm_core.testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
@@ -111,7 +111,7 @@ def test_shares_of_persons_take_them_too(tmp_path, mechanism):
     done = dpgm.fit(rows, STRUCTURE, NOISES[mechanism], mechanism, "naive-mle", terms=terms, randomness=seed)
     true = np.bincount(CODES[:, 0]) / len(CODES)
     assert np.abs(done.model.marginal("a") - true).max() < 0.05
-    (noise,) = levelled(done.release).noise[:1]
+    (noise,) = equalize_totals(done.release).noise[:1]
     factor = (noise.variance / done.release.noise[0].variance) ** 0.5
     assert noise.support == pytest.approx([end * factor for end in done.release.noise[0].support])
     with pytest.raises(OptionError, match="log-concave noise without bounds"):

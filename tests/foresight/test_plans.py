@@ -188,7 +188,7 @@ def test_a_plan_refuses_what_the_learner_refuses():
 
 def test_pairs_to_check_are_those_that_no_family_holds():
     """Of the model's structure, whatever is measured; what is left of the budget is the learner's."""
-    asked = {"neighbours": "add-remove", "learner": Largest(), "split": {"tables": "even", "check": "0.1"}}
+    asked = {"neighbours": "add-remove", "learner": Largest(), "split": {"tables": "even", "holdout": "0.1"}}
     planned = dpgm.plan(NETWORK.structure(), Budget.pure(1), **asked)
     assert "2 of the 2 pairs that no clique holds" in planned.notes[0]  # a and d, c and d
     bare = dpgm.plan(NETWORK.structure(), Budget.pure("0.9"), neighbours="add-remove", learner=Largest())

@@ -54,8 +54,8 @@ def torn() -> None:
 
 def unsaved() -> None:
     """Saves a session after its first table and not again before it has seven steps."""
-    again = Receipt.saved_again
-    Receipt.saved_again = lambda self, release: (
+    again = Receipt.rewrite
+    Receipt.rewrite = lambda self, release: (
         again(self, release) if release.saved_as is None or len(release.steps) > 6 else release
     )
 

@@ -67,7 +67,7 @@ def test_what_the_structure_misses_is_said_where_it_was_checked():
     rng = np.random.default_rng(0)
     codes = rng.integers(3, size=(4000, 4))
     codes[:, 2] = np.where(rng.random(4000) < 0.8, codes[:, 0], codes[:, 2])
-    done = fitted("naive-mle", split={"check": 0.1}, codes=codes)
+    done = fitted("naive-mle", split={"holdout": 0.1}, codes=codes)
     found = done.model.structure_error()
     assert done.notes[-1] == (
         f"the structure misses about {float(found.estimate):.3f} TV on pairs it did not measure "

@@ -1,4 +1,4 @@
-"""What a structure check does to a model: its error is found, widens answers by structure, and goes with the file."""
+"""What a holdout does to a model: its error is found, widens answers by structure, and goes with the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpgm_core.models.misfit import cell_scales
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdefg", 3))
 CHAIN = Structure.chain(DOMAIN)
-SPLIT = {"check": "0.1"}
+SPLIT = {"holdout": "0.1"}
 
 
 def population(seed, wrong):

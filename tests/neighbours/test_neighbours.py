@@ -110,7 +110,7 @@ def test_what_is_made_of_the_files_cannot_be_told_apart(folder: Path) -> None:
     assert observe.observed(with_uses(lines[0]).one, folder)["exit"] == [0] * 8
 
 
-def found_first() -> Iterator[Pair]:
+def find_labels() -> Iterator[Pair]:
     """Pairs of files whose labels and bins are to be found."""
     in_files = [pair for pair in (*named_lines(), *named_cells()) if pair.one.python is None]
     return (by_discovery(pair) for pair in islice(in_files, 5, None, 24))
@@ -118,7 +118,7 @@ def found_first() -> Iterator[Pair]:
 
 def test_what_is_found_first_cannot_be_told_apart(folder: Path) -> None:
     """Whole runs that find labels and bins, given the same ones and the same tables."""
-    assert told_apart(found_first(), folder) == []
+    assert told_apart(find_labels(), folder) == []
 
 
 def test_labels_that_refuse_a_record_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

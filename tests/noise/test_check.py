@@ -1,4 +1,4 @@
-"""What a structure check measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
+"""What a holdout measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from dpgm_core import Budget, Domain, Structure
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.noise.check import MOST_PAIRS, checked_share, chosen_pairs, divided, read_split, unmeasured_pairs
+from dpgm_core.noise.check import MOST_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
 
@@ -33,7 +33,7 @@ def test_few_pairs_are_all_measured_and_none_is_refused():
     """What there is is taken; a structure of one clique leaves nothing to check."""
     triple = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
     assert chosen_pairs(triple, np.random.default_rng(0)).cliques == (("a", "c"),)
-    with pytest.raises(StructureError, match="leave the check out"):
+    with pytest.raises(StructureError, match="leave the holdout out"):
         chosen_pairs(Structure.complete(triple.domain), np.random.default_rng(0))
 
 
@@ -49,24 +49,31 @@ def test_a_pair_with_very_many_cells_is_left_out():
 def test_a_budget_is_divided_without_a_rest(budget):
     """Both parts together are exactly the budget, whatever the share."""
     for share in ("0.05", "1/7", 0.3):
-        own, left = divided(budget, checked_share(share))
+        own, left = Split(holdout=share).divide(budget)
         assert own + left == budget
-    assert divided(budget, Fraction(0)) == (None, budget)
+    assert Split().divide(budget) == (None, budget)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, "nan", True, None, float("inf")])
 def test_what_is_no_share_is_refused(share):
     """In words, also inside a split."""
-    with pytest.raises(OptionError, match="share of the structure check"):
-        checked_share(share)
-    with pytest.raises(OptionError, match="share of the structure check"):
-        read_split({"check": share})
+    with pytest.raises(OptionError, match="share of the holdout"):
+        holdout_share(share)
+    with pytest.raises(OptionError, match="share of the holdout"):
+        Split.of({"holdout": share})
 
 
 def test_a_split_says_how_tables_share_and_what_is_set_aside():
     """A text is as before; what else stands in a mapping is refused by name."""
-    assert read_split({"tables": "optimal", "check": "0.1"}) == ("optimal", Fraction(1, 10))
-    with pytest.raises(OptionError, match="no 'chekc'; did you mean 'check'"):
-        read_split({"chekc": 0.1})
+    assert Split.of({"tables": "optimal", "holdout": "0.1"}) == Split("optimal", Fraction(1, 10))
+    with pytest.raises(OptionError, match="no 'holdotu'; did you mean 'holdout'"):
+        Split.of({"holdotu": 0.1})
     with pytest.raises(OptionError, match="split must be one of"):
-        read_split({"tables": "evn", "check": 0.1})
+        Split.of({"tables": "evn", "holdout": 0.1})
+
+
+def test_the_earlier_spelling_of_a_holdout_is_read():
+    """`check` means the same; both at once are refused."""
+    assert Split.of({"check": "0.1"}) == Split.of({"holdout": "0.1"})
+    with pytest.raises(OptionError, match="both holdout and check"):
+        Split.of({"check": 0.1, "holdout": 0.1})

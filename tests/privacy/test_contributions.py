@@ -20,7 +20,7 @@ from dpgm_core.counting.kernel import count
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import pieces, summed
 from dpgm_core.learning import Simulator, expected_absolute
-from dpgm_core.releases.levelled import ScaledNoise, levelled
+from dpgm_core.releases.levelled import ScaledNoise, equalize_totals
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from tests.persons import Row, everybody, norms, rows_of, source_of, structures
@@ -377,21 +377,21 @@ def test_a_table_of_nothing_but_noise_has_a_sensible_total():
     """Its own sum says nothing; then the noise's spread stands in, so that no cell is multiplied out of reason."""
     noisy = released(budget=Budget.pure("1e-4"))
     assert (noisy.totals >= np.sqrt(np.asarray(CHAIN.sizes) * noisy.variances) * 0.999).all()
-    assert np.isfinite(levelled(noisy).tables.values).all()
+    assert np.isfinite(equalize_totals(noisy).tables.values).all()
 
 
 @pytest.mark.parametrize("per", ["clique", "group"])
 def test_levelled_tables_share_one_total(per):
     """Each sums to m_g N, in persons; what is public about the release is otherwise the same."""
     noisy = released(per=per)
-    level = levelled(noisy)
+    level = equalize_totals(noisy)
     assert level.tables.sums() == pytest.approx(level.totals)
     assert level.totals == pytest.approx(noisy.total * np.array([1, 2]))
     factors = level.totals / noisy.totals
     assert level.variances == pytest.approx(noisy.variances * factors**2)
     assert level.cost == noisy.cost and level.contributions is None
     plain = dpgm.release(np.zeros((9, 3), int), CHAIN, Budget.pure(1), neighbours="add-remove")
-    assert levelled(plain) is plain
+    assert equalize_totals(plain) is plain
 
 
 @given(st.floats(1e-4, 1e4), st.sampled_from(["laplace", "gaussian"]))
@@ -480,7 +480,7 @@ def test_budgets_per_table_are_charged_by_their_own_weights():
 def test_a_simulated_release_is_one_of_persons():
     """Drawn as learners saw it: levelled tables with their scaled noise, not units of 1/D. Error bars are refused."""
     noisy = released(budget=Budget.pure(20))
-    level, model = levelled(noisy), dpgm.learn(noisy).model
+    level, model = equalize_totals(noisy), dpgm.learn(noisy).model
     engine = dpgm.make("inference", "junction-tree").compile(CHAIN)
     simulator = Simulator(noisy, engine, model.potentials)
     drawn = [simulator.draw(SeededRandomness(seed)) for seed in range(40)]

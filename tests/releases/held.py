@@ -47,7 +47,7 @@ def held(path, budget, neighbours="add-remove", merged=True):
         save_to=path,
     )
     with curator.session(workload=WORKLOAD) as session:
-        session.set_aside(Fraction(1, 20))
+        session.reserve_holdout(Fraction(1, 20))
         each = session.budget * Fraction(1, 10)
         session.measure(["a", "b", "c"], each)
         domain = session.coarsen({"c": [0, 1, 1, 1]}) if merged else DOMAIN
@@ -59,5 +59,5 @@ def held(path, budget, neighbours="add-remove", merged=True):
         session.measure({("c", "b"): each, "a": each * 2})
         for _ in range(2):
             session.descend(slopes(domain), each * Fraction(1, 2))
-        session.check(Structure(domain, [("a", "b")]))
+        session.measure_holdout(Structure(domain, [("a", "b")]))
     return curator.released[0]

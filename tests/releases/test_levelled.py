@@ -5,7 +5,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Contributions, Domain, SeededRandomness, Sensitivity, Structure, Terms
-from dpgm_core.releases.levelled import ScaledNoise, levelled
+from dpgm_core.releases.levelled import ScaledNoise, equalize_totals
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a",)], tied=[[("a", "b"), ("c", "b")]])
 
@@ -26,7 +26,7 @@ def released(contributions):
 def test_every_table_has_one_total(per):
     """m_g N, where the weighted tables sum to what persons had to add; shares within a table do not change."""
     release = released(Contributions(per=per, grid=60))
-    view = levelled(release)
+    view = equalize_totals(release)
     assert view.tables.sums() == pytest.approx(release.total * np.array([1, 2]), rel=1e-12)
     assert view.contributions is None and view.original is release
     assert view.cost == release.cost and view.private == release.private
@@ -39,7 +39,7 @@ def test_every_table_has_one_total(per):
 def test_a_release_of_counts_is_its_own_view():
     """There is nothing to level."""
     release = released(None)
-    assert levelled(release) is release
+    assert equalize_totals(release) is release
 
 
 @pytest.mark.parametrize("factor", [0.25, 3.0])

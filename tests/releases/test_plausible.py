@@ -9,7 +9,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, InferenceError, SeededRandomness, Structure, Tables, Terms
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.plausible import implausible, plausible
 from dpgm_core.releases.round import Round
 from dpgm_core.testing.reference import ReferenceGaussian, example_release
@@ -75,7 +75,7 @@ def test_normalised_contributions_and_clipped_scores():
     contributions = dpgm.Contributions(per="clique", grid=60)
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=2, contributions=contributions)
     release = dpgm.release(table, CHAIN, Budget.pure("1/10"), terms=terms, randomness=SeededRandomness(1))
-    view = levelled(release)
+    view = equalize_totals(release)
     assert plausible(view) is view
     clip = dpgm.ClippedScore(norm=2, grid=1024)
     clipped = attrs.evolve(released(c0=10**9), round=Round(number=1, of=2, sampling_rate=Fraction(1, 2), clip=clip))

@@ -22,7 +22,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.releases.estimated import estimate_total
-from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.pool import PooledNoise, pool, united
 from dpgm_core.releases.release import condition_of
 
@@ -104,7 +104,7 @@ def test_weighted_releases_are_levelled_to_the_common_total():
     both = pool([one, two])
     assert both.contributions is None and both.published == (one, two)
     np.testing.assert_allclose(both.tables.sums(), both.total, rtol=1e-12)
-    parts = [levelled(attrs.evolve(each, total=both.total)) for each in (one, two)]
+    parts = [equalize_totals(attrs.evolve(each, total=both.total)) for each in (one, two)]
     np.testing.assert_allclose(1 / both.variances, 1 / parts[0].variances + 1 / parts[1].variances, rtol=1e-12)
 
 

@@ -68,7 +68,7 @@ def test_a_session_says_that_the_structure_was_chosen_privately():
 def test_a_structure_check_names_no_structure_but_another_release_does():
     """Pairs of a check are drawn at random; cliques that somebody named stay assumed public, beside a session."""
     session, named = in_session(2), released()
-    check = evolve(named, check=True)
+    check = evolve(named, holdout=True)
     assert "The structure was chosen privately" in guarantee_of([session, check], Budget.pure(2))
     for several in ([session, named], [named, session]):
         text = guarantee_of(several, Budget.pure(2))

@@ -181,7 +181,7 @@ def fit(**more):
     return dpgm.fit(CODES, structure, budget, "gaussian", "naive-mle", neighbours="add-remove", **more)
 
 
-@pytest.mark.parametrize("split", ["even", {"tables": "even", "check": 0.2}])
+@pytest.mark.parametrize("split", ["even", {"tables": "even", "holdout": 0.2}])
 def test_the_room_is_enough_and_is_given_back(tmp_path, split):
     """Files are no larger than what was reserved for them, and no hidden file stays, whatever became of the run."""
     rooms = []

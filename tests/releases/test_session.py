@@ -40,7 +40,7 @@ def test_a_session_is_shown_in_a_line(files):
     made, _ = files["zcdp"]
     assert repr(made).startswith(f"NoisyTables(a session of {len(made.steps)} steps, 4 tables, ")
     assert all(len(repr(one)) < 200 and "array" not in repr(one) for one in (made, *made.steps))
-    assert "a structure check" in repr(next(one for one in made.steps if getattr(one, "check", False)))
+    assert "a holdout" in repr(next(one for one in made.steps if getattr(one, "holdout", False)))
     assert len(repr(learn(made))) < 1000
 
 

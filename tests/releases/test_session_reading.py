@@ -45,7 +45,7 @@ def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, 
             assert one.calibration == other.calibration
         else:
             assert one.structure == other.structure and one.tables.values.tobytes() == other.tables.values.tobytes()
-            assert (one.check, one.total, one.calibrations) == (other.check, other.total, other.calibrations)
+            assert (one.holdout, one.total, one.calibrations) == (other.holdout, other.total, other.calibrations)
     again.save(tmp_path / "y")
     assert members_of(tmp_path / "y") == members
 

@@ -25,4 +25,4 @@ def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
         share_only("optimal", "laplace", Budget.pure(1))
     with pytest.raises(OptionError, match="leave the mechanism out"):
         share_only("even", "staircase", Budget.pure(1))
-    assert share_only({"tables": "even", "check": 0.25}, "laplace", Budget.pure(1)) == 0.25
+    assert share_only({"tables": "even", "holdout": 0.25}, "laplace", Budget.pure(1)) == 0.25

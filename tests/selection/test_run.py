@@ -140,13 +140,13 @@ def test_what_is_left_goes_by_weight():
 def test_a_share_is_kept_for_the_check():
     """A twentieth of all, on random pairs that were not measured; the selector never has it, nobody learns from it."""
     toy = Toy()
-    done = fit(toy, split={"check": 0.05})
+    done = fit(toy, split={"holdout": 0.05})
     assert [budget for what, budget in toy.log if what != "fitted"] == [Budget.zcdp("3.8")] * 2
     *_, last = done.releases[0].steps
-    assert last.check and Budget.zcdp("0.199") <= last.cost <= Budget.zcdp("0.2")
+    assert last.holdout and Budget.zcdp("0.199") <= last.cost <= Budget.zcdp("0.2")
     assert not set(last.structure.cliques) & set(done.releases[0].structure.cliques)
     assert Budget.sum(step.cost for step in done.releases[0].steps) <= RHO == done.model.cost
-    assert len(pipeline.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
+    assert len(pipeline.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"holdout": 0.05}).shares) == 1
     assert toy.log[-1] == ("plan", Budget.zcdp("3.8"))
 
 
@@ -164,9 +164,9 @@ def every_pair(measure):
 @pytest.mark.parametrize("measure", [(), (("a", "b"), ("c", "d"))], ids=["all is measured", "some is left"])
 def test_where_there_is_nothing_to_check_the_tables_get_the_share(measure):
     """It was paid for, and no pair was left to be checked: nothing of the budget stays unused."""
-    done = fit(Toy(does=every_pair(measure)), split={"check": 0.05})
+    done = fit(Toy(does=every_pair(measure)), split={"holdout": 0.05})
     steps = done.releases[0].steps
-    assert not any(getattr(step, "check", False) for step in steps)
+    assert not any(getattr(step, "holdout", False) for step in steps)
     spent = Budget.sum(step.cost for step in steps)
     assert RHO * Fraction(999, 1000) <= spent <= RHO == done.model.cost
     pairs = {clique for clique in WORKLOAD.candidates if len(clique) == 2}
@@ -183,14 +183,12 @@ def test_a_workload_without_pairs_leaves_nothing_to_check():
             structure = Structure(session.domain, alone.candidates)
             return Selection(structure=structure, measure=dict.fromkeys(alone.candidates, 1.0))
 
-    done = pipeline.fit(CODES, Alone(), RHO, learner="naive-mle", workload=alone, terms=TERMS, split={"check": 0.05},
+    done = pipeline.fit(CODES, Alone(), RHO, learner="naive-mle", workload=alone, terms=TERMS, split={"holdout": 0.05},
         randomness=SeededRandomness(1))  # fmt: skip
     (step,) = done.releases[0].steps
     assert RHO * Fraction(999, 1000) <= step.cost <= RHO
-    told = pipeline.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"check": 0.05})
-    assert told.notes == [
-        "no pair of attributes is a candidate, so the share of the structure check will go to the tables"
-    ]
+    told = pipeline.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"holdout": 0.05})
+    assert told.notes == ["no pair of attributes is a candidate, so the share of the holdout will go to the tables"]
 
 
 def test_select_alone_and_learn_later():
@@ -482,7 +480,7 @@ KNOWN = Terms(neighbours="add-remove", total=400)
 
 def test_votes_and_what_they_leave(tmp_path):
     """The plan and the session have the rho of the rest, the ledger the whole, and the model states the sum; a share
-    for a structure check is of what votes leave."""
+    for a holdout is of what votes leave."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=APPROX, neighbours="add-remove")
     toy, rest = Voting(), Budget.approx(6, "3e-6").zcdp_within()
     done = pipeline.fit(
@@ -494,7 +492,7 @@ def test_votes_and_what_they_leave(tmp_path):
         terms=KNOWN,
         ledger=book,
         randomness=SeededRandomness(1),
-        split={"check": 0.05},
+        split={"holdout": 0.05},
     )
     assert set(done.model.structure.cliques) == {("a", "b"), ("c", "d")}
     assert [one.cost for one in book.history()] == [APPROX] == [done.model.cost]

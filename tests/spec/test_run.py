@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,19 @@ def test_a_selector_is_read_under_its_earlier_name(tmp_path, base, word):
         load_spec(path, ["structure={select='aim', selector='mst'}"])
 
 
+@pytest.mark.parametrize("base", ["check", "holdout"])
+def test_a_holdout_is_read_under_its_earlier_name(tmp_path, base):
+    """`[check]` in a file or a setting is `[holdout]`, whichever of the two the other has; both at once are refused."""
+    path = tmp_path / "run.toml"
+    path.write_text(f"{SPEC}\n[{base}]\nshare = 0.25\n")
+    assert load_spec(path).holdout == Fraction(1, 4)
+    for word in ("check", "holdout"):
+        assert load_spec(path, [f"{word}.share=0.5"]).holdout == Fraction(1, 2)
+    path.write_text(f"{SPEC}\n[check]\nshare = 0.25\n[holdout]\nshare = 0.25\n")
+    with pytest.raises(OptionError, match=r"both \[holdout\] and \[check\]"):
+        load_spec(path)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -192,7 +206,7 @@ def test_a_selector_is_read_under_its_earlier_name(tmp_path, base, word):
         ("mechanism=gaussian", "measured with exact laplace noise, so mechanism = 'gaussian' cannot be had"),
         ("mechanism={name='laplace', exact=false}", "cannot be had"),
         ("contributions={per='clique', grid=12}", "contributions do not go with a selector"),
-        ("check.share=1", "below 1"),
+        ("holdout.share=1", "below 1"),
     ],
 )
 def test_what_does_not_go_with_a_selection_is_refused_by_name(tmp_path, change, words):

@@ -94,8 +94,8 @@ def _releases(material: Material) -> Html:
 
 def _row(number: int, release: NoisyTables) -> list[object]:
     what = f"{number}: {several(len(release.structure.groups), 'table')}"
-    if release.check:
-        what += ", a structure check"
+    if release.holdout:
+        what += ", a holdout"
     if release.session is not None:
         what += f", a session of {several(len(release.steps), 'step')}"
     cost = amounts(release.cost)

@@ -63,7 +63,7 @@ def _structure(material: Material) -> list[Html]:
     if not material.model.checked:
         words = (
             "No table was set aside to tell. Of pairs that no table holds the model says what its structure implies, "
-            "and nothing here says how far that is from the truth. A share of the budget for it: [check] share = 0.1 "
+            "and nothing here says how far that is from the truth. A share of the budget for it: [holdout] share = 0.1 "
             "in the spec."
         )
         return [heading, paragraph(words)]

@@ -93,9 +93,9 @@ def _tables(tables: Sequence[Measured]) -> list[object]:
 def _row(one: Measured, again: bool) -> list[object]:
     first = " × ".join(map(cut, one.group[0])) or "all records"
     tied = "" if len(one.group) == 1 else f" and {len(one.group) - 1} more as one sum"
-    check = " (structure check)" if one.check else ""
+    holdout = " (holdout)" if one.holdout else ""
     cells = [f"{one.cells:,}", number(one.average), number(one.deviation), per_cent(one.relative)]
-    return [f"{first}{tied}{check}", *cells, *([f"{one.times} times"] if again else [])]
+    return [f"{first}{tied}{holdout}", *cells, *([f"{one.times} times"] if again else [])]
 
 
 def _total(material: Material) -> Html:

@@ -84,12 +84,12 @@ class _Altering(Door):
         super().__init__(curator)
         self.number, self.is_altered = number, False
 
-    def as_handed(self, found: NoisyTables) -> NoisyTables:
+    def as_handed(self, release: NoisyTables) -> NoisyTables:
         """The release, altered where it is the one with the number."""
         if len(self.handed) != self.number:
-            return found
+            return release
         self.is_altered = True
-        return _turned(found)
+        return _turned(release)
 
 
 def _turned(release: NoisyTables) -> NoisyTables:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from fractions import Fraction
 
 from dpgm_core import (
     Budget,
@@ -17,14 +16,14 @@ from dpgm_core import (
     Rounds,
     Session,
     Structure,
-    Terms,
     Workload,
 )
+from dpgm_core.learning import ForwardingCurator
 
 __all__ = ["MeasuredCurator"]
 
 
-class MeasuredCurator:
+class MeasuredCurator(ForwardingCurator):
     """Hands out one release, of the cliques told, all the budget split over them as told.
 
     structure: of the other learner's model. split: "optimal", "even" or None, the curator's own. A saved release is
@@ -32,29 +31,14 @@ class MeasuredCurator:
     """
 
     def __init__(self, curator: Curator, structure: Structure, cliques: Sequence[Clique], split: str | None) -> None:
-        self.structure = structure
-        self.terms: Terms = curator.terms
-        self.budget: Budget = curator.budget
-        self.conversion_delta: Fraction | None = curator.conversion_delta
-        self.replayed: bool = curator.replayed
-        self.contrasts: bool = curator.contrasts
-        self._curator, self._cliques, self._split = curator, cliques, split
+        super().__init__(curator)
+        self._structure, self._cliques, self._split = structure, cliques, split
         self._handed: NoisyTables | None = None
 
     @property
-    def remaining(self) -> Budget:
-        """The curator's."""
-        return self._curator.remaining
-
-    @property
-    def released(self) -> tuple[NoisyTables, ...]:
-        """The curator's."""
-        return self._curator.released
-
-    @property
-    def pooled(self) -> bool:
-        """The curator's."""
-        return self._curator.pooled
+    def structure(self) -> Structure:
+        """The other learner's."""
+        return self._structure
 
     def release(
         self,
@@ -67,7 +51,10 @@ class MeasuredCurator:
         """The release. Raises OptionError, with nothing paid, for other cliques or budgets and for a second one."""
         if budget is not None or cliques is not None or split is not None or self._handed is not None:
             raise _refusal("asks for other releases than one of all tables and all the budget")
-        self._handed = self._released(accept)
+        if self.replayed:
+            self._handed = super().release(accept=accept)
+        else:
+            self._handed = super().release(cliques=self._cliques, split=self._split, accept=accept)
         return self._handed
 
     @property
@@ -94,11 +81,6 @@ class MeasuredCurator:
     ) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
         raise _refusal("opens a session")
-
-    def _released(self, accept: Callable[[Sequence[Noise]], None] | None) -> NoisyTables:
-        if self._curator.replayed:
-            return self._curator.release(accept=accept)
-        return self._curator.release(cliques=self._cliques, split=self._split, accept=accept)
 
 
 def _refusal(asks: str) -> OptionError:

@@ -150,8 +150,8 @@ def test_its_release_alone_is_enough_to_learn_again(tmp_path):
 
 def test_a_structure_check_is_left_to_the_curator():
     """With a share set aside the release costs the rest, and the model carries both."""
-    done = fitted(split={"tables": "even", "check": 0.1})
-    assert len(done.releases) == 2 and done.releases[-1].check
+    done = fitted(split={"tables": "even", "holdout": 0.1})
+    assert len(done.releases) == 2 and done.releases[-1].holdout
     assert sum(one.cost.epsilon for one in done.releases) == 1
     assert done.releases[0].structure.cliques == DAG.maximal
 

@@ -1,4 +1,4 @@
-"""A structure check of a network measures the pairs that no family holds, and sees an arc that is not there."""
+"""A holdout of a network measures the pairs that no family holds, and sees an arc that is not there."""
 
 import numpy as np
 import pytest
@@ -26,10 +26,10 @@ def test_the_pairs_are_those_that_no_family_holds(learner):
     for name, dag in (("missing", MISSING), ("right", RIGHT)):
         done = dpgm.fit(
             codes(), dag.structure(), Budget.pure(3), learner=learner, neighbours="add-remove",
-            randomness=SeededRandomness(1), split={"tables": "even", "check": "0.1"},
+            randomness=SeededRandomness(1), split={"tables": "even", "holdout": "0.1"},
         )  # fmt: skip
         *learned, check = done.releases
-        assert check.check and not any(one.check for one in learned) and done.model.cost == Budget.pure(3)
+        assert check.holdout and not any(one.holdout for one in learned) and done.model.cost == Budget.pure(3)
         missed[name] = {
             pair: float(np.abs(check.tables[pair] / 4000 - done.model.marginal(pair)).sum() / 2)
             for pair in check.structure.cliques

@@ -130,7 +130,7 @@ class PublishedMethod:
             final = _replay_steps(regressions, float(self.radius), descents)
             for (name, _), row in zip(regressions.rows, final, strict=True):
                 weights[place[name]][columns] = row
-        steps = [one for one in release.steps if isinstance(one, NoisyTables) and not one.check]
+        steps = [one for one in release.steps if isinstance(one, NoisyTables) and not one.holdout]
         logs: FloatArray = np.zeros(1 << len(self.attributes))
         means: list[tuple[int, float]] = []
         total = steps[0].total

@@ -1,4 +1,4 @@
-"""How well it fits: misfit, and what a structure check found."""
+"""How well it fits: misfit, and what a holdout found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_structure_check_is_told(codes, parsed):
     domain = dpgm.Domain.from_sizes(dict.fromkeys("abcd", 2))
     structure = dpgm.Structure.chain(domain)
     many = np.tile(codes, (5, 1))
-    checked = dpgm.fit(many, structure, dpgm.Budget.pure(5), neighbours="add-remove", split={"check": 0.2}).model
+    checked = dpgm.fit(many, structure, dpgm.Budget.pure(5), neighbours="add-remove", split={"holdout": 0.2}).model
     assert "the model is off by about" in parsed(make_report(checked)).texts["fit"]
 
 
