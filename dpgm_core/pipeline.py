@@ -400,7 +400,9 @@ class Run:
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(structure, make("mechanism", mechanism_of(session_budget(self.budget))), "even", discovery)
+        return self._curator(
+            structure, make("mechanism", mechanism_of(session_budget(self.budget))), Split(), discovery
+        )
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
