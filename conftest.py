@@ -48,7 +48,7 @@ _LANDING = tuple(
 
 
 #: How far the conformance classes go: where plain `pytest` leaves out what is marked `landing` they are quick, and
-#: any other selection runs them as `landing` tests at their default profile. See `dpgm_core.testing.conformance`.
+#: any other selection runs them as `landing` tests at their default profile. See `dpgm_testing.conformance`.
 _PROFILE = "DPGM_CONFORMANCE_PROFILE"
 
 
@@ -115,7 +115,7 @@ class _Stream:
     def replace(self) -> None:
         import numpy as np
 
-        from dpgm_core.randomness import SystemRandomness
+        from dpgm_core._util.randomness import SystemRandomness
 
         @functools.wraps(SystemRandomness.words)
         def words(_: SystemRandomness, count: int) -> np.ndarray:

@@ -26,7 +26,7 @@ PROBE = """
 import sys
 import dpgm, dpgm_core
 assert "numpy" not in sys.modules, "import dpgm loads numpy"
-assert dpgm.fit is dpgm_core.fit and dpgm.plots is sys.modules["dpgm_core.plots"]
+assert dpgm.fit is dpgm_core.fit and dpgm.plots is sys.modules["dpgm.plots"]
 for module in (dpgm, dpgm_core):
     assert module.__file__.startswith(sys.prefix), module.__file__
 """

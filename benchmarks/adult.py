@@ -48,7 +48,7 @@ from dpgm_core import (
     release,
 )
 from dpgm_core.counting.kernel import count
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
 
 __all__ = ["independent", "judged", "STUDY", "measured", "over_tree", "work"]

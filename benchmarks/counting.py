@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 K = 10
 NAMES = tuple(f"x{place}" for place in range(10))

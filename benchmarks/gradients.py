@@ -16,12 +16,11 @@ import numpy as np
 
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import cpu_seconds, wall_seconds
-from dpgm_core.arrays import Codes
-from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.domain import Domain
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Loss, Regressions
-from dpgm_core.structure import Structure
+from dpgm_core._util.arrays import Codes
+from dpgm_core.counting.descent import GradientSums
+from dpgm_core.domain.domain import Domain
+from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
+from dpgm_core.structure.structure import Structure
 
 PART, RUNS, CLIP = 2**16, 3, Fraction(3, 10)
 

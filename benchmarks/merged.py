@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpgm_core import Domain, FloatArray, IntArray
-from dpgm_core.arrays import Array
+from dpgm_core._util.arrays import Array
 from dpgm_core.models.intervals import interval
-from dpgm_core.models.levels import MergedAttribute, MergedCodes, block_weights
+from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights
 
 __all__ = ["main"]
 

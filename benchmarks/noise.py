@@ -18,7 +18,7 @@ import numpy as np
 import dpgm_core as dpgm
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import wall_seconds
-from dpgm_core.noise import bounded_variance, discrete_delta, discrete_gaussian
+from dpgm_core.privacy import bounded_variance, discrete_delta, discrete_gaussian
 
 HEALTH = Path(__file__).parents[1] / "docs" / "examples" / "health"
 DELTAS = ("1e-4", "1e-6", "1e-9")

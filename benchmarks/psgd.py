@@ -31,9 +31,9 @@ from benchmarks.protocol.references import non_private_mle, random_estimator
 from benchmarks.protocol.scores import scores
 from benchmarks.protocol.trials import STORE, data_set
 from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure, learn
+from dpgm_core._util.progress import silent
 from dpgm_core.counting.kernel import count
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.progress import silent
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
 
 RATES = (0.3, 1.0, 3.0)
@@ -157,7 +157,7 @@ def accuracy(asked: Namespace) -> None:
     """KL(true || learned), nats, at the best learning rate."""
     epsilons = (1.0,) if asked.smoke else EPSILONS
     # the same rounds are opened for each learning rate and data set: calibrate them once
-    dpgm_core.curator.live.round_noise = cache(dpgm_core.curator.live.round_noise)
+    dpgm_core.privacy.rounds.round_noise = cache(dpgm_core.privacy.rounds.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
     if asked.smoke:  # five steps each; calibrating the noise of a sampling rate takes seconds
         few = {

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpgm_core import Domain, Model, SeededRandomness, Structure, Tables
-from dpgm_core.models.merged import SampleMethod
-from dpgm_core.structure import Clique
+from dpgm_core.models.merged_codes import SampleMethod
+from dpgm_core.structure.graphs import Clique
 
 __all__ = ["main", "model"]
 

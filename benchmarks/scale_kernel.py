@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.compact import compact
+from dpgm_core.counting.passes import compact
 from dpgm_core.sources import Reading, Shipped
 
 ROWS = 2**17

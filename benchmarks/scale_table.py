@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpgm_core.counting.kernel import Counted
-from dpgm_core.domain import Domain
-from dpgm_core.structure import Structure
+from dpgm_core.domain.domain import Domain
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["K", "NAMES", "PAIRS", "STRUCTURE", "Taken", "make", "peak_mb", "sha_of", "sha_of_tables"]
 

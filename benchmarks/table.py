@@ -52,7 +52,7 @@ def init(asked: Namespace) -> None:
             words = ["init", str(records), *more, "-o", str(Path(made, what))]
             start, used = time.perf_counter(), _used_by_others()
             subprocess.run(
-                [sys.executable, "-c", "from dpgm_core.cli import main; main()", *words],
+                [sys.executable, "-c", "from dpgm.cli import main; main()", *words],
                 check=True,
                 capture_output=True,
             )

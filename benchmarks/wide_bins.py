@@ -20,8 +20,7 @@ from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from dpgm_core import Attribute, FloatArray
 from dpgm_core.models.numeric import mean_of
-from dpgm_core.models.wide import fit_wide_bins
-from dpgm_core.models.within import BinDistribution, bin_distribution
+from dpgm_core.models.within_bins import BinDistribution, bin_distribution, fit_wide_bins
 
 __all__ = ["GROUPS", "MEASUREMENT", "errors", "means"]
 

@@ -1,7 +1,7 @@
 """dpgm: learn discrete graphical models from sensitive records under differential privacy.
 
-The public face: the names in `__all__` are the contract, with those of `dpgm_core.noise`, `.learning`, `.collective`,
-`.selection` and `.sources`, which authors of one kind of plugin need, and of `dpgm_core.interop`, for other programs'
+The public face: the names in `__all__` are the contract, with those of `dpgm_core.privacy`, `.learning`, `.collective`,
+`.selection` and `.sources`, which authors of one kind of plugin need, and of `dpgm.interop`, for other programs'
 files. Each is imported on first use, so that `import dpgm_core` and `dpgm --help` load neither numpy nor scipy.
 """
 
@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dpgm_core._util.lazy import face
 from dpgm_core._version import __version__
-from dpgm_core.faces import face
 
 if TYPE_CHECKING:
-    from dpgm_core import plots as plots
-    from dpgm_core.arrays import Array, Codes, FloatArray, IntArray
-    from dpgm_core.attribute import Attribute
-    from dpgm_core.collective.contract import Collective
-    from dpgm_core.components.options import component_option, option
+    from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
+    from dpgm_core._util.progress import Progress, silent
+    from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
+    from dpgm_core.components.options import at_least_zero, component_option, flag, option, positive, share, whole
     from dpgm_core.components.registry import Broken, Offer, Registry, make
-    from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
     from dpgm_core.curator.contract import Curator, Rounds, Session
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
-    from dpgm_core.domain import Domain
+    from dpgm_core.domain.attribute import Attribute
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
         DataError,
@@ -40,56 +39,49 @@ if TYPE_CHECKING:
         StructureError,
         TooLarge,
     )
-    from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
-    from dpgm_core.foresight.plans import Plan, TableError
+    from dpgm_core.inference.collective.contract import Collective
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
-    from dpgm_core.ledger.entries import LedgerEntry, LedgerTerms
-    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector
+    from dpgm_core.models.evaluate import kl_divergence, log_likelihood, total_variation
+    from dpgm_core.models.files import load_model
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
     from dpgm_core.models.networks import cpds, project
-    from dpgm_core.models.reading import load_model
-    from dpgm_core.noise.calibration import Calibration
-    from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
-    from dpgm_core.noise.measurement import Measurement
-    from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
+    from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
-    from dpgm_core.privacy.contributions import ClippedScore, Contributions
-    from dpgm_core.privacy.scores import TableDistance
-    from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+    from dpgm_core.privacy.ledger import Ledger
+    from dpgm_core.privacy.ledger_file import LedgerEntry, LedgerTerms
+    from dpgm_core.privacy.measurement import Measurement, optimal_split
+    from dpgm_core.privacy.mechanism import Calibration, DualTerm, Mechanism, Noise
+    from dpgm_core.privacy.selection import TableDistance
+    from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms
-    from dpgm_core.progress import Progress, silent
-    from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
+    from dpgm_core.releases.queries import Choice, NoisyScores, SessionTerms
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.releases.round import Round
-    from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-    from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+    from dpgm_core.releases.release import NoisyTables, Round
     from dpgm_core.sources.contract import Source
     from dpgm_core.structure.dag import Dag
     from dpgm_core.structure.graphs import Clique, Elimination
-    from dpgm_core.structure.report import StructureReport
-    from dpgm_core.structure.shape import Structure
-    from dpgm_core.tables import Tables
-    from dpgm_core.workload import Workload
+    from dpgm_core.structure.structure import Structure, StructureReport
+    from dpgm_core.structure.tables import Tables
+    from dpgm_core.structure.workload import Workload
 
-# module -> its public names; `__all__` is read off it
+# module -> its public names
 _LAZY = {
-    "arrays": ["Array", "Codes", "FloatArray", "IntArray"],
-    "attribute": ["Attribute"],
-    "collective.contract": ["Collective"],
-    "components.options": ["component_option", "option"],
+    "_util.arrays": ["Array", "Codes", "FloatArray", "IntArray"],
+    "_util.progress": ["Progress", "silent"],
+    "_util.randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
+    "components.options": ["at_least_zero", "component_option", "flag", "option", "positive", "share", "whole"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
-    "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
     "curator.contract": ["Curator", "Rounds", "Session"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
-    "structure.dag": ["Dag"],
-    "domain": ["Domain"],
+    "domain.attribute": ["Attribute"],
+    "domain.domain": ["Domain"],
     "errors": [
         "BudgetError",
         "DataError",
@@ -106,44 +98,40 @@ _LAZY = {
         "StructureError",
         "TooLarge",
     ],
-    "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
-    "structure.graphs": ["Clique", "Elimination"],
+    "inference.collective.contract": ["Collective"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
     "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
-    "ledger.entries": ["LedgerEntry", "LedgerTerms"],
-    "ledger.ledger": ["Ledger"],
+    "learning.selector": ["Fitting", "Selection", "SelectionPlan", "Selector"],
+    "models.evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
+    "models.files": ["load_model"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.networks": ["cpds", "project"],
-    "models.reading": ["load_model"],
-    "noise.contract": ["DualTerm", "Mechanism", "Noise"],
-    "noise.calibration": ["Calibration"],
-    "noise.measurement": ["Measurement"],
-    "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
-    "foresight.plans": ["Plan", "TableError"],
+    "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
-    "privacy.contributions": ["ClippedScore", "Contributions"],
-    "privacy.scores": ["TableDistance"],
-    "privacy.sensitivity": ["Neighbours", "Sensitivity"],
+    "privacy.ledger": ["Ledger"],
+    "privacy.ledger_file": ["LedgerEntry", "LedgerTerms"],
+    "privacy.measurement": ["Measurement", "optimal_split"],
+    "privacy.mechanism": ["Calibration", "DualTerm", "Mechanism", "Noise"],
+    "privacy.selection": ["TableDistance"],
+    "privacy.sensitivity": ["ClippedScore", "Contributions", "Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms"],
-    "progress": ["Progress", "silent"],
-    "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
+    "releases.queries": ["Choice", "NoisyScores", "SessionTerms"],
     "releases.reading": ["load_release"],
-    "releases.release": ["NoisyTables"],
-    "releases.round": ["Round"],
-    "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
-    "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
+    "releases.release": ["NoisyTables", "Round"],
     "sources.contract": ["Source"],
-    "structure.shape": ["Structure"],
-    "structure.report": ["StructureReport"],
-    "tables": ["Tables"],
-    "workload": ["Workload"],
+    "structure.dag": ["Dag"],
+    "structure.graphs": ["Clique", "Elimination"],
+    "structure.structure": ["Structure", "StructureReport"],
+    "structure.tables": ["Tables"],
+    "structure.workload": ["Workload"],
 }
 
 __all__ = [
+    "__version__",
     "Array",
     "Attribute",
     "Beliefs",
@@ -226,7 +214,6 @@ __all__ = [
     "Terms",
     "TooLarge",
     "Workload",
-    "__version__",
     "at_least_zero",
     "bootstrap",
     "combine",

@@ -1,37 +1,12 @@
-"""The exceptions of dpgm, all subclasses of :class:`DpgmError`.
-
-::
-
-    DpgmError
-      DataError              a record source is missing, unreadable or does not fit the domain
-        SourceRefused        the same, with a message that the source guarantees to be public
-      DomainError            an attribute, label, bin or null policy is wrong
-      StructureError         a clique, graph or table does not fit
-      BudgetError            a budget, sensitivity or noise parameter is wrong
-        Overspent            the ledger holds too little
-      OptionError            a component's option, or a key of a spec file, is wrong (a ValueError too)
-      InferenceError         an inference call failed or the engine cannot do it
-        NotConverged         it ran out of iterations
-        TooLarge             the exact answer does not fit in memory; the message gives the sizes
-      LearningFailed         it failed after a release was paid for; holds the release
-      ModelFileError         a release, model or ledger file is damaged, hostile or too new
-      NonPrivateError        an exact function of records without allow_non_private
-      PluginError            a plugin is at fault; names distribution and version
-        UnknownComponent     no component of that kind and name
-        ContestedComponent   two distributions offer the name
-        PluginLoadError      the plugin or the component raised while being imported
-        IncompatiblePlugin   the component does not keep its contract
-
-Each message names the object, what is wrong and what to do. No message contains values of a record.
-"""
+"""Errors, and text of a user made safe for one line of a terminal."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from dpgm_core.printable import printable
 
 __all__ = [
     "BudgetError",
@@ -53,9 +28,120 @@ __all__ = [
     "StructureError",
     "TooLarge",
     "UnknownComponent",
+    "brief",
+    "clipped",
     "did_you_mean",
+    "listed",
+    "printable",
     "require_non_private",
+    "spanned",
+    "thousands",
 ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Texts as shown to people. Names and labels come from files, which may be hostile.
+
+#: What the `repr` of a value may take: lines, and characters of each.
+_LINES, _WIDTH = 3, 120
+
+
+def printable(text: object) -> str:
+    """One line of a text: what a terminal would obey, or nobody would see, is spelled out as `repr` spells it.
+
+    That is control characters and escapes, line breaks, marks that reverse or hide text, blanks that are not the
+    blank, and halves of characters. All else stays, so what was spelled out once does not change again. Letters that
+    only look alike are not told apart.
+
+    >>> print(printable("old\\nprivate: yes\\x1b[2J \\u202e ü"))
+    old\\nprivate: yes\\x1b[2J \\u202e ü
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in shown
+    )
+
+
+def clipped(text: object, most: int = 40) -> str:
+    """A text of any length as one line of at most `most` characters.
+
+    >>> clipped("x" * 100, 8)
+    'xxxxx...'
+    """
+    shown = printable(str(text)[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
+
+
+def listed(texts: Sequence[object], most: int = 5) -> str:
+    """The first of many texts on one line, and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2), listed([])
+    ('a, b, ... 1 more', 'none')
+    """
+    more = [f"... {len(texts) - most:,} more"] if len(texts) > most else []
+    return ", ".join([*map(clipped, texts[:most]), *more]) or "none"
+
+
+def thousands(number: int) -> str:
+    """A whole number for people, however large: the cells of a table grow by its attributes.
+
+    >>> thousands(12_345), thousands(10**6000)
+    ('12,345', '10^6000')
+    """
+    return f"{number:,}" if abs(number) < 10**15 else f"10^{math.floor(math.log10(abs(number)))}"
+
+
+def spanned(numbers: Sequence[float]) -> str:
+    """From the least of some numbers to the largest; one where they are alike to four digits.
+
+    >>> spanned([2.0, 2.5]), spanned([2.0, 2.0])
+    ('2 to 2.5', '2')
+    """
+    least, most = (f"{number:.4g}" for number in (min(numbers), max(numbers)))
+    return least if least == most else f"{least} to {most}"
+
+
+def brief(kind: str, *facts: str) -> str:
+    """The `repr` of a value of any size: what it is and its facts, at most three lines of 120 characters.
+
+    >>> brief("Model", "3 attributes", "private")
+    'Model(3 attributes, private)'
+    """
+    whole = f"{kind}({', '.join(map(printable, facts))})"
+    lines = textwrap.wrap(
+        whole, _WIDTH, max_lines=_LINES, placeholder=" ...)", subsequent_indent="  ", break_on_hyphens=False
+    )
+    return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------------------------------
+# The exceptions of dpgm, all subclasses of :class:`DpgmError`.
+#
+# ::
+#
+#     DpgmError
+#       DataError              a record source is missing, unreadable or does not fit the domain
+#         SourceRefused        the same, with a message that the source guarantees to be public
+#       DomainError            an attribute, label, bin or null policy is wrong
+#       StructureError         a clique, graph or table does not fit
+#       BudgetError            a budget, sensitivity or noise parameter is wrong
+#         Overspent            the ledger holds too little
+#       OptionError            a component's option, or a key of a spec file, is wrong (a ValueError too)
+#       InferenceError         an inference call failed or the engine cannot do it
+#         NotConverged         it ran out of iterations
+#         TooLarge             the exact answer does not fit in memory; the message gives the sizes
+#       LearningFailed         it failed after a release was paid for; holds the release
+#       ModelFileError         a release, model or ledger file is damaged, hostile or too new
+#       NonPrivateError        an exact function of records without allow_non_private
+#       PluginError            a plugin is at fault; names distribution and version
+#         UnknownComponent     no component of that kind and name
+#         ContestedComponent   two distributions offer the name
+#         PluginLoadError      the plugin or the component raised while being imported
+#         IncompatiblePlugin   the component does not keep its contract
+#
+# Each message names the object, what is wrong and what to do. No message contains values of a record.
 
 
 class DpgmError(Exception):

@@ -10,58 +10,65 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from dpgm_core.blas import one_thread
+from dpgm_core._util.blas import one_thread
+from dpgm_core._util.exact_numbers import Amount, amount
+from dpgm_core._util.progress import Progress, check_progress, silent
+from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.curator.discovery import Found, budget_left, check_open, find_labels
-from dpgm_core.curator.held import check_rows
+from dpgm_core.curator.labels import Found, budget_left, check_open, find_labels
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.records import check_rows
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError, StructureError, TooLarge
-from dpgm_core.foresight.plans import Plan, checked_records, make_plan
-from dpgm_core.foresight.verbs import (
+from dpgm_core.inference.constraints import check_constraints
+from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.learning.contract import Fit, Learner, check_resources
+from dpgm_core.learning.fitter import check_learner, largest_estimate
+from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
+from dpgm_core.learning.probe import DryRun
+from dpgm_core.learning.run import check_contrast_learner, run, with_goodness_of_fit
+from dpgm_core.learning.select import (
+    fit_selection,
+    plan_for_curator,
+    plan_session,
+    select_structure,
+    selector_of,
+    share_only,
+    split_votes,
+    workload_of,
+)
+from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
+from dpgm_core.models.within_bins import wide_note
+from dpgm_core.planning import (
     FIRST_REQUEST_NOTES,
+    Plan,
     check_source,
+    checked_records,
     counted_tables,
     describe_passes,
+    make_plan,
     memory_notes,
     planned_split,
 )
-from dpgm_core.inference.constraining import check_constraints
-from dpgm_core.inference.contract import Inference
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import DryRun
-from dpgm_core.learning.contract import Fit, Learner
-from dpgm_core.learning.judgement import with_goodness_of_fit
-from dpgm_core.learning.resources import check_resources
-from dpgm_core.learning.run import check_contrast_learner, run
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.models.wide import wide_note
-from dpgm_core.noise.bisection import check_determined
-from dpgm_core.noise.check import Split
-from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.labels import LabelsPlan, plan_labels, with_placeholders
-from dpgm_core.noise.measurement import check_structure, measure
-from dpgm_core.noise.split import may_be_contrasts
-from dpgm_core.privacy.amounts import Amount, amount
+from dpgm_core.privacy.bins import check_determined
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.holdout import Split
+from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.measurement import check_structure, may_be_contrasts, measure
+from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.progress import Progress, check_progress, silent
-from dpgm_core.randomness import Randomness
-from dpgm_core.releases.discovery import Discovery
+from dpgm_core.releases.labels import Discovery
+from dpgm_core.releases.queries import mechanism_of, session_budget
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import mechanism_of, session_budget
-from dpgm_core.selection.asked import selector_of, share_only, workload_of
-from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.learners import check_learner, largest_estimate
-from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
-from dpgm_core.selection.run import fit_selection, plan_for_curator, plan_session, select_structure, split_votes
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
-from dpgm_core.structure import Structure
-from dpgm_core.workload import Workload
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.workload import Workload
 
 __all__ = ["Run", "fit", "learn", "plan", "plan_selection", "release", "select"]
 
@@ -517,7 +524,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     Notes
     -----
     Where the domain leaves labels to be found privately, they are found first, for a share of the (epsilon, delta) in a
-    charge of its own, and saved next to the release (see `dpgm_core.releases.discovery.labels_file`).
+    charge of its own, and saved next to the release (see `dpgm_core.releases.labels.labels_file`).
 
     Examples
     --------

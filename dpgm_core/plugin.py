@@ -23,17 +23,17 @@ from attrs import frozen
 
 from dpgm_core.errors import PluginError, did_you_mean
 
-__all__ = ["Component", "Kind", "KINDS", "dpgm_components", "hookimpl", "hookspec"]
+__all__ = ["Component", "KINDS", "Kind", "dpgm_components", "hookimpl", "hookspec"]
 
 Kind = Literal["mechanism", "inference", "collective", "learner", "selector", "source"]
 #: Each kind of component and the contracts of which it keeps one at least, as "module:Protocol", imported when a
 #: component is first loaded.
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "mechanism": ("dpgm_core.noise.contract:Mechanism",),
+    "mechanism": ("dpgm_core.privacy.mechanism:Mechanism",),
     "inference": ("dpgm_core.inference.contract:Inference",),
-    "collective": ("dpgm_core.collective.contract:Collective",),
+    "collective": ("dpgm_core.inference.collective.contract:Collective",),
     "learner": ("dpgm_core.learning.contract:Learner",),
-    "selector": ("dpgm_core.selection.contract:Selector",),
+    "selector": ("dpgm_core.learning.selector:Selector",),
     "source": ("dpgm_core.sources.contract:Source", "dpgm_core.sources.contract:ReducingSource"),
 }
 

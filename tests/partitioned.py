@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from dpgm_core.sources.contract import Pinned, Reading, Reduction
-from dpgm_core.sources.shipped import Shipped, received
+from dpgm_core.sources.engines import Shipped, received
 
 #: What no error, log or model may hold.
 PLANTED = "Miss Marple, 1890-09-15"

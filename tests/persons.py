@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 Row = tuple[int, ...]
 Norms = tuple[int, int, int, int]

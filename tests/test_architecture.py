@@ -15,7 +15,7 @@ import pytest
 from attrs import frozen
 
 import dpgm_core
-from dpgm_core.faces import FACES
+from dpgm_core._util.lazy import FACES
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "dpgm_core").rglob("*.py"))
@@ -156,8 +156,8 @@ def test_the_floors_hold():
 def test_the_floors_can_break(tmp_path):
     """The check above can fail: it sees an import inside a function, and one through another module."""
     for name, (source, forbidden) in {
-        "inside a function": ("dpgm_core.cli", "dpgm_core.pipeline"),
-        "through others": ("dpgm_core.pipeline", "dpgm_core.attribute"),
+        "inside a function": ("dpgm.cli", "dpgm_core.pipeline"),
+        "through others": ("dpgm_core.pipeline", "dpgm_core.domain.attribute"),
     }.items():
         config = tmp_path / "pyproject.toml"
         config.write_text(
@@ -176,7 +176,7 @@ def test_imports_stand_at_the_top():
         module: path
         for module, path in MODULES.items()
         # The application loads what a command needs: whoever only reads a spec does not wait for learners.
-        if module not in FACES and not module.startswith(("dpgm_core.cli", "dpgm_core.testing", "dpgm_core.spec.run"))
+        if module not in FACES and not module.startswith(("dpgm.cli", "dpgm_testing", "dpgm.spec"))
     }
     assert not [
         (module, one.module)
@@ -198,8 +198,8 @@ def test_import_is_light():
 def test_inference_is_light():
     """Compiling and asking the exact engine, and loading a learner that descends by itself, take no scipy library."""
     loaded = run_python(
-        "import sys, numpy as np; from dpgm_core.domain import Domain; from dpgm_core.structure import Structure\n"
-        "from dpgm_core.tables import Tables; from dpgm_core.inference.exact.junction_tree import JunctionTree\n"
+        "import sys, numpy as np; from dpgm_core.domain.domain import Domain; from dpgm_core.structure import Structure\n"
+        "from dpgm_core.structure.tables import Tables; from dpgm_core.inference.junction_tree.engine import JunctionTree\n"
         "structure = Structure.chain(Domain.from_sizes(dict.fromkeys('abc', 2)))\n"
         "JunctionTree(executor='numpy').compile(structure).infer(Tables.zeros(structure))\n"  # numba takes scipy along
         "first = [name for name in sys.modules if name.split('.')[0] in ('scipy', 'pyarrow', 'pandas')]\n"
@@ -214,7 +214,7 @@ def test_help_is_light():
     code = f"""
 import sys
 sys.argv = ["dpgm", "--help"]
-from dpgm_core.cli import main
+from dpgm.cli import main
 try:
     main()
 except SystemExit as done:
@@ -240,9 +240,7 @@ def test_plugin_declarations_are_light(plugin):
 
 LAZY = [face for face in FACES if face != "dpgm_core.plugin"]
 #: (face, name) of what is promised; the kit's names are tools, documented with it
-PUBLIC = [
-    (face, name) for face in LAZY for name in importlib.import_module(face).__all__ if face != "dpgm_core.testing"
-]
+PUBLIC = [(face, name) for face in LAZY for name in importlib.import_module(face).__all__ if face != "dpgm_testing"]
 #: Names that a face defines itself, besides those that it lends.
 OWN = {"dpgm_core": {"__version__"}, "dpgm_core.sources": {"SourceRefused", "Url", "as_source"}}
 
@@ -411,13 +409,13 @@ def test_a_type_that_a_public_signature_names_is_public():
 def test_types_are_seen_wherever_they_are_named():
     """Fields, arguments, results, strings of modules: the check above can fail."""
     tree = ast.parse(
-        "from dpgm_core.structure import graphs\nfrom dpgm_core.tables import Tables\n"
-        "from dpgm_core.privacy.amounts import Amount\n"
+        "from dpgm_core.structure import graphs\nfrom dpgm_core.structure.tables import Tables\n"
+        "from dpgm_core._util.exact_numbers import Amount\n"
         "class Mine:\n  x: list[Tables]\n  _y: Amount\n  def f(self, z: Other) -> graphs.Elimination: ...\n"
         "class Other: ...\n"
     )
-    assert types_named("dpgm_core.domain", tree, "Mine") == {
-        ("dpgm_core.tables", "Tables"), ("dpgm_core.domain", "Other"), ("dpgm_core.structure.graphs", "Elimination"),
+    assert types_named("dpgm_core.domain.domain", tree, "Mine") == {
+        ("dpgm_core.structure.tables", "Tables"), ("dpgm_core.domain.domain", "Other"), ("dpgm_core.structure.graphs", "Elimination"),
     }  # fmt: skip
 
 

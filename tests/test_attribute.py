@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Attribute, Domain, code_dtype
+from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from attrs import define, frozen
 
-import dpgm_core.blas
+import dpgm_core._util.blas
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, bootstrap, fit, learn, release
-from dpgm_core.blas import OneThread, one_thread, start_with_one_thread
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core._util.blas import OneThread, one_thread, start_with_one_thread
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 
-VARIABLES = dpgm_core.blas._VARIABLES
+VARIABLES = dpgm_core._util.blas._VARIABLES
 
 
 @define
@@ -41,7 +41,7 @@ def library(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     found = Library(4)
-    monkeypatch.setattr(dpgm_core.blas, "_blas", lambda: [found])
+    monkeypatch.setattr(dpgm_core._util.blas, "_blas", lambda: [found])
     monkeypatch.setattr(one_thread, "_libraries", [])
     monkeypatch.setattr(one_thread, "_modules", 0)
     return found
@@ -115,7 +115,9 @@ def test_what_the_environment_says_is_the_limit(library, monkeypatch, said, expe
 def test_a_library_that_comes_inside_is_limited_too(library, monkeypatch):
     """From the next entry on, and it goes back to its own number; nobody looks for libraries where no module is new."""
     late, looked = Library(3), []
-    monkeypatch.setattr(dpgm_core.blas, "_blas", lambda: looked.append(1) or [library, *[late] * (len(looked) > 1)])
+    monkeypatch.setattr(
+        dpgm_core._util.blas, "_blas", lambda: looked.append(1) or [library, *[late] * (len(looked) > 1)]
+    )
     limit = OneThread()
     with limit:
         with limit:
@@ -137,7 +139,7 @@ def test_where_looking_for_libraries_fails_the_next_entry_looks_again(library, m
             raise found
         return found
 
-    monkeypatch.setattr(dpgm_core.blas, "_blas", look)
+    monkeypatch.setattr(dpgm_core._util.blas, "_blas", look)
     with pytest.raises(ImportError, match="interrupted"), limit:
         pass
     with limit:
@@ -191,7 +193,7 @@ def test_real_libraries():
     code = """
 import numpy, os
 from threadpoolctl import ThreadpoolController, threadpool_limits
-from dpgm_core.blas import one_thread
+from dpgm_core._util.blas import one_thread
 def threads():
     return {one["num_threads"] for one in ThreadpoolController().info() if one["user_api"] == "blas"}
 with one_thread:

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpgm.interop import read_network
+from dpgm.scaffold import files_of
 from dpgm_mrf.edges import edges
 from scipy import stats
 
 import dpgm_core
-from dpgm_core.components.scaffold import files_of
-from dpgm_core.faces import FACES
-from dpgm_core.interop import read_network
-from dpgm_core.workload import Workload
+from dpgm_core._util.lazy import FACES
+from dpgm_core.structure.workload import Workload
 from tests.pages import DOCS, ROOT, assert_prints, blocks, expected_code, run_page
 
 # Warnings of our own modules and of a page's code are errors; deprecations elsewhere may not break a page.
@@ -32,7 +32,7 @@ warnings.filterwarnings("default", category=DeprecationWarning)
 """
 # One command after the other, and what is refused; talk goes where results go.
 REFUSED = """import sys
-from dpgm_core.cli import main
+from dpgm.cli import main
 sys.stderr = sys.stdout
 for arguments, wanted in {lines}:
     if wanted < 0:
@@ -346,7 +346,7 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     points = "".join(f"{key} = {value}\n" for key, value in project["entry-points"]["dpgm"].items())
     (info / "entry_points.txt").write_text(f"[dpgm]\n{points}")
-    command = ["-c", "from dpgm_core.cli import main; main()"]
+    command = ["-c", "from dpgm.cli import main; main()"]
     assert project["name"] in run([*command, "plugins"], cwd=tmp_path, path=tmp_path)
     assert "smoothing" in run([*command, "plugins", "independent"], cwd=tmp_path, path=tmp_path)
     python = [
@@ -383,7 +383,7 @@ def test_the_attribute_tables_of_the_command_line_page_are_read():
 
 def test_the_spec_page_names_every_key(tmp_path):
     """The spec file on the command page is read as it stands, and it names every key there is."""
-    from dpgm_core.spec import run
+    from dpgm import spec as run
 
     shutil.copy(DOCS / "examples" / "health" / "domain.toml", tmp_path)
     text = next(content for _, title, content in blocks(DOCS / "cli.md") if title == "health.toml")
@@ -402,7 +402,7 @@ def test_every_public_name_is_in_the_reference():
         f"{face}.{name}"
         for face in FACES
         for name in importlib.import_module(face).__all__
-        if face not in ("dpgm_core.plugin", "dpgm_core.testing") and name != "__version__"
+        if face not in ("dpgm_core.plugin", "dpgm_testing") and name != "__version__"
     }
     assert sorted(named) == sorted({*public, "dpgm.shown"})
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, DpgmError
 
 texts = st.text(max_size=4)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.faces import FACES
+from dpgm_core._util.lazy import FACES
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "docs/examples/plugins").glob("*/pyproject.toml"))

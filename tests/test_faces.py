@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from dpgm_core.faces import face
+from dpgm_core._util.lazy import face
 
 
 @pytest.fixture

@@ -11,6 +11,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from dpgm.comparison.subjects import read_subject
+from dpgm.interop import read_bif, read_uai
+from dpgm.interop.uai_tasks import read_evidence, read_mar, read_pr
+from dpgm.spec import read_spec
+from dpgm.study.spec import load_study
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,18 +32,13 @@ from dpgm_core import (
     load_model,
     load_release,
 )
-from dpgm_core.comparison.subjects import read_subject
-from dpgm_core.files import ANNEX_FILE, atomic_write, check_writable, read_archive, write_archive
-from dpgm_core.interop import read_bif, read_uai
-from dpgm_core.interop.uai import read_evidence, read_mar, read_pr
-from dpgm_core.metadata import read_metadata
-from dpgm_core.metadata.codebook import read_codebook
-from dpgm_core.models.stamped import read_stamp
-from dpgm_core.releases.discovery import load_discovery
+from dpgm_core._util.files import ANNEX_FILE, atomic_write, check_writable, read_archive, write_archive
+from dpgm_core.domain import read_metadata
+from dpgm_core.domain.formats.codebook import read_codebook
+from dpgm_core.models.files import read_stamp
+from dpgm_core.releases.labels import load_discovery
 from dpgm_core.releases.release import member_names
 from dpgm_core.sources import as_source
-from dpgm_core.spec.run import read_spec
-from dpgm_core.study.spec import load_study
 
 HOSTILE_ARRAYS = {
     "short": {"values": np.zeros(5)},

@@ -5,8 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from dpgm_core.testing import InferenceConformance
+from dpgm_testing import InferenceConformance
 
 ROOT = Path(__file__).resolve().parents[1]
 

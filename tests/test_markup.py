@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.markup import Html, card, first, number, table, tag, text
+from dpgm_core._util.html import Html, card, first, number, table, tag, text
 
 HOSTILE = "<script>alert('x')</script>\"&\x1b[2J"
 

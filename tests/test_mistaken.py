@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpgm_core.mistaken import hint_not_a_model, hint_not_a_spec
+from dpgm_core._util.files import hint_not_a_model, hint_not_a_spec
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_those_of_other_code_are_reported(category):
 @pytest.mark.parametrize("category", [DeprecationWarning, PendingDeprecationWarning, FutureWarning])
 def test_a_deprecation_that_our_code_meets_is_reported(category):
     """numpy blames its caller: what it will drop one day works today."""
-    assert warned("dpgm_core.tables", category) == ["words"]
+    assert warned("dpgm_core.structure.tables", category) == ["words"]
 
 
 def test_an_exception_that_nobody_sees_is_an_error():

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import dpgm
 import pytest
+from dpgm.progress import shown
+from dpgm.scaffold import scaffold
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import dpgm_core
 from dpgm_core.components.compatibility import bounds
-from dpgm_core.components.scaffold import scaffold
-from dpgm_core.progress.screens import shown
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
@@ -169,7 +169,7 @@ def test_the_name_is_core_s_face():
     assert set(dir(dpgm)) == set(dpgm.__all__) == {*dpgm_core.__all__, "shown"}
     assert all(getattr(dpgm, name) is getattr(dpgm_core, name) for name in dpgm_core.__all__)
     assert dpgm.shown is shown and "shown" not in dpgm_core.__all__
-    assert dpgm.plots is sys.modules["dpgm_core.plots"]
+    assert dpgm.plots is sys.modules["dpgm.plots"]
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = dpgm.nonsense
     with pytest.raises(ModuleNotFoundError, match=r"dpgm\.plots"):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dpgm_core._util.locations import Url, place
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.places import Url, place
 from dpgm_core.sources import as_source
 
 

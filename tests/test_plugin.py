@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpgm_core.errors import (
-    PluginError,
-)
+from dpgm_core.errors import PluginError
 from dpgm_core.plugin import Component
 
 

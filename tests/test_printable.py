@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
-from dpgm_core.printable import printable
+from dpgm_core.errors import printable
 
 HOSTILE = "a\x1b]0;owned\x07\nprivate: yes\r\x9b2J\u202e\u200b\u2028\x00\x7f"
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpgm_core._util.randomness import SeededRandomness, SystemRandomness
 from dpgm_core.errors import OptionError
-from dpgm_core.randomness import SeededRandomness, SystemRandomness
 
 ALARM = 1e-9
 

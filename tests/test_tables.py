@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b"), ("c", "b")], tied=[[("a",), ("c",)]])

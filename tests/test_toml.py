@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.toml import parse_toml
+from dpgm_core._util.toml import parse_toml
 
 
 @given(st.text(max_size=200))

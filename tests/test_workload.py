@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, DpgmError, OptionError, StructureError, TooLarge
-from dpgm_core.workload import MOST_CANDIDATES, Workload
+from dpgm_core.structure.workload import MOST_CANDIDATES, Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5})
 SUBSETS = [names for size in range(1, 5) for names in itertools.combinations(DOMAIN.names, size)]

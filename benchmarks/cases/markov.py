@@ -17,7 +17,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core import Array, Domain, FloatArray, Structure
-from dpgm_core.structure import Clique
+from dpgm_core.structure.graphs import Clique
 
 __all__ = ["GRAPHS", "LISTED", "Ising", "Labels", "Pair", "Polynomial", "Truth", "ising", "names_of", "walsh"]
 

@@ -36,11 +36,11 @@ from dpgm_core import (
     make,
     release,
 )
+from dpgm_core._util.progress import silent
 from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Likelihood
-from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

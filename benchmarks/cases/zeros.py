@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from dpgm.interop.uai import read_uai
+from dpgm.interop.uai_tasks import apply_evidence, read_evidence, variable_marginals
 
 from benchmarks.harness.timing import cpu_seconds
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.interop.uai import apply_evidence, read_evidence, read_uai, variable_marginals
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["MADE", "beside", "constrained", "instance", "planted", "timed"]
 

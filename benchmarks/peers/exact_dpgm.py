@@ -9,7 +9,7 @@ def executors():
 
     from attrs import fields_dict
 
-    from dpgm_core.inference.exact.junction_tree import JunctionTree
+    from dpgm_core.inference.junction_tree.engine import JunctionTree
 
     if "executor" not in fields_dict(JunctionTree):
         return [""]
@@ -18,8 +18,8 @@ def executors():
 
 def structure_of(model):
     """The structure, made anew: what it remembers of its elimination is not shared."""
-    from dpgm_core.domain import Domain
-    from dpgm_core.structure import Structure
+    from dpgm_core.domain.domain import Domain
+    from dpgm_core.structure.structure import Structure
 
     domain = Domain.from_sizes({f"x{i}": size for i, size in enumerate(model.sizes)})
     return Structure(domain, [tuple(f"x{i}" for i in clique) for clique in model.cliques])
@@ -27,14 +27,14 @@ def structure_of(model):
 
 def engine_of(structure, executor):
     """Compiled for the structure; executor: of `executors`."""
-    from dpgm_core.inference.exact.junction_tree import JunctionTree
+    from dpgm_core.inference.junction_tree.engine import JunctionTree
 
     return JunctionTree(**({"executor": executor} if executor else {})).compile(structure)
 
 
 def variants(model, only=None):
     """One for each executor, or that one only."""
-    from dpgm_core.tables import Tables
+    from dpgm_core.structure.tables import Tables
 
     structure = structure_of(model)
     sets = [Tables(structure, row) for row in model.theta]

@@ -11,7 +11,7 @@ def variants(model, only=None):
     from attrs import fields_dict
 
     from dpgm_core.inference.loopy.bp import LoopyBP
-    from dpgm_core.tables import Tables
+    from dpgm_core.structure.tables import Tables
 
     structure = structure_of(model)
     sets = [Tables(structure, row) for row in model.theta]

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from dpgm.cli import main
 from pyarrow import csv, parquet
 
 from benchmarks.cases.binned import binned, exact, off_numbers
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import peak_megabytes
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
-from dpgm_core.cli import main
-from dpgm_core.models.merged import SampleMethod
+from dpgm_core.models.merged_codes import SampleMethod
 
 __all__ = [
     "DELTA",

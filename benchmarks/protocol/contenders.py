@@ -22,8 +22,8 @@ from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing
 from benchmarks.protocol.populations import Population
 from benchmarks.protocol.references import independent_model, non_private_mle, random_estimator
 from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
+from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, consistent
-from dpgm_core.progress import silent
 
 __all__ = ["METHODS", "PLAIN_ORACLES", "DataSet", "Method", "Results"]
 
@@ -178,7 +178,7 @@ def psgd(data: DataSet) -> Results:
     """DP-SGD at the best of three sampling rates and four learning rates; it sees the records, and draws its noise."""
     from benchmarks.protocol.dp_sgd import curator, learners
     from dpgm_core import InferenceError
-    from dpgm_core.inference.exact.junction_tree import JunctionTree
+    from dpgm_core.inference.junction_tree.engine import JunctionTree
 
     best = {"kl": math.inf}
     for name, one in learners().items():

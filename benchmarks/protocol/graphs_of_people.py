@@ -15,19 +15,7 @@ from benchmarks.cases.coded import Coded, off
 from benchmarks.cases.networks import SMOOTHING, family_counts
 from benchmarks.cases.people import sensible, wrong
 from benchmarks.protocol.directed import TERMS, by_counts
-from dpgm_core import (
-    Array,
-    Budget,
-    Dag,
-    Domain,
-    IntArray,
-    Model,
-    SeededRandomness,
-    Structure,
-    Workload,
-    fit,
-    release,
-)
+from dpgm_core import Array, Budget, Dag, Domain, IntArray, Model, SeededRandomness, Structure, Workload, fit, release
 from dpgm_core.models.cpds import cpds_of
 
 __all__ = ["DELTA", "GRAPHS", "NO_NOISE", "PEOPLE", "REFERENCES", "likelihood", "of_people"]

@@ -29,7 +29,7 @@ from dpgm_core import (
     release,
     select,
 )
-from dpgm_core.noise.contrasts import products
+from dpgm_core.privacy.contrasts import products
 
 __all__ = [
     "BASE",

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.cases.markov import Ising, ising
 from benchmarks.protocol.recovery import BASE, BUDGETS, couplings_of, selected
 from dpgm_core import Array, Budget, FloatArray, SeededRandomness, Structure, Terms, fit
-from dpgm_core.noise import monomials
+from dpgm_core.privacy import monomials
 
 __all__ = ["KEPT", "kept_error", "known_errors", "noise_alone", "saved"]
 

@@ -7,8 +7,8 @@ For benchmarks only; none is a component, so that none can be chosen by name on 
 import numpy as np
 
 from dpgm_core import Engine, FloatArray, NoisyTables, Structure, Tables
+from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, consistent
-from dpgm_core.progress import silent
 
 __all__ = ["independent_model", "non_private_mle", "one_way_margins", "random_estimator"]
 

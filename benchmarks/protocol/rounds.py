@@ -11,8 +11,7 @@ from benchmarks.cases.markov import ising
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core import Budget, SeededRandomness, Structure, Tables, Terms, Workload, make
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source
 
 __all__ = ["SWEEPERS", "seconds_of_a_round", "seconds_of_gibbs"]

@@ -35,8 +35,8 @@ from dpgm_core import (
     make,
     release,
 )
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.releases.pool import pool
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.releases.pooling import pool
 
 __all__ = [
     "DELTA",

@@ -25,16 +25,7 @@ from benchmarks.harness.runs import Line, Task
 from benchmarks.protocol.contenders import METHODS, DataSet
 from benchmarks.protocol.populations import GRAPHS, Population, structure_of
 from benchmarks.protocol.truths import TRUTHS
-from dpgm_core import (
-    Budget,
-    LiveCurator,
-    NoisyTables,
-    SeededRandomness,
-    Structure,
-    Terms,
-    make,
-    optimal_split,
-)
+from dpgm_core import Budget, LiveCurator, NoisyTables, SeededRandomness, Structure, Terms, make, optimal_split
 from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from dpgm.spec import load_spec
+from dpgm.study import dirichlet_potentials, normal_potentials
 
 from benchmarks.protocol.references import non_private_mle
 from dpgm_core import FloatArray, Structure, Tables
 from dpgm_core.counting.kernel import count
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
-from dpgm_core.spec import load_spec
-from dpgm_core.study import dirichlet_potentials, normal_potentials
 
 __all__ = ["HEALTH", "TRUTHS", "draw_truth"]
 

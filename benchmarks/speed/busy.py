@@ -48,7 +48,7 @@ def _fit(environment: dict[str, str]) -> float:
     with tempfile.TemporaryDirectory() as folder:  # where its ledger is a new one
         for name in ("health.toml", "health.csv", "domain.toml"):
             shutil.copy(EXAMPLE / name, folder)
-        command = [sys.executable, "-c", "from dpgm_core.cli import main; main()", "fit", "health.toml", "--json"]
+        command = [sys.executable, "-c", "from dpgm.cli import main; main()", "fit", "health.toml", "--json"]
         start = time.perf_counter()
         subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True)
         return time.perf_counter() - start

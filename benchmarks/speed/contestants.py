@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.harness.runs import refuse, say
 from benchmarks.peers.marginals import CONTESTANTS
-from dpgm_core.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray
 
 __all__ = ["PEERS", "Contestant", "Silent", "contestants", "interpreters", "make"]
 

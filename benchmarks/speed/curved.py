@@ -11,10 +11,10 @@ import numpy as np
 from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import cpu_seconds
 from benchmarks.speed.models import GENERATED, domain
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["measure", "table"]
 

@@ -17,7 +17,7 @@ from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import wall_seconds
 from benchmarks.peers.exact_dpgm import engine_of, executors
 from benchmarks.speed.models import case, names_of
-from dpgm_core.tables import Tables
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["measure", "table"]
 

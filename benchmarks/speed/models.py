@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
+from dpgm.interop.bif import read_bif
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.domain import Domain
-from dpgm_core.interop.bif import read_bif
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.domain.domain import Domain
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["GENERATED", "NETWORKS", "SETS", "Case", "case", "domain", "names_of", "save"]
 

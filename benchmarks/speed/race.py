@@ -13,7 +13,7 @@ from attrs import define, field
 
 from benchmarks.harness.runs import refuse, say
 from benchmarks.speed.contestants import Contestant, Silent
-from dpgm_core.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray
 
 __all__ = ["Agreement", "fastest_peer", "least", "ours", "race"]
 

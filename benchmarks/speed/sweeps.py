@@ -17,7 +17,7 @@ from benchmarks.harness.output import markdown
 from benchmarks.speed.contestants import contestants
 from benchmarks.speed.models import SETS, Case, domain, save
 from benchmarks.speed.race import fastest_peer, least, ours, race
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["measure", "table"]
 

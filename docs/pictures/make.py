@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from dpgm_core.markup import Html, tag
+from dpgm_core._util.html import Html, tag
 
 HERE = Path(__file__).parent
 TABLES = 5  # as in the health example: its noise has the scale 5 / epsilon

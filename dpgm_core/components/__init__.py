@@ -1,1 +1,1 @@
-"""The registry of components, their options, the components of core itself, and new plugins."""
+"""Components: the registry of plugins, and their options."""

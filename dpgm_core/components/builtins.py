@@ -22,7 +22,7 @@ def dpgm_components() -> Iterable[Component]:
         Component(
             kind="inference",
             name="junction-tree",
-            target="dpgm_core.inference.exact.junction_tree:JunctionTree",
+            target="dpgm_core.inference.junction_tree.engine:JunctionTree",
             summary="exact marginals by planned contractions and their adjoint",
         ),
         Component(
@@ -34,19 +34,19 @@ def dpgm_components() -> Iterable[Component]:
         Component(
             kind="collective",
             name="collective-dual",
-            target="dpgm_core.collective.dual:CollectiveDual",
+            target="dpgm_core.inference.collective.dual:CollectiveDual",
             summary="exact E-step through its smooth dual, with a duality-gap certificate",
         ),
         Component(
             kind="collective",
             name="nlbp",
-            target="dpgm_core.collective.nlbp:Nlbp",
+            target="dpgm_core.inference.collective.nlbp:Nlbp",
             summary="non-linear belief propagation, the papers' fixed point; as printed or convergent",
         ),
         Component(
             kind="collective",
             name="soft-sign",
-            target="dpgm_core.collective.soft_sign:SoftSign",
+            target="dpgm_core.inference.collective.soft_sign:SoftSign",
             summary="posterior-mean E-step: a soft sign as wide as the sampling error",
         ),
         Component(
@@ -54,34 +54,34 @@ def dpgm_components() -> Iterable[Component]:
             name="csv",
             target="dpgm_core.sources.csv:CsvSource",
             summary="a CSV file of any dialect, plain or gzipped; every line is one record, however broken",
-            records="dpgm_core.testing.core_sources:csv",
+            records="dpgm_testing.sources:csv",
         ),
         Component(
             kind="source",
             name="parquet",
             target="dpgm_core.sources.parquet:ParquetSource",
             summary="a Parquet file, or a folder of them, partitioned or not",
-            records="dpgm_core.testing.core_sources:parquet",
+            records="dpgm_testing.sources:parquet",
         ),
         Component(
             kind="source",
             name="arrow-ipc",
             target="dpgm_core.sources.arrow:ArrowIpcSource",
             summary="an Arrow IPC (Feather) file",
-            records="dpgm_core.testing.core_sources:arrow_ipc",
+            records="dpgm_testing.sources:arrow_ipc",
         ),
         Component(
             kind="source",
             name="arrow",
             target="dpgm_core.sources.arrow:ArrowSource",
             summary="any object with __arrow_c_stream__: pandas, polars, pyarrow, DuckDB",
-            records="dpgm_core.testing.core_sources:arrow",
+            records="dpgm_testing.sources:arrow",
         ),
         Component(
             kind="source",
             name="codes",
             target="dpgm_core.sources.codes:CodesSource",
             summary="arrays of integer codes",
-            records="dpgm_core.testing.core_sources:codes",
+            records="dpgm_testing.sources:codes",
         ),
     )

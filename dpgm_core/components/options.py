@@ -1,8 +1,4 @@
-"""Options of components: attrs fields, read from TOML, CLI or JSON values through cattrs.
-
-Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
-everywhere.
-"""
+"""Options of components: declaration, validation and conversion."""
 
 from __future__ import annotations
 
@@ -18,21 +14,33 @@ import attrs
 import cattrs
 from cattrs.strategies import use_class_methods
 
+from dpgm_core._util.exact_numbers import amount
+from dpgm_core._util.locations import Place, Url, place
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
-from dpgm_core.places import Place, Url, place
-from dpgm_core.privacy.amounts import amount
 
 __all__ = [
     "OptionInfo",
+    "at_least_zero",
     "build",
     "changed",
     "component_option",
     "converter",
     "describe",
+    "flag",
     "option",
     "plain_options",
+    "positive",
+    "share",
     "still_known",
+    "whole",
 ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Options of components: attrs fields, read from TOML, CLI or JSON values through cattrs.
+#
+# Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
+# everywhere.
 
 T = TypeVar("T")
 
@@ -395,3 +403,54 @@ converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_func(_is_union, _union)
 converter.register_structure_hook_func(lambda hint: hint == Place, lambda value, _: place(value))
 converter.register_unstructure_hook(Url, str)
+
+
+# --------------------------------------------------------------------------------------------------
+# Validators of options, whose refusals name the option.
+
+
+def positive(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse, with OptionError, anything but a finite number above 0; a validator of attrs."""
+    if not (_is_number(value) and value > 0):
+        raise OptionError(f"{attribute.name} must be a finite number above 0, got {value!r}")
+
+
+def at_least_zero(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse, with OptionError, anything but a finite number of at least 0; a validator of attrs."""
+    if not (_is_number(value) and value >= 0):
+        raise OptionError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
+
+
+def share(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse, with OptionError, anything but a number from 0 to below 1; a validator of attrs."""
+    if not (_is_number(value) and 0 <= value < 1):
+        raise OptionError(f"{attribute.name} must be a number from 0 to below 1, got {value!r}")
+
+
+def whole(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse, with OptionError, anything but a whole number of at least 1; a validator of attrs.
+
+    Examples
+    --------
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     steps: int = attrs.field(default=3, validator=whole)
+    >>> Mine(steps=True)
+    Traceback (most recent call last):
+    dpgm_core.errors.OptionError: steps must be a whole number of at least 1, got True
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{attribute.name} must be a whole number of at least 1, got {value!r}")
+
+
+def flag(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse, with OptionError, anything but true and false; a validator of attrs."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
+
+
+def _is_number(value: object) -> typing.TypeGuard[float]:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False

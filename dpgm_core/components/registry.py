@@ -18,6 +18,7 @@ import attrs
 import pluggy
 
 from dpgm_core import plugin as plugin_module
+from dpgm_core._util.html import Html, card, first
 from dpgm_core._version import __version__
 from dpgm_core.components import options as option_tools
 from dpgm_core.components.compatibility import unmet
@@ -30,11 +31,10 @@ from dpgm_core.errors import (
     PluginError,
     PluginLoadError,
     UnknownComponent,
+    clipped,
     did_you_mean,
 )
-from dpgm_core.markup import Html, card, first
 from dpgm_core.plugin import KINDS, Component
-from dpgm_core.printable import clipped
 
 __all__ = ["Broken", "Offer", "Registry", "default_registry", "make", "normal_name"]
 

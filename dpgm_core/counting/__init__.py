@@ -1,1 +1,1 @@
-"""Whole-numbered sums over codes. Secret: nothing after the noise may import them; sums merge by `+`."""
+"""Counting: exact statistics of records."""

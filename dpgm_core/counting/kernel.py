@@ -17,23 +17,16 @@ from itertools import islice
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array, Codes, IntArray
-from dpgm_core.counting.products import PairCounts
+from dpgm_core._util.arrays import Array, Codes, IntArray
 from dpgm_core.counting.rows import opened
-from dpgm_core.counting.statistic import (
-    Statistic,
-    check_whole,
-    columns_of,
-    fused,
-    table_sums,
-    zero_cells,
-)
+from dpgm_core.counting.statistic import PairCounts, Statistic, check_whole, columns_of, fused, table_sums, zero_cells
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "Blocks",
@@ -146,7 +139,7 @@ def count(source: AnySource, structure: Structure) -> Counted:
 
     A tied group's table is the sum over its cliques. Codes out of range count as unknown. Raises DataError, TooLarge.
 
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.sources import as_source
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     >>> count(as_source(np.array([[0, 1], [1, 1]])), structure).tables["a", "b"].tolist()
@@ -161,7 +154,7 @@ def count(source: AnySource, structure: Structure) -> Counted:
 def choose_blocks(structure: Structure) -> Blocks:
     """Choose the blocks for a structure, greedily: each takes in the cliques that add most per added column.
 
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> choose_blocks(Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 10)))).positions
     ((0, 1, 2, 3),)
     """

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpgm_core.arrays import IntArray
-from dpgm_core.attribute import Attribute
+from dpgm_core._util.arrays import IntArray
+from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
-from dpgm_core.sources.hashes import Words, digests, mixed
+from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
+from dpgm_core.sources.persons import Words, digests, mixed
 from dpgm_core.sources.reading import attempt
-from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, key_texts, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
 

@@ -1,1 +1,1 @@
-"""The package that reads records and charges budgets."""
+"""Curators: they count records, charge the budget and add noise."""

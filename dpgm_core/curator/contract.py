@@ -7,22 +7,21 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
-from dpgm_core.curator.single import Single
-from dpgm_core.domain import Domain
+from dpgm_core.curator.funds import Single
+from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs
-from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.contributions import ClippedScore
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.descent import NodeGradients
+from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.selection import TableDistance
+from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.descents import Descent
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import Choice, NoisyScores
-from dpgm_core.releases.verdict import Verdict
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.workload import Workload
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.workload import Workload
 
 __all__ = ["Curator", "ForwardingCurator", "Rounds", "Session"]
 

@@ -1,8 +1,4 @@
-"""`LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
-
-The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
-the release. A crash in between wastes budget and never leaks it.
-"""
+"""The live curator: counts records, charges the ledger, adds noise and returns noisy tables."""
 
 from __future__ import annotations
 
@@ -14,51 +10,78 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
+from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.curator.aside import HoldoutKeeper
-from dpgm_core.curator.binning import find_bins, grid_attributes
 from dpgm_core.curator.contract import Rounds, Session
-from dpgm_core.curator.funds import Funds, Receipt
-from dpgm_core.curator.held import HeldRecords, check_rows, read_here
+from dpgm_core.curator.funds import Funds, Measurer, Receipt
+from dpgm_core.curator.records import HeldRecords, check_rows, read_here
+from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.curator.shield import redact_source_errors, strip_traceback
-from dpgm_core.curator.single import Measurer
-from dpgm_core.domain import Domain
+from dpgm_core.curator.steps import find_bins, grid_attributes
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import check_determined, plan_bins, resolve_public_bins
-from dpgm_core.noise.calibration import calibrated
-from dpgm_core.noise.check import Split, chosen_pairs
-from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.measurement import Measurement, check_mechanism, check_structure, measure
-from dpgm_core.noise.rounds import round_noise
-from dpgm_core.noise.split import check_split, may_be_contrasts
 from dpgm_core.privacy.accounting import sampling_probability
+from dpgm_core.privacy.bins import check_determined, plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.holdout import Split, chosen_pairs
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.measurement import (
+    Measurement,
+    check_mechanism,
+    check_split,
+    check_structure,
+    may_be_contrasts,
+    measure,
+)
+from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrated
+from dpgm_core.privacy.rounds import round_noise
+from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.progress import Progress, check_progress, silent, unfailing
-from dpgm_core.randomness import Randomness, randomness_or_system
-from dpgm_core.releases.bins import FoundBins
-from dpgm_core.releases.discovery import Discovery
-from dpgm_core.releases.levelled import equalize_totals
-from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.room import release_size, session_size, unsaved
-from dpgm_core.releases.round import Round
-from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.releases.labels import Discovery
+from dpgm_core.releases.queries import FoundBins, mechanism_of, session_budget
+from dpgm_core.releases.release import NoisyTables, Round
+from dpgm_core.releases.saving import release_size, session_size, unsaved
+from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
 from dpgm_core.sources.persons import by_person
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
-from dpgm_core.workload import Workload
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.workload import Workload
 
-__all__ = ["LiveCurator"]
+__all__ = ["HoldoutKeeper", "LiveCurator", "holdouts_of"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Releases of holdouts, which curators keep apart from what learners are shown.
+
+
+class HoldoutKeeper:
+    """A base of curators that may hold a release that nobody is to learn from. It is on no face that a learner sees."""
+
+    _holdouts: tuple[NoisyTables, ...] = ()
+
+
+def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
+    """What a curator has paid for beside what it handed out; a model carries it, and its cost.
+
+    >>> holdouts_of(HoldoutKeeper()), holdouts_of("no curator")
+    ((), ())
+    """
+    return curator._holdouts if isinstance(curator, HoldoutKeeper) else ()
+
+
+# --------------------------------------------------------------------------------------------------
+# `LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
+#
+# The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
+# the release. A crash in between wastes budget and never leaks it.
 
 
 class LiveCurator(Measurer, HoldoutKeeper):
@@ -246,7 +269,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """n releases, each of a fresh Poisson subsample of persons, charged in full here; see `Rounds`.
 
         cliques: None: those of the structure. budget: of all rounds together (None: all that remains). clip: release
-        clipped scores instead of counts. The noise is calibrated by `dpgm_core.noise.rounds`. Raises BudgetError or
+        clipped scores instead of counts. The noise is calibrated by `dpgm_core.privacy.rounds`. Raises BudgetError or
         Overspent with nothing read or charged.
         """
         self.check_process()

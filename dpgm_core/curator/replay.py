@@ -7,22 +7,21 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from threading import Lock
 
-from dpgm_core.curator.aside import HoldoutKeeper
 from dpgm_core.curator.contract import Rounds, Session
-from dpgm_core.curator.single import Single
+from dpgm_core.curator.funds import Single
+from dpgm_core.curator.live import HoldoutKeeper
 from dpgm_core.errors import BudgetError, OptionError, StructureError
-from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.budget import Budget, check_budget, composed
-from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.measurement import check_structure
+from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.alike import check_alike
-from dpgm_core.releases.levelled import equalize_totals
-from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.pool import check_domain, check_merged, pool, united
+from dpgm_core.releases.pooling import check_alike, check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.workload import Workload
+from dpgm_core.releases.views import equalize_totals, plausible
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.workload import Workload
 
 __all__ = ["ReplayCurator"]
 

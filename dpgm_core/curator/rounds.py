@@ -11,24 +11,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.randomness import Randomness
+from dpgm_core.counting.clipped import ClippedScores, FewCounts
 from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.scores import ClippedScores, FewCounts
+from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.statistic import Piece, Statistic, summed
-from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.shield import redact_source_errors, strip_traceback
-from dpgm_core.curator.single import Turns
+from dpgm_core.curator.funds import Turns
+from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
-from dpgm_core.noise.measurement import Measurement
-from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.randomness import Randomness
-from dpgm_core.releases.estimated import estimate_total
-from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.round import Round
+from dpgm_core.releases.release import NoisyTables, Round
+from dpgm_core.releases.totals import estimate_total
 from dpgm_core.sources.contract import AnySource
-from dpgm_core.tables import Tables
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["LiveRounds"]
 

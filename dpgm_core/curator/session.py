@@ -2,8 +2,8 @@
 
 Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
 source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit
-(`dpgm_core.curator.held`).
-Private bins are found while it opens, before anybody has it (`dpgm_core.curator.binning`).
+(`dpgm_core.curator.records`).
+Private bins are found while it opens, before anybody has it (`dpgm_core.curator.steps`).
 Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
 composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
@@ -18,40 +18,33 @@ from fractions import Fraction
 import attrs
 import numpy as np
 
-from dpgm_core.arrays import Array
+from dpgm_core._util.arrays import Array
+from dpgm_core._util.exact_numbers import whole
+from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.registry import make
-from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.curator.asked import Candidates, check_exact_type
-from dpgm_core.curator.descending import DescentStep
-from dpgm_core.curator.held import HeldRecords
-from dpgm_core.curator.shield import strip_traceback
-from dpgm_core.curator.single import Measurer, Turns
-from dpgm_core.curator.voting import cast, resolve_votes
-from dpgm_core.domain import Domain
+from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.curator.funds import Measurer, Turns
+from dpgm_core.curator.records import HeldRecords
+from dpgm_core.curator.redaction import strip_traceback
+from dpgm_core.curator.steps import Candidates, DescentStep, cast, check_exact_type, resolve_votes
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
-from dpgm_core.noise.calibration import add_noise, calibrated
-from dpgm_core.noise.choice import choose_units, draw_candidates
-from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.contrasts import check_contrasts
-from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
-from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.contrasts import check_contrasts
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
+from dpgm_core.privacy.mechanism import Mechanism, add_noise, calibrated
+from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.randomness import Randomness
-from dpgm_core.releases.bins import FoundBins
-from dpgm_core.releases.coarse import check_untouched
-from dpgm_core.releases.descents import Descent
+from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict, mechanism_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Verdict
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
-from dpgm_core.workload import Workload
+from dpgm_core.releases.views import check_untouched
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.workload import Workload
 
 __all__ = ["LiveSession"]
 
@@ -141,7 +134,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             return self._measured(cliques, budget, contrasts=contrasts)
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
-        """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
+        """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.privacy.selection`."""
         with self.turn():
             scores = self._scored(scores, budget)
             candidates, groups = scores.candidates, scores.choices
@@ -198,7 +191,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             return noisy
 
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
-        """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
+        """One direction of each regression by the exponential mechanism; see `dpgm_core.privacy.descent`."""
         with self.turn():
             records = self._open()
             check_exact_type(gradients, "gradients", "a gradient", NodeGradients)
@@ -222,7 +215,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         return None if self._session.votes is None else self._session.votes - self._cast
 
     def vote(self, voter: Voter, budget: Budget) -> Verdict:
-        """The graph that votes agree on, or nothing; see `dpgm_core.curator.voting`.
+        """The graph that votes agree on, or nothing; see `dpgm_core.curator.steps`.
 
         Before any other step: votes are (epsilon, delta), what follows is rho, and simple sums are proven for one after
         the other.

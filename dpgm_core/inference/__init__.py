@@ -1,16 +1,19 @@
-"""Inference engines: marginals and log-partition of a structure with potentials, exact or approximate.
+"""Inference: marginals and log-partition functions of graphical models, and collective inference over hidden true tables.
 
-The public names are for authors of engines and of learners.
+The names of `__all__` are for authors of inference engines.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpgm_core.faces import face
+from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
-    from dpgm_core.inference.constraining import ConstrainedEngine, constrained, engine_name
+    from dpgm_core.inference.batching import Batched, infer_all
+    from dpgm_core.inference.collective.contract import CollectiveBeliefs, CollectiveEngine
+    from dpgm_core.inference.collective.evidence import require_log_concave
+    from dpgm_core.inference.constraints import ConstrainedEngine, constrained, engine_name, steady
     from dpgm_core.inference.contract import (
         Bounder,
         Estimates,
@@ -20,20 +23,21 @@ if TYPE_CHECKING:
         Querier,
         Rounder,
     )
-    from dpgm_core.inference.many import Batched, infer_all
-    from dpgm_core.inference.smoothness import steady
 
 # module -> its public names
 _LAZY = {
-    "constraining": ["ConstrainedEngine", "constrained", "engine_name"],
+    "batching": ["Batched", "infer_all"],
+    "collective.contract": ["CollectiveBeliefs", "CollectiveEngine"],
+    "collective.evidence": ["require_log_concave"],
+    "constraints": ["ConstrainedEngine", "constrained", "engine_name", "steady"],
     "contract": ["Bounder", "Estimates", "Estimator", "Explainer", "LogPartitionBounds", "Querier", "Rounder"],
-    "many": ["Batched", "infer_all"],
-    "smoothness": ["steady"],
 }
 
 __all__ = [
     "Batched",
     "Bounder",
+    "CollectiveBeliefs",
+    "CollectiveEngine",
     "ConstrainedEngine",
     "Estimates",
     "Estimator",
@@ -44,6 +48,7 @@ __all__ = [
     "constrained",
     "engine_name",
     "infer_all",
+    "require_log_concave",
     "steady",
 ]
 

@@ -8,9 +8,10 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Codes, FloatArray
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
+from dpgm_core._util.arrays import Codes, FloatArray
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "Beliefs",

@@ -1,49 +1,80 @@
-"""Learning: the contract of learners, a run against a curator, likelihood, simulation and bootstrap.
+"""Learning: protocols of learners and selectors, their runs, and the bootstrap.
 
-The public names are for authors of learners: likelihood, consistent tables, expected distances, simulated releases.
+The names of `__all__` are for authors of learners and selectors.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpgm_core.faces import face
+from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
     from dpgm_core.curator.contract import ForwardingCurator
-    from dpgm_core.learning.consistency import consistent
-    from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits
+    from dpgm_core.learning.bootstrap import Simulator
+    from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits, ResourceEstimator, Resources
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood, together
-    from dpgm_core.learning.rehearsal import Rehearsal
-    from dpgm_core.learning.resources import ResourceEstimator, Resources
-    from dpgm_core.learning.simulator import Simulator
+    from dpgm_core.learning.likelihood import Likelihood, consistent, together
+    from dpgm_core.learning.model_size import Limits, ModelSize
+    from dpgm_core.learning.named_cliques import deviation, share_of
+    from dpgm_core.learning.selector import VotingSelector
+    from dpgm_core.learning.tuning import Rehearsal
+    from dpgm_core.privacy.bins import BinsPlan
+    from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
+    from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
+    from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
+    from dpgm_core.releases.queries import Descent, FoundBins, Verdict
 
 # module -> its public names
 _LAZY = {
     "dpgm_core.curator.contract": ["ForwardingCurator"],
-    "consistency": ["consistent"],
-    "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits"],
+    "bootstrap": ["Simulator"],
+    "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits", "ResourceEstimator", "Resources"],
     "discrepancy": ["expected_absolute", "expected_distance"],
-    "likelihood": ["Likelihood", "together"],
-    "rehearsal": ["Rehearsal"],
-    "resources": ["ResourceEstimator", "Resources"],
-    "simulator": ["Simulator"],
+    "likelihood": ["Likelihood", "consistent", "together"],
+    "model_size": ["Limits", "ModelSize"],
+    "named_cliques": ["deviation", "share_of"],
+    "selector": ["VotingSelector"],
+    "tuning": ["Rehearsal"],
+    "dpgm_core.privacy.bins": ["BinsPlan"],
+    "dpgm_core.privacy.descent": ["Loss", "NodeGradients", "Regressions"],
+    "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter", "likely_distance"],
+    "dpgm_core.releases.labels": ["Discovery", "FoundLabels", "load_discovery"],
+    "dpgm_core.releases.queries": ["Descent", "FoundBins", "Verdict"],
 }
 
 __all__ = [
+    "BinsPlan",
     "ContrastLearner",
+    "Descent",
+    "Discovery",
+    "EdgeVotes",
     "ForwardingCurator",
-    "MeasuresOtherTables",
+    "FoundBins",
+    "FoundLabels",
     "Likelihood",
+    "Limits",
+    "Loss",
+    "MeasuresOtherTables",
+    "ModelSize",
+    "NodeGradients",
     "Refits",
+    "Regressions",
     "Rehearsal",
     "ResourceEstimator",
     "Resources",
     "Simulator",
+    "ThresholdVotes",
+    "Verdict",
+    "Voter",
+    "VotingSelector",
     "consistent",
+    "deviation",
     "expected_absolute",
     "expected_distance",
+    "likely_distance",
+    "load_discovery",
+    "share_of",
     "together",
 ]
 

@@ -1,33 +1,258 @@
-"""Parametric bootstrap of a learned model: simulate its release repeatedly and learn from each simulated release.
-
-Post-processing: records are drawn from the model, never read. Source: Efron and Tibshirani (1993), chapter 6.
-"""
+"""The parametric bootstrap: simulated releases and intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from attrs import evolve, frozen
 
-from dpgm_core.arrays import Array
-from dpgm_core.blas import one_thread
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.blas import one_thread
+from dpgm_core._util.progress import Progress, silent
+from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
+from dpgm_core.counting.kernel import count
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
-from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.constraints import engine_name
+from dpgm_core.inference.contract import Engine, Inference, Sampler
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
 from dpgm_core.learning.run import run
-from dpgm_core.learning.simulator import Simulator
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
-from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.tables import Tables
+from dpgm_core.releases.totals import estimate_total
+from dpgm_core.releases.views import emptied, equalize_totals
+from dpgm_core.sources.codes import CodesSource
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
-__all__ = ["bootstrap"]
+__all__ = ["Simulator", "TableDraws", "bootstrap", "cells_of_junction_tree"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Tables of N records drawn from a model, without the records: the cost does not grow with N.
+#
+# On a junction tree the counts of N independent records are multinomial at the root and, given the counts of a
+# separator, multinomial in each of its states (Sheldon and Dietterich 2011, collective graphical models). Exact.
+
+
+def cells_of_junction_tree(structure: Structure) -> int:
+    """Return the cells of the junction tree, which is the cost of one draw.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
+    8
+    """
+    return sum(math.prod(structure.domain.shape(clique)) for clique in structure.constrained.junction_tree[0])
+
+
+class TableDraws:
+    """Sampler of the tables of `measured` from the model with these log-potentials.
+
+    potentials: over the model's structure, one of whose cliques contains each measured clique. The junction tree is
+    compiled once and its marginals are kept, so use it where `cells_of_junction_tree` is small.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+    >>> int(TableDraws(Tables.zeros(structure), structure).draw(9, np.random.default_rng(0)).sum())
+    18
+    """
+
+    def __init__(self, potentials: Tables, measured: Structure) -> None:
+        cliques, edges = potentials.structure.constrained.junction_tree
+        domain = potentials.structure.domain
+        wider = Structure(domain, cliques)
+        marginals = JunctionTree().compile(wider).infer(potentials.embed(wider)).marginals
+        self._steps = [_step(marginals, cliques, number, parent) for number, parent in _from_roots(len(cliques), edges)]
+        self._places = [[_place(cliques, clique) for clique in group] for group in measured.groups]
+        self._tables = len(cliques)
+
+    def draw(self, count: int, generator: np.random.Generator) -> IntArray:
+        """Return the counts of `count` records, (measured.cells,)."""
+        counts: list[IntArray] = [np.zeros(0, np.int64)] * self._tables
+        for step in self._steps:
+            parents = np.array([count]) if step.parent is None else step.above.of(counts[step.parent]).reshape(-1)
+            drawn = generator.multinomial(parents, step.conditional)
+            counts[step.number] = drawn.reshape(step.shape).transpose(step.order)
+        return np.concatenate(
+            [sum(margin.of(counts[host]).reshape(-1) for host, margin in places) for places in self._places]
+        )
+
+
+@frozen(kw_only=True)
+class _Margin:
+    """Axes to sum over, then the order of those that are left."""
+
+    summed_axes: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def of(self, table: IntArray) -> IntArray:
+        summed: IntArray = table.sum(axis=self.summed_axes).transpose(self.order)
+        return summed
+
+
+@frozen(kw_only=True, eq=False)
+class _Step:
+    """Draw one clique's table given its parent's.
+
+    above: the separator's margin of the parent. conditional: (states of the separator, cells of the rest). shape,
+    order: separator first, and back to the clique's axes.
+    """
+
+    number: int
+    parent: int | None
+    above: _Margin
+    conditional: FloatArray
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+def _step(marginals: Tables, cliques: Sequence[Clique], number: int, parent: int | None) -> _Step:
+    clique, above = cliques[number], () if parent is None else cliques[parent]
+    separator = tuple(name for name in clique if name in above)
+    names = separator + tuple(name for name in clique if name not in above)
+    table = marginals[names]
+    states = math.prod(table.shape[: len(separator)])
+    joint = table.reshape(states, -1)
+    sums = joint.sum(axis=1, keepdims=True)
+    # A state of probability 0 gets no records, whatever stands here.
+    conditional = np.divide(joint, sums, out=np.full_like(joint, 1 / joint.shape[1]), where=sums > 0)
+    return _Step(
+        number=number,
+        parent=parent,
+        above=_margin(above, separator),
+        conditional=conditional,
+        shape=table.shape,
+        order=tuple(names.index(name) for name in clique),
+    )
+
+
+def _margin(clique: Clique, names: Clique) -> _Margin:
+    left = [name for name in clique if name in names]
+    return _Margin(
+        summed_axes=tuple(axis for axis, name in enumerate(clique) if name not in names),
+        order=tuple(left.index(name) for name in names),
+    )
+
+
+def _place(cliques: Sequence[Clique], clique: Clique) -> tuple[int, _Margin]:
+    host = next(number for number, other in enumerate(cliques) if set(clique) <= set(other))
+    return host, _margin(cliques[host], clique)
+
+
+def _from_roots(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:
+    """Return every node of a forest with its parent, after its parent."""
+    neighbours: list[list[int]] = [[] for _ in range(count)]
+    for one, two in edges:
+        neighbours[one].append(two)
+        neighbours[two].append(one)
+    parents: dict[int, int | None] = {}
+    for root in range(count):
+        todo: list[tuple[int, int | None]] = [(root, None)]
+        while todo:
+            number, parent = todo.pop()
+            if number not in parents:
+                parents[number] = parent
+                todo += [(other, number) for other in neighbours[number]]
+    return list(parents.items())
+
+
+# --------------------------------------------------------------------------------------------------
+# Simulated releases, as if a model were the truth. For parametric bootstraps.
+#
+# Post-processing: records are drawn from a model learned after the noise, never read.
+
+#: From more records on, the deviation of this many is scaled up: the mean and covariance of the counts stay exact.
+_MAX_RECORDS = 50_000
+#: Codes drawn in the time of one cell of a multinomial.
+_CODES_PER_CELL = 1.0
+
+
+class Simulator:
+    """Simulator of releases like `release`, from records of the model with these `potentials`.
+
+    Each draw samples records, counts them, adds fresh noise of the released kind and estimates N again if it was
+    estimated. The records are independent: rows of one person that resemble each other are not simulated.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of the model; its structure contains the released cliques. One that cannot sample raises InferenceError.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), section 6.5.
+
+    Examples
+    --------
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, make, release
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1]] * 500)
+    >>> noisy = release(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
+    >>> engine = make("inference", "junction-tree").compile(structure)
+    >>> drawn = Simulator(noisy, engine, Tables.zeros(structure)).draw(SeededRandomness(1))
+    >>> round(drawn.total, -2), drawn.private
+    (1000.0, False)
+    """
+
+    def __init__(self, release: NoisyTables, engine: Engine, potentials: Tables) -> None:
+        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+            raise InferenceError(
+                f"{engine_name(engine)} cannot draw records to simulate a release from; use junction-tree"
+            )
+        release = equalize_totals(release)  # weighted rows are simulated as learners see them, one record per person
+        self._release, self._engine, self._potentials = release, engine, potentials
+        self._sampler: Sampler = engine
+        self._records = max(1, round(release.total))
+        self._expected: FloatArray | None = None
+        self._draws: TableDraws | None = None
+        codes = len(engine.structure.domain) * min(self._records, _MAX_RECORDS)
+        if _CODES_PER_CELL * cells_of_junction_tree(engine.structure) <= codes:
+            self._draws = TableDraws(potentials, release.structure)
+        elif self._records > _MAX_RECORDS and engine.structure == release.structure:
+            self._expected = engine.infer(potentials).marginals.values
+
+    def draw(self, randomness: Randomness) -> NoisyTables:
+        """Return one simulated release, marked as not private: no records are in it."""
+        release = self._release
+        counts = Tables(release.structure, self._counts(randomness.generator()))
+        tables = release.measurement.draw(counts, randomness, release.total)
+        total = release.total
+        if release.total_policy == "estimated":
+            total = estimate_total(tables, release.variances, contrasts=release.contrasts)[0]
+        if not release.contrasts:
+            tables = emptied(tables)  # as learners see it
+        made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
+        return evolve(made, original=None, pooled=(), session=None, steps=())
+
+    def _counts(self, generator: np.random.Generator) -> IntArray:
+        """Return true counts of as many records as the release has."""
+        if self._draws is not None:
+            return self._draws.draw(self._records, generator)
+        structure = self._release.structure
+        drawn = self._records if self._expected is None else _MAX_RECORDS
+        codes = self._sampler.sample(self._potentials, drawn, generator)
+        columns = dict(zip(self._engine.structure.domain.names, codes, strict=True))
+        counts = count(CodesSource(data=columns), structure).tables.values
+        if self._expected is None:
+            return counts.copy()
+        deviation = counts - drawn * self._expected
+        scaled = self._records * self._expected + math.sqrt(self._records / drawn) * deviation
+        rounded: IntArray = np.rint(scaled).astype(np.int64)
+        return rounded
+
+
+# --------------------------------------------------------------------------------------------------
+# Parametric bootstrap of a learned model: simulate its release repeatedly and learn from each simulated release.
+#
+# Post-processing: records are drawn from the model, never read. Source: Efron and Tibshirani (1993), chapter 6.
 
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.noise.contract import Noise
-from dpgm_core.releases.levelled import ScaledNoise
-from dpgm_core.releases.pool import PooledNoise
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.releases.pooling import PooledNoise
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure import Structure
+from dpgm_core.releases.views import ScaledNoise
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["expected_absolute", "expected_distance"]
 

@@ -1,1 +1,1 @@
-"""Learned models and queries about them."""
+"""Models: learned distributions, their queries, samples and files."""

@@ -1,9 +1,4 @@
-"""Completion of rows with missing cells: present values stay, missing ones are drawn given them.
-
-A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
-missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
-rows are their owner's: they come through as they are, and no guarantee covers them.
-"""
+"""Completion of records with missing values, by conditional distributions."""
 
 from __future__ import annotations
 
@@ -11,26 +6,303 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array, FloatArray, IntArray
-from dpgm_core.attribute import Attribute, code_dtype
-from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DomainError
-from dpgm_core.models.conditional import Conditional, conditional
-from dpgm_core.models.decoded import Decoder, decoders_of
-from dpgm_core.models.distribution import Distribution
-from dpgm_core.models.merged import MergedDistribution
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import DataError, DomainError, TooLarge
+from dpgm_core.models.distribution import Distribution, pieces_of
+from dpgm_core.models.merged_codes import MergedDistribution
 from dpgm_core.models.orders import Orders, orders_among
-from dpgm_core.models.within import missing_code
+from dpgm_core.models.within_bins import Decoder, decoders_of, missing_code
+from dpgm_core.structure import graphs
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import human_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ROWS_AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "stamp_own_rows"]
+__all__ = [
+    "Completion",
+    "Conditional",
+    "Filled",
+    "OWN_ROWS",
+    "ROWS_AT_ONCE",
+    "completion",
+    "conditional",
+    "stamp_own_rows",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Exact conditional sampling, row by row, for many rows that each lack other attributes.
+#
+# The missing attributes of a row form connected parts of the model's graph, and all neighbours of a part are known.
+# Every table is cut at each row's known codes; the remaining part is eliminated for all rows that lack it at once, and
+# rows with the same codes around it share the work. So no table is wider than in the model, and the cost is that of
+# the parts' clusters times the distinct codes around them.
+
+#: Cells of a table for all rows handled at once, and for a single row.
+_CELLS_AT_ONCE, _MAX_ROW_CELLS = 2**21, 2**27
+
+#: Prefix of the names of row states among attributes, which cannot have such names.
+_STATE = "\ud800"
+
+#: Log-weights over missing attributes, the first axis for distinct given codes: one row where they do not matter.
+_Factor = tuple[Clique, FloatArray]
+
+
+@frozen(kw_only=True, eq=False)
+class Conditional:
+    """p(missing | given) of a model's attributes, over all of its codes.
+
+    allowed: attribute -> (codes,), which may be drawn.
+    """
+
+    domain: Domain
+    distribution: Distribution | MergedDistribution
+    allowed: Mapping[str, Array]
+
+    def draw(
+        self,
+        codes: Mapping[str, Array],
+        rows: int,
+        generator: np.random.Generator,
+        weighed: Sequence[tuple[str, FloatArray, IntArray]] = (),
+    ) -> tuple[dict[str, Array], Array]:
+        """All codes of rows, and which rows could be filled: what is given of the others has probability 0.
+
+        codes: of every attribute of the domain, (rows,) each, -1 where it is missing. weighed: what else bears on a
+        missing attribute, row by row: its name, log-weights of its codes in some states, and the state of each row; not
+        of merged codes. Raises TooLarge.
+        """
+        blocks, possible = self._blocks(codes, rows)
+        for clique, table in self._tables:
+            if np.isneginf(table).any():
+                known = np.logical_and.reduce([blocks[name] >= 0 for name in clique], initial=True)
+                at = np.flatnonzero(known)
+                possible[at] &= table[tuple(blocks[name][at] for name in clique)] > -math.inf
+        for names, at in self._parts(codes).items():
+            inside = [(clique, table) for clique, table in self._tables if not set(names).isdisjoint(clique)]
+            inside += [((name,), self._log_allowed(name)) for name in names]
+            here = {name: column[at] for name, column in blocks.items()}
+            for number, (name, table, state) in enumerate(weighed):
+                if name in names:
+                    inside.append(((f"{_STATE}{number}", name), table))
+                    here[f"{_STATE}{number}"] = state[at]
+            near = {name: self._near[name].intersection(names) for name in names}
+            drawn, sure = _part(names, near, inside, here, generator)
+            for name, column in drawn.items():
+                blocks[name][at] = column
+            possible[at] &= sure
+        return self._split(blocks, codes, generator), possible
+
+    @cached_property
+    def _tables(self) -> list[tuple[Clique, FloatArray]]:
+        """The model's log-potentials, clique by clique, and what the constraints of its domain rule out."""
+        domain = self.distribution.base.structure.domain  # of merged codes, which no constraint is about
+        ruled = [(one.columns, np.where(one.mask, -np.inf, 0.0)) for one in domain.rules]
+        return [*pieces_of(self.distribution.base.potentials), *ruled]
+
+    @cached_property
+    def _near(self) -> dict[str, set[str]]:
+        """The model's graph."""
+        return graphs.neighbours_of(self.domain.names, [clique for clique, _ in self._tables])
+
+    def _log_allowed(self, name: str) -> FloatArray:
+        """Return log-weights of the codes or blocks that may be drawn for a missing attribute."""
+        weights: Array = self.allowed[name].astype(np.float64)
+        if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
+            merge = self.distribution.merged.of[name]
+            weights = np.bincount(merge.codes, weights=weights * merge.weights, minlength=merge.blocks)
+        with np.errstate(divide="ignore"):
+            return np.log(weights)
+
+    def _parts(self, codes: Mapping[str, Array]) -> dict[Clique, IntArray]:
+        """The connected parts of what rows lack, and the rows that have each."""
+        names = self.domain.names
+        gaps = np.stack([codes[name] < 0 for name in names], axis=1)
+        patterns, first, number = np.unique(np.packbits(gaps, axis=1), axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(number.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(number.reshape(-1), minlength=len(patterns)))
+        rows_of: dict[Clique, list[IntArray]] = {}
+        for at, low, high in zip(first, [0, *ends], ends, strict=False):
+            lacking = {name for name, gap in zip(names, gaps[at], strict=True) if gap}
+            for part in graphs.components({name: self._near[name] & lacking for name in names if name in lacking}):
+                rows_of.setdefault(tuple(name for name in names if name in part), []).append(order[low:high])
+        return {part: np.concatenate(rows) for part, rows in rows_of.items()}
+
+    def _blocks(self, codes: Mapping[str, Array], rows: int) -> tuple[dict[str, Array], Array]:
+        """Codes as the blocks that the potentials are over, and which rows have no given code of weight 0."""
+        blocks = {name: column.astype(np.int64) for name, column in codes.items()}
+        possible = np.ones(rows, bool)
+        if isinstance(self.distribution, MergedDistribution):
+            for name, merge in self.distribution.merged.of.items():
+                known = blocks[name] >= 0
+                possible &= ~known | (merge.weights[blocks[name]] > 0)
+                blocks[name] = np.where(known, merge.codes[blocks[name]], -1)
+        return blocks, possible
+
+    def _split(
+        self, blocks: Mapping[str, Array], codes: Mapping[str, Array], generator: np.random.Generator
+    ) -> dict[str, Array]:
+        """Blocks as codes in them; those that were given as they were."""
+        columns = {}
+        for name, column in blocks.items():
+            if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
+                at = np.flatnonzero(codes[name] < 0)
+                drawn = self._code_in(name, column[at], generator)
+                column = codes[name].astype(np.int64)
+                column[at] = drawn
+            columns[name] = column
+        return columns
+
+    def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
+        assert isinstance(self.distribution, MergedDistribution)
+        merge = self.distribution.merged.of[name]
+        weights = np.where(self.allowed[name], merge.weights, 0.0)
+        weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
+        upto = np.cumsum(weights, axis=1)
+        return _chosen(upto, blocks, generator)
+
+
+def conditional(
+    distribution: Distribution | MergedDistribution, domain: Domain, allowed: Mapping[str, Array]
+) -> Conditional:
+    """p(missing | given) of a model. allowed: as there; attributes that are left out may have any code."""
+    every = {one.name: allowed.get(one.name, np.ones(one.size, bool)) for one in domain}
+    return Conditional(domain=domain, distribution=distribution, allowed=every)
+
+
+def _part(
+    names: Sequence[str],
+    near: Mapping[str, set[str]],
+    tables: Sequence[tuple[Clique, FloatArray]],
+    codes: Mapping[str, Array],
+    generator: np.random.Generator,
+) -> tuple[dict[str, Array], Array]:
+    """Draw one connected part of what rows lack; and which of them have a code for it at all.
+
+    tables: all that hold one of the names, and of other attributes only such as have codes.
+    """
+    rows = len(next(iter(codes.values())))
+    around = sorted({name for clique, _ in tables for name in clique if name not in names})
+    distinct, state = _distinct([codes[name] for name in around], rows)
+    fixed = {name: codes[name][distinct] for name in around}
+    sizes = {name: table.shape[clique.index(name)] for clique, table in tables for name in clique}
+    elimination = graphs.elimination_orders(near, {name: sizes[name] for name in names})[0]
+    if elimination.peak > _MAX_ROW_CELLS:
+        raise TooLarge(
+            f"what is missing in a row together needs a table of {elimination.peak:,} cells, "
+            f"{human_bytes(8 * elimination.peak)}; leave fewer attributes out at once"
+        )
+    drawn = {name: np.zeros(rows, np.int64) for name in names}
+    possible = np.zeros(rows, bool)
+    order = np.argsort(state, kind="stable")
+    step = max(1, _CELLS_AT_ONCE // elimination.peak)
+    ends = np.searchsorted(state[order], np.arange(0, len(distinct) + step, step))
+    for number, low in enumerate(range(0, len(distinct), step)):
+        here = order[ends[number] : ends[number + 1]]
+        cut = {name: column[low : low + step] for name, column in fixed.items()}
+        products, mass = _eliminated(elimination.order, [_cut(clique, table, cut) for clique, table in tables])
+        sure = mass > -math.inf
+        possible[here] = sure[state[here] - low] if len(sure) > 1 else sure[0]
+        at = here[possible[here]]
+        for name, others, weights in reversed(products):
+            drawn[name][at] = _picked(weights, state[at] - low, [drawn[other][at] for other in others], generator)
+    return drawn, possible
+
+
+def _distinct(columns: Sequence[Array], rows: int) -> tuple[IntArray, IntArray]:
+    """Rows that stand for all: the number of one for each combination, and for each row the number of its own."""
+    if not columns:
+        return np.zeros(1, np.int64), np.zeros(rows, np.int64)
+    state = np.zeros(rows, np.int64)
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        # After each column the combinations are numbered anew, so that no number grows beyond 64 bits.
+        state = np.unique(state * size + column, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.unique(state, return_index=True)[1].astype(np.int64), state
+
+
+def _cut(clique: Clique, table: FloatArray, fixed: Mapping[str, Array]) -> _Factor:
+    """A table at each row's given codes: (rows or 1, missing attributes of the clique)."""
+    known = [name for name in clique if name in fixed]
+    left = tuple(name for name in clique if name not in fixed)
+    ordered = table.transpose([clique.index(name) for name in (*known, *left)])
+    return left, ordered[tuple(fixed[name] for name in known)] if known else ordered[None]
+
+
+def _eliminated(
+    order: Sequence[str], factors: Sequence[_Factor]
+) -> tuple[list[tuple[str, Clique, FloatArray]], FloatArray]:
+    """For each attribute the weights of its codes given those that are eliminated later, (rows or 1, others, codes);
+    and the log of the sum over all, (rows or 1,)."""
+    left = list(factors)
+    products: list[tuple[str, Clique, FloatArray]] = []
+    mass: FloatArray = np.zeros(1)
+    for name in order:
+        bucket = [factor for factor in left if name in factor[0]]
+        left = [factor for factor in left if name not in factor[0]]
+        others = tuple(dict.fromkeys(other for names, _ in bucket for other in names if other != name))
+        product: FloatArray = np.zeros(1)
+        for names, table in bucket:
+            product = product + _aligned(names, table, (*others, name))
+        top = product.max(axis=-1, keepdims=True)
+        top = np.where(top == -math.inf, 0.0, top)
+        weights = np.exp(product - top)
+        products.append((name, others, weights))
+        with np.errstate(divide="ignore"):
+            message = np.log(weights.sum(axis=-1)) + top[..., 0]
+        if others:
+            left.append((others, message))
+        else:
+            mass = mass + message
+    return products, mass
+
+
+def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
+    """The table with an axis for each attribute of `onto`, of length 1 where it lacks it, behind that of the rows."""
+    present = [name for name in onto if name in names]
+    moved = table.transpose([0, *(1 + names.index(name) for name in present)])
+    shape = iter(moved.shape[1:])
+    return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
+
+
+def _picked(weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator) -> IntArray:
+    """A code for each row, from weights (rows or 1, others, codes) at its place."""
+    upto = np.cumsum(weights, axis=-1)
+    flat = upto.reshape(-1, upto.shape[-1])
+    place = local if upto.shape[0] > 1 else np.zeros_like(local)
+    for size, column in zip(upto.shape[1:-1], others, strict=True):
+        place = place * size + (column if size > 1 else 0)
+    return _chosen(flat, place, generator)
+
+
+def _chosen(upto: FloatArray, place: IntArray, generator: np.random.Generator) -> IntArray:
+    """Codes by inverting a distribution function for each: a row of cumulated weights, not all of which are 0."""
+    last = upto[place, -1]
+    at = np.minimum(generator.random(len(place)) * last, np.nextafter(last, 0.0))
+    size = upto.shape[1]
+    code = np.zeros(len(place), np.int64)
+    for power in reversed(range(size.bit_length())):
+        further = code + (1 << power)
+        fits = (further <= size) & (upto[place, np.minimum(further, size) - 1] <= at)
+        code = np.where(fits, further, code)
+    return code
+
+
+# --------------------------------------------------------------------------------------------------
+# Completion of rows with missing cells: present values stay, missing ones are drawn given them.
+#
+# A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
+# missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
+# rows are their owner's: they come through as they are, and no guarantee covers them.
 
 #: Privacy statement of completed rows.
 OWN_ROWS = (

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.constraints.forms import Mask
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.domain.constraints import Mask
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.structure.dag import Dag, check_dag
-from dpgm_core.tables import Tables
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["cpds_of", "log_cpds"]
 
@@ -51,7 +51,7 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
     NaN or infinite values, rows that do not sum to 1 within 1e-9; and where constraints of the domain are not zeros of
     conditional tables, see `Dag.check_constraints`.
 
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> log_cpds(Dag(Domain.from_sizes({"a": 2}), {}), {"a": np.array([1.0, 0.0])})["a"].tolist()
     [0.0, -inf]
     """

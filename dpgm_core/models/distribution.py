@@ -1,18 +1,19 @@
-"""The distribution behind a model: log-potentials, and engines that answer queries with evidence as codes."""
+"""Distributions: potentials over cliques, and conditioning on evidence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from dpgm_core.arrays import Array, Codes, FloatArray
-from dpgm_core.blas import one_thread
+from dpgm_core._util.arrays import Array, Codes, FloatArray
+from dpgm_core._util.blas import one_thread
 from dpgm_core.components.registry import make
-from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.domain.attribute import code_dtype
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
-from dpgm_core.inference.constraining import engine_name
+from dpgm_core.inference.constraints import engine_name
 from dpgm_core.inference.contract import (
     Beliefs,
     Engine,
@@ -24,11 +25,53 @@ from dpgm_core.inference.contract import (
     Rounder,
     Sampler,
 )
-from dpgm_core.models.conditioning import collect_potentials, expectation
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
-__all__ = ["Distribution", "check_potentials"]
+__all__ = ["Distribution", "check_potentials", "collect_potentials", "expectation", "pieces_of"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Log-potentials collected from pieces, and expectations in which weight 0 cancels -inf.
+
+
+def expectation(weights: Array, values: Array) -> float:
+    """Return the sum of weights * values, where weight 0 cancels an infinite value."""
+    products = np.multiply(weights, values, out=np.zeros(len(values)), where=weights != 0)
+    return math.fsum(products) if np.all(np.isfinite(products)) else float(products.sum())
+
+
+def collect_potentials(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
+    """Return a structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
+    sums: dict[frozenset[str], tuple[Clique, FloatArray]] = {}
+    for clique, table in pieces:
+        key = frozenset(clique)
+        if key in sums:
+            first, total = sums[key]
+            sums[key] = first, total + np.transpose(table, [clique.index(name) for name in first])
+        else:
+            sums[key] = clique, np.array(table, dtype=np.float64)
+    structure = Structure(domain, [clique for clique, _ in sums.values()])
+    return structure, Tables.from_arrays(structure, dict(sums.values()))
+
+
+def pieces_of(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
+    """Return the log-potentials clique by clique, with ties resolved.
+
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
+    >>> [names for names, _ in pieces_of(Tables.zeros(structure))]
+    [('a',), ('b',)]
+    """
+    return [
+        (clique, potentials.group(number))
+        for number, group in enumerate(potentials.structure.groups)
+        for clique in group
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# The distribution behind a model: log-potentials, and engines that answer queries with evidence as codes.
 
 _MAX_POTENTIAL = 1e9  # nats; sums of a few potentials have seven digits left there
 _MAX_ENGINES = 16
@@ -40,7 +83,7 @@ class Distribution:
     potentials: theta, nats. inference: the component that answers (name or object). engines: those of another
     distribution over the same structure through the same inference, to be shared.
 
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> Distribution(Tables.zeros(structure), "junction-tree").marginals_of([("b",)], {})[0].tolist()
     [0.5, 0.5]

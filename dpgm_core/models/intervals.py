@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.errors import InferenceError, OptionError
-from dpgm_core.markup import Html, card
-from dpgm_core.models.beside import number_table
-from dpgm_core.printable import brief, listed
-from dpgm_core.structure import Clique
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.html import Html, card
+from dpgm_core.errors import InferenceError, OptionError, brief, listed
+from dpgm_core.models.notebook import number_table
+from dpgm_core.structure.graphs import Clique
 
 __all__ = ["Interval", "combine", "farthest", "interval"]
 

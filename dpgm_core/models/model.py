@@ -1,14 +1,11 @@
-"""The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
-
-Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
-"""
+"""Models: a learned distribution, its queries, samples and files."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -17,15 +14,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
+from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.files import MODEL_FILE, plain, write_archive
+from dpgm_core._util.html import Html, card, first
+from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core._version import __version__
-from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.attribute import first_repeated
-from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError
-from dpgm_core.files import MODEL_FILE, plain, write_archive
+from dpgm_core.domain.attribute import first_repeated
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError, brief, clipped, listed
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
-from dpgm_core.markup import Html
-from dpgm_core.models.checked import (
+from dpgm_core.models.arrow import probability_table
+from dpgm_core.models.completion import ROWS_AT_ONCE, Completion, completion, stamp_own_rows
+from dpgm_core.models.cpds import log_cpds
+from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widen
+from dpgm_core.models.merged_codes import (
+    MergedCodes,
+    SampleMethod,
+    divergence,
+    expand_potentials,
+    find_merged_codes,
+    with_merged_codes,
+)
+from dpgm_core.models.misfit import (
+    Component,
     distance,
     measure_structure_error,
     pairs_left,
@@ -33,17 +45,7 @@ from dpgm_core.models.checked import (
     squared_errors,
     structure_variance,
 )
-from dpgm_core.models.completion import ROWS_AT_ONCE, Completion, completion, stamp_own_rows
-from dpgm_core.models.cpds import log_cpds
-from dpgm_core.models.distribution import Distribution, check_potentials
-from dpgm_core.models.drawing import Form, batches, writer
-from dpgm_core.models.given import read_evidence
-from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widen
-from dpgm_core.models.labelled import probability_table
-from dpgm_core.models.levels import MergedCodes, find_merged_codes
-from dpgm_core.models.marginal import Marginal
-from dpgm_core.models.merged import SampleMethod, divergence, expand_potentials, with_merged_codes
-from dpgm_core.models.misfit import Component
+from dpgm_core.models.notebook import Marginal
 from dpgm_core.models.numeric import (
     checked_share,
     correlation_of,
@@ -52,26 +54,50 @@ from dpgm_core.models.numeric import (
     quantile_of,
     variance_of,
 )
-from dpgm_core.models.questions import check_queries, encode_evidence, read_names
-from dpgm_core.models.shown import model_card
-from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured, refuse_unmeasured
-from dpgm_core.models.wide import tables_of_wide
-from dpgm_core.models.within import BinDistribution
-from dpgm_core.printable import brief, clipped
+from dpgm_core.models.queries import (
+    BY_STRUCTURE,
+    MEASURED,
+    Basis,
+    Unmeasured,
+    check_queries,
+    encode_evidence,
+    read_evidence,
+    read_names,
+    refuse_unmeasured,
+)
+from dpgm_core.models.sampling import Form, batches, writer
+from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.randomness import Randomness, randomness_or_system
-from dpgm_core.releases.alike import check_alike
-from dpgm_core.releases.pool import check_domain, pool
+from dpgm_core.releases.pooling import check_alike, check_domain, pool
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
-from dpgm_core.releases.stamps import UNKNOWN, caveats_of, stamp_of
-from dpgm_core.structure import Clique, Structure
+from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.structure.dag import Dag
-from dpgm_core.tables import Tables
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCHEMA", "Model"]
+__all__ = ["Model", "SCHEMA", "model_card"]
+
+
+# --------------------------------------------------------------------------------------------------
+# The notebook card of a model.
+
+
+def model_card(
+    facts: Sequence[tuple[str, str]], domain: Domain, unmeasured: Collection[str], flaws: Sequence[str]
+) -> Html:
+    """Show a model's facts and attributes; nothing is inferred, as that may take long."""
+    rows = ((one.name, one.size, listed(one.labels), "no" if one.name in unmeasured else "yes") for one in domain)
+    return card("Model", facts, first(["attribute", "labels", "", "measured"], rows, len(domain)), flaws=flaws)
+
+
+# --------------------------------------------------------------------------------------------------
+# The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
+#
+# Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
 
 #: Version of the model file format. Version 1 (at most one release) remains readable.
 SCHEMA = 2
@@ -110,7 +136,7 @@ class Model:
 
     Examples
     --------
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
     >>> model.marginal(["a"]).round(3).tolist(), model.marginal(["a"], given={"b": "1"}).round(3).tolist()
@@ -163,7 +189,7 @@ class Model:
 
         facts: as in the constructor. Raises StructureError where rows are no probabilities that sum to 1 within 1e-9.
 
-        >>> from dpgm_core.domain import Domain
+        >>> from dpgm_core.domain.domain import Domain
         >>> dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {"b": ["a"]})
         >>> model = Model.from_cpds(dag, {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])})
         >>> model.marginal("b").round(2).tolist()
@@ -468,7 +494,7 @@ class Model:
         last attribute's fastest, and `stamp()` in the schema's metadata. Raises as `marginal` and `intervals`, and
         StructureError where an attribute has the name of a column.
 
-        >>> from dpgm_core.domain import Domain
+        >>> from dpgm_core.domain.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), [("sex",)])
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import StructureError
 from dpgm_core.models.cpds import cpds_of
 from dpgm_core.models.model import Model
@@ -39,9 +39,9 @@ def cpds(model: Model, dag: Dag) -> dict[str, FloatArray]:
 
     Examples
     --------
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.structure import Structure
-    >>> from dpgm_core.tables import Tables
+    >>> from dpgm_core.structure.tables import Tables
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(pair, Tables(pair, np.log([0.4, 0.1, 0.2, 0.3])))
     >>> cpds(model, Dag(pair.domain, {"b": ["a"]}))["b"].round(3).tolist()
@@ -73,9 +73,9 @@ def project(model: Model, dag: Dag) -> Model:
 
     Examples
     --------
-    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.structure import Structure
-    >>> from dpgm_core.tables import Tables
+    >>> from dpgm_core.structure.tables import Tables
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(pair, Tables(pair, np.log([0.4, 0.1, 0.2, 0.3])))
     >>> nearest = project(model, Dag(pair.domain, {}))

@@ -1,6 +1,6 @@
 """Means, variances, quantiles and correlations of attributes with numbers, exact for a model and its bins.
 
-A value is spread inside its bin as `dpgm_core.models.within` says, given its code independent of all else. Codes that
+A value is spread inside its bin as `dpgm_core.models.within_bins` says, given its code independent of all else. Codes that
 have no number, missing ones above all, are left out: every answer is about records that have one, of all attributes
 asked for. Of a bin without an end all values stand at its finite edge, so that moments of it are bounds.
 """
@@ -11,18 +11,17 @@ import math
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray, IntArray
-from dpgm_core.attribute import Attribute
+from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DomainError, InferenceError, OptionError
-from dpgm_core.models.wide import fit_wide_bins
-from dpgm_core.models.within import BinDistribution, bin_distribution
+from dpgm_core.models.within_bins import BinDistribution, bin_distribution, fit_wide_bins
 
 __all__ = [
     "checked_share",
     "correlation_of",
     "ends_of",
-    "number_distribution",
     "mean_of",
+    "number_distribution",
     "quantile_of",
     "share_of",
     "variance_of",

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array, FloatArray, IntArray
-from dpgm_core.constraints import Constraint, Ordered
-from dpgm_core.constraints.chains import Pair, chains
-from dpgm_core.models.decoded import Decoder
-from dpgm_core.models.within import BinDistribution, ordered_bin_distribution
-from dpgm_core.structure import Clique, graphs
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core.domain.constraints import Constraint, Ordered
+from dpgm_core.domain.resolved_constraints import Pair, chains
+from dpgm_core.models.within_bins import BinDistribution, Decoder, ordered_bin_distribution
+from dpgm_core.structure import graphs
+from dpgm_core.structure.graphs import Clique
 
 __all__ = ["Orders", "orders_among"]
 
@@ -76,7 +76,7 @@ class Orders:
         """Whether some values of a record's codes keep all orders, (records,); the others no drawing can mend.
 
         codes: of all columns. fixed: column -> the place that all its records have. The least values above all bounds
-        tell, see `dpgm_core.constraints.chains`; of those that the columns are written with.
+        tell, see `dpgm_core.domain.resolved_constraints`; of those that the columns are written with.
         """
         fits = np.ones(len(next(iter(codes.values()))), dtype=bool)
         for group, pairs in self._parts():

@@ -1,18 +1,101 @@
-"""Neighbouring relations, and how far one person moves the tables."""
+"""Sensitivity of tables of counts: neighbours, rows per person, and contributions."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping
 from enum import Enum
+from fractions import Fraction
+from math import comb
+from typing import Any, Literal
 
-from attrs import frozen
+import numpy as np
+from attrs import asdict, field, frozen
 
-from dpgm_core.errors import BudgetError, did_you_mean
-from dpgm_core.privacy.amounts import whole
-from dpgm_core.privacy.parities import most_odd
-from dpgm_core.structure import Structure
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
+from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
-__all__ = ["Neighbours", "Sensitivity"]
+__all__ = ["ClippedScore", "Contributions", "Neighbours", "Sensitivity", "most_odd"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Contrasts, sensitivity: how many contrasts one exchanged record moves, a bound on parities of sets.
+#
+# Exchanging a record flips a set F of its binary attributes, and so the product of each clique S with |S and F| odd.
+# For all subsets of a clique of k that is none or 2^(k-1), as parity over subsets is balanced. With sets of two as
+# edges, and those of one as edges to a vertex of their own, the odd ones are the cut between F and the rest: at most
+# floor(q^2 / 4) of the edges among q vertices. Disjoint families add up to a bound for all of them, whichever was
+# packed.
+
+
+def most_odd(structure: Structure) -> int:
+    """Return a bound on how many cliques have an odd number of attributes in one set F, over all F.
+
+    Exact where the cliques are all sets of some sizes, or all subsets of one clique; else a greedy packing, in the
+    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each. The
+    empty clique never has an odd number.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
+    >>> most_odd(Structure.complete(domain)), most_odd(Structure.chain(domain))
+    (4, 3)
+    """
+    place = {name: number for number, name in enumerate(structure.domain.names)}
+    sets = {frozenset(map(place.__getitem__, clique)) for clique in structure.cliques} - {frozenset()}
+    return (_of_all(sets) or _packed(sets)) if sets else 0
+
+
+def _of_all(sets: set[frozenset[int]]) -> int:
+    """The exact number, if the sets are all of some sizes among their members; else 0."""
+    sizes = {len(one) for one in sets}
+    count = len(frozenset().union(*sets))
+    if sum(comb(count, size) for size in sizes) != len(sets):
+        return 0
+    return max(
+        sum(comb(flipped, odd) * comb(count - flipped, size - odd) for size in sizes for odd in range(1, size + 1, 2))
+        for flipped in range(1, count + 1)
+    )
+
+
+def _packed(sets: set[frozenset[int]]) -> int:
+    left, bound = set(sets), 0
+    for one in sorted(sets, key=lambda one: (-len(one), sorted(one))):
+        if len(one) < 3:
+            break
+        inside = [frozenset(part) for size in range(1, len(one) + 1) for part in itertools.combinations(one, size)]
+        if all(part in left for part in inside):
+            left.difference_update(inside)
+            bound += 2 ** (len(one) - 1)
+    graph = [tuple(sorted(one)) if len(one) == 2 else (-1, *one) for one in left if len(one) < 3]
+    return bound + _cut(graph) + sum(len(one) > 2 for one in left)
+
+
+def _cut(edges: list[tuple[int, ...]]) -> int:
+    """A bound on the largest cut of a graph: complete parts of it, grown one after the other."""
+    neighbours: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
+    for one, two in edges:
+        neighbours[one] = neighbours.get(one, 0) | 1 << two + 1
+        neighbours[two] = neighbours.get(two, 0) | 1 << one + 1
+    bound = 0
+    for vertex in sorted(neighbours):
+        while neighbours[vertex]:
+            part, common = [vertex], neighbours[vertex]
+            while common:
+                part.append((common & -common).bit_length() - 2)
+                common &= neighbours[part[-1]]
+            for one, two in itertools.combinations(part, 2):
+                neighbours[one] &= ~(1 << two + 1)
+                neighbours[two] &= ~(1 << one + 1)
+            bound += len(part) ** 2 // 4
+    return bound
+
+
+# --------------------------------------------------------------------------------------------------
+# Neighbouring relations, and how far one person moves the tables.
 
 
 class Neighbours(Enum):
@@ -97,7 +180,7 @@ class Sensitivity:
 
         Examples
         --------
-        >>> from dpgm_core.domain import Domain
+        >>> from dpgm_core.domain.domain import Domain
         >>> from dpgm_core.structure import Structure
         >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
         >>> Sensitivity.of(chain, "replace-one")
@@ -136,14 +219,14 @@ class Sensitivity:
         Add-remove: a row adds +1 or -1 to each of m sums, so L1 = m r, L2^2 = m r^2, Linf = r; attained by r equal rows
         of code 0. Replace-one: one row for another flips some set F of attributes, and moves by 2 the sums whose clique
         has an odd number of attributes in F, and no other; let M bound how many these are
-        (`dpgm_core.privacy.parities`). Then L1 = 2 r M, L2^2 = 4 r^2 M and Linf = 2 r. Proof for persons of a and b <=
+        (`dpgm_core.privacy.sensitivity`). Then L1 = 2 r M, L2^2 = 4 r^2 M and Linf = 2 r. Proof for persons of a and b <=
         r rows: pair the rows, which gives at most r exchanges and additions, whose norms add (triangle inequality). An
         exchange has norms 2 M and 2 sqrt(M), an addition m and sqrt(m), which are no larger: F at random moves half of
         the m - 1 sums that are not empty, so M > (m - 1) / 2.
 
         Examples
         --------
-        >>> from dpgm_core.domain import Domain
+        >>> from dpgm_core.domain.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",), ("a", "b")])
         >>> Sensitivity.of_contrasts(structure, "replace-one")  # two of the three are moved
         Sensitivity(l0=2, l1=4, l2_squared=8, linf=2)
@@ -159,3 +242,236 @@ class Sensitivity:
         if relation is Neighbours.REPLACE_ONE and rows == 1:  # the number of records alone, which nobody changes
             return cls(l0=0, l1=0, l2_squared=0, linf=0)
         return cls(l0=count, l1=rows * count, l2_squared=rows**2 * count, linf=rows)
+
+
+# --------------------------------------------------------------------------------------------------
+# Normalised contributions and clipped scores: how much each row of a person counts.
+#
+# Noise must cover the person with most rows. If each row counts as 1, everybody else adds less than was paid for. If
+# the rows of a person share one whole, each person adds about the same whatever the number of rows. Shares are whole
+# multiples of a public 1/D, rounded down, so that counts stay whole numbers and exact noise applies (proof:
+# docs/privacy.md).
+
+_PER = ("clique", "group")
+
+
+# Counts of 10**12 persons stay below 2**61.
+_MAX_GRID = 2**20
+
+
+def _per(_: object, __: object, value: object) -> None:
+    if value not in _PER:
+        hint = did_you_mean(str(value), _PER)
+        raise OptionError(f"contributions.per must be one of {', '.join(_PER)}; got {value!r}{hint}")
+
+
+def _grid(_: object, __: object, value: object) -> None:
+    whole("contributions.grid", value, least=1, most=_MAX_GRID)
+
+
+def _empty(_: object, __: object, value: str | None) -> None:
+    if value is not None and not (isinstance(value, str) and value):
+        raise OptionError(f"contributions.empty must name a label, as a text; got {value!r}")
+
+
+@frozen(kw_only=True)
+class Contributions:
+    """How much each row of a person adds to the tables, in units of 1/`grid` of a person.
+
+    Parameters
+    ----------
+    per : {"clique", "group"}
+        "clique": each of the K rows of a person that count for a clique adds floor(D / K) to its cell, so that a person
+        adds at most 1 per clique. "group": K is the number of pairs of a row and a clique of a tied group, so that a
+        person adds at most 1 per group. K = 0 adds nothing.
+    grid : int
+        D; at least as many as the pairs that a person can have, or the share of one would be rounded down to 0.
+    empty : str, optional
+        A label. Cells of a clique in which every attribute has it count neither in the table nor in K. None: all cells
+        count.
+
+    Raises
+    ------
+    OptionError, BudgetError
+        For settings that are of another type or out of range.
+
+    References
+    ----------
+    Bernstein et al. (2017), case study of mobility, in both readings.
+
+    Examples
+    --------
+    >>> from dpgm_core.domain.domain import Domain
+    >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]])
+    >>> Contributions(per="clique", grid=60).sensitivity(structure, "add-remove", rows_per_person=24).l1
+    120
+    >>> Contributions(per="group", grid=60).sensitivity(structure, "add-remove", rows_per_person=24).l1
+    60
+    """
+
+    per: Literal["clique", "group"] = field(validator=_per)
+    # 1, ..., 10, 12, 14, 15, 16, 18, 20, 21 and 24 divide it: nothing is lost to flooring there, little elsewhere.
+    grid: int = field(default=5040, validator=_grid)
+    empty: str | None = field(default=None, validator=_empty)
+
+    @classmethod
+    def parse(cls, plain: object) -> Contributions:
+        """Return the contributions that a spec states, such as {"per": "group", "grid": 5040, "empty": "absent"}.
+
+        Raises
+        ------
+        OptionError
+            For anything else.
+
+        Examples
+        --------
+        >>> Contributions.parse({"per": "group"}).grid
+        5040
+        """
+        if isinstance(plain, Contributions):
+            return plain
+        if not isinstance(plain, Mapping) or "per" not in plain:
+            raise OptionError(f"contributions must be a table such as {{ per = 'clique' }}, got {plain!r}")
+        for key in plain:
+            if key not in ("per", "grid", "empty"):
+                raise OptionError(f"contributions have no setting {key!r}{did_you_mean(key, ('per', 'grid', 'empty'))}")
+        return cls(**plain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, which `parse` reads back."""
+        return asdict(self)
+
+    def check(self, structure: Structure, rows_per_person: int) -> None:
+        """Refuse a grid too coarse for a person's rows, and an empty label that no attribute has."""
+        whole("rows_per_person", rows_per_person, least=1)
+        pairs = rows_per_person * (max(structure.multiplicities) if self.per == "group" else 1)
+        if self.grid < pairs:
+            raise BudgetError(
+                f"contributions.grid = {self.grid} is too coarse: a person can have {pairs} contributions to one "
+                f"{self.per}, each of at most 1/{pairs}; use at least {10 * pairs}, it costs nothing"
+            )
+        if self.empty is None:
+            return
+        names = sorted({name for clique in structure for name in clique})
+        if not any(self.empty in structure.domain[name].labels for name in names):
+            near = did_you_mean(self.empty, {label for name in names for label in structure.domain[name].labels})
+            raise StructureError(f"contributions.empty: no attribute of the structure has a label {self.empty!r}{near}")
+
+    def wholes(self, structure: Structure) -> FloatArray:
+        """Return the most that a person adds to each group's table: (groups,), units of 1/D."""
+        return np.array([self._whole(tied) for tied in structure.multiplicities], np.float64)
+
+    def sensitivity(
+        self, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1
+    ) -> Sensitivity:
+        """Return the largest change that one person can make to all tables, in units of 1/D.
+
+        Notes
+        -----
+        With h = m_g D (per clique) or D (per group), a group adds h to L1, h^2 to L2^2 and has Linf = h under
+        add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. The number of
+        rows, r, bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof:
+        docs/privacy.md.
+        """
+        relation = Neighbours.of(neighbours)
+        rows = whole("rows_per_person", rows_per_person, least=1)
+        l0 = l1 = l2_squared = linf = 0
+        for number, (cells, tied) in enumerate(zip(structure.sizes, structure.multiplicities, strict=True)):
+            reachable = cells - self._never_hit(structure, number)
+            most, hits = self._whole(tied), rows * tied
+            if cells == 1 and rows == 1 and reachable and relation is Neighbours.REPLACE_ONE:
+                continue  # everybody adds the same
+            if reachable == 1 or (reachable and relation is Neighbours.ADD_REMOVE):
+                l0, l1, l2_squared, linf = l0 + min(hits, reachable), l1 + most, l2_squared + most**2, max(linf, most)
+            elif reachable:
+                l0, l1, l2_squared = l0 + min(2 * hits, reachable), l1 + 2 * most, l2_squared + 2 * most**2
+                linf = max(linf, most)
+        return Sensitivity(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
+
+    def describe(self) -> str:
+        """Return one sentence for a guarantee."""
+        left_out = "" if self.empty is None else f", cells that are {self.empty!r} throughout left out"
+        return (
+            f"Each person's rows are weighted so that they add at most 1 per {self.per}, in units of 1/{self.grid}"
+            f"{left_out}. "
+        )
+
+    def empty_codes(self, structure: Structure, clique: Clique) -> tuple[int, ...] | None:
+        """Return the codes of the cell of a clique that does not count, or None if all count."""
+        labels = [structure.domain[name].labels for name in clique]
+        if self.empty is None or not clique or any(self.empty not in own for own in labels):
+            return None
+        return tuple(own.index(self.empty) for own in labels)
+
+    def _whole(self, tied: int) -> int:
+        return self.grid * (tied if self.per == "clique" else 1)
+
+    def _never_hit(self, structure: Structure, number: int) -> int:
+        # A group's table has a cell nobody can hit where the empty cells of all its cliques coincide.
+        empties = {self.empty_codes(structure, clique) for clique in structure.groups[number]}
+        return int(len(empties) == 1 and None not in empties)
+
+
+# Squares of scores and their sums are exact in doubles below it.
+_MAX_UNITS = 2**26
+
+
+def _norm(value: Amount) -> Fraction:
+    return amount("the clip norm", value)
+
+
+@frozen(kw_only=True)
+class ClippedScore:
+    """The contribution of a person to a round: the score sum over rows of (T(x) - mu), clipped.
+
+    Parameters
+    ----------
+    norm : Fraction
+        The largest L2 norm of a person's score, in records; positive.
+    grid : int
+        D; scores are in units of 1/D.
+
+    Notes
+    -----
+    The score g is scaled by min(1, norm / |g|) and each coordinate is truncated *towards zero* to the grid 1/D, so its
+    L2 norm can only shrink: in units of 1/D a person moves the sum by an integer vector of norm at most norm * D.
+
+    References
+    ----------
+    Abadi et al. (2016), Algorithm 1.
+
+    Examples
+    --------
+    >>> ClippedScore(norm=2, grid=100).sensitivity(9, "add-remove")
+    Sensitivity(l0=9, l1=600, l2_squared=40000, linf=200)
+    """
+
+    norm: Fraction = field(converter=_norm)
+    grid: int = 1024
+
+    def __attrs_post_init__(self) -> None:
+        whole("the grid of clipped scores", self.grid, least=1, most=_MAX_UNITS)
+        if not 1 <= self.norm * self.grid <= _MAX_UNITS:
+            raise BudgetError(
+                f"a clip norm of {decimal_text(self.norm)} on a grid of 1/{self.grid} is "
+                f"{decimal_text(self.norm * self.grid)} units, which must lie between 1 and 2**26; choose another grid"
+            )
+
+    def sensitivity(self, cells: int, neighbours: Neighbours | str) -> Sensitivity:
+        """Return what one person can change in the sum, in units of 1/D; replace-one doubles the norms.
+
+        Parameters
+        ----------
+        cells : int
+            The number of cells of all tables together; L1 <= sqrt(cells) L2.
+        neighbours : Neighbours or str
+            The neighbouring relation.
+        """
+        factor = 1 if Neighbours.of(neighbours) is Neighbours.ADD_REMOVE else 2
+        squared = math.floor((self.norm * self.grid) ** 2)
+        return Sensitivity(
+            l0=cells,
+            l1=factor * math.isqrt(cells * squared),
+            l2_squared=factor**2 * squared,
+            linf=factor * math.isqrt(squared),
+        )

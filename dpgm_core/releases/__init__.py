@@ -1,1 +1,1 @@
-"""Releases: noisy tables with everything a reader must know. Safe to publish."""
+"""Releases: noisy tables and answers of private queries."""

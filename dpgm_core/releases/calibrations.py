@@ -7,13 +7,12 @@ from typing import Any
 
 import attrs
 
+from dpgm_core._util.files import plain
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.errors import ModelFileError
-from dpgm_core.files import plain
-from dpgm_core.noise.calibration import Calibration, noise_fields
-from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.mechanism import Calibration, Noise, noise_fields
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = ["calibration_of", "calibration_to", "check_noise_facts"]

@@ -1,9 +1,4 @@
-"""The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
-
-When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
-(`dpgm_core.releases.claims`). A file is still its author's word: who rewrites the noise's scale, the noisy values, the
-unit, how N became known or that a seed was used is not found out.
-"""
+"""Releases: noisy tables with their terms, and rounds of them."""
 
 from __future__ import annotations
 
@@ -16,34 +11,30 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.exact_numbers import decimal_text
+from dpgm_core._util.files import plain, write_archive
+from dpgm_core._util.html import Html, card, first
 from dpgm_core._version import __version__
-from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.errors import ModelFileError
-from dpgm_core.files import plain, write_archive
-from dpgm_core.markup import Html, card, first
-from dpgm_core.noise.calibration import Calibration
-from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.contrasts import products
-from dpgm_core.noise.measurement import Measurement
-from dpgm_core.printable import brief, clipped, printable, spanned
+from dpgm_core.errors import ModelFileError, brief, clipped, printable, spanned
 from dpgm_core.privacy.budget import Budget, BudgetKind, composed
-from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.contrasts import products
+from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.privacy.mechanism import Calibration, Noise
+from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
-from dpgm_core.releases.descents import Descent, shortened
-from dpgm_core.releases.discovery import Discovery
-from dpgm_core.releases.round import Round
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.releases.verdict import Verdict
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.structure.cliques import group_text
-from dpgm_core.tables import Tables
+from dpgm_core.releases.labels import Discovery
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure, group_text
+from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "CONTRASTS_SCHEMA",
-    "SCHEMA",
     "NoisyTables",
+    "Round",
+    "SCHEMA",
     "condition_of",
     "conditions_of",
     "discoveries",
@@ -51,6 +42,55 @@ __all__ = [
     "member_names",
     "total_cost",
 ]
+
+
+# --------------------------------------------------------------------------------------------------
+# The place of a release among many subsampled ones, and its sentence in the guarantee.
+
+
+@attrs.frozen(kw_only=True)
+class Round:
+    """Which of many subsampled releases, charged together, a release is.
+
+    number: 1, ..., of. of: how many were paid for. sampling_rate: the probability with which a person takes part.
+    clip: the tables hold sums of clipped scores in units of 1/grid, no counts.
+
+    >>> Round(number=2, of=8, sampling_rate=Fraction(1, 10)).to_dict()
+    {'number': 2, 'of': 8, 'sampling_rate': '1/10', 'clip_norm': None, 'grid': None}
+    """
+
+    number: int
+    of: int
+    sampling_rate: Fraction
+    clip: ClippedScore | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, amounts as exact texts."""
+        return {
+            "number": self.number,
+            "of": self.of,
+            "sampling_rate": str(self.sampling_rate),
+            "clip_norm": None if self.clip is None else str(self.clip.norm),
+            "grid": None if self.clip is None else self.clip.grid,
+        }
+
+    def sentence(self) -> str:
+        """What a guarantee says of it."""
+        text = (
+            f"This is round {self.number} of {self.of}; each draws a secret Poisson subsample at rate "
+            f"{decimal_text(self.sampling_rate)}, and the guarantee holds for all of them together. "
+        )
+        if self.clip is not None:
+            text += f"The tables hold sums of clipped scores in units of 1/{self.clip.grid}, no counts. "
+        return text
+
+
+# --------------------------------------------------------------------------------------------------
+# The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
+#
+# When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
+# (`dpgm_core.releases.reading`). A file is still its author's word: who rewrites the noise's scale, the noisy values,
+# the unit, how N became known or that a seed was used is not found out.
 
 #: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
 #: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts. 5 is of all that count by
@@ -153,7 +193,7 @@ class NoisyTables:
     def contrasts(self) -> bool:
         """Whether it measured the sum of products of each clique's binary attributes, and no cells.
 
-        Its tables are filled up from all of them (`dpgm_core.noise.contrasts.spread`); each tells its own product, with
+        Its tables are filled up from all of them (`dpgm_core.privacy.contrasts.spread`); each tells its own product, with
         the noise of its group, and nothing else of its own.
         """
         return self.measurement.contrasts
@@ -266,7 +306,7 @@ class NoisyTables:
 
     def write(self, path: str | Path, replaces: str | None = None, *, part: Path | None = None) -> None:
         """Like `save`; replaces: the kind of file that may give way, as of a session that goes on; part: a file whose
-        space serves (`dpgm_core.files.atomic_file`)."""
+        space serves (`dpgm_core._util.files.atomic_file`)."""
         write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.numbers}, replaces, part=part)
 
     @property

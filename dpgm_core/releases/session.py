@@ -1,8 +1,4 @@
-"""A session as one release: its tables pooled, its cost the amount charged.
-
-The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
-leaves unspent may depend on what it saw.
-"""
+"""Releases of sessions, and facts about releases for stamps and reports."""
 
 from __future__ import annotations
 
@@ -13,19 +9,36 @@ import attrs
 
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.scores import SCORE_GRID
+from dpgm_core.privacy.selection import SCORE_GRID
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.coarse import coarsened
-from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.pool import mean_of, total_of, united
-from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.releases.verdict import Verdict
-from dpgm_core.structure import Structure
+from dpgm_core.privacy.terms import Terms, flaws
+from dpgm_core.releases.pooling import mean_of, total_of, united
+from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict
+from dpgm_core.releases.release import NoisyTables, condition_of, conditions_of, discoveries
+from dpgm_core.releases.views import coarsened, plausible
+from dpgm_core.structure.structure import Structure
 
-__all__ = ["Step", "score_sensitivity", "session_release"]
+__all__ = [
+    "Step",
+    "UNKNOWN",
+    "bins_of",
+    "caveats_of",
+    "labels_facts",
+    "merges_of",
+    "score_sensitivity",
+    "session_facts",
+    "session_release",
+    "sessions_of",
+    "stamp_of",
+    "step_facts",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# A session as one release: its tables pooled, its cost the amount charged.
+#
+# The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
+# leaves unspent may depend on what it saw.
 
 Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
 
@@ -81,3 +94,108 @@ def session_release(
         steps=tuple(steps),
         modelled=None if modelled == tables.structure else modelled,
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Facts about the origin of releases as plain values: private labels and bins, and the steps of sessions.
+#
+# All of it is released.
+
+
+def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
+    """The labels that were found privately before, by column; nothing without any."""
+    columns = [one for discovery in discoveries(releases) for one in discovery.columns]
+    facts = [
+        {
+            "column": one.column,
+            "labels": list(one.labels),
+            "counts": list(one.counts),
+            "threshold": one.noise.threshold,
+            "cost": one.budget.to_dict(),
+        }
+        for one in columns
+    ]
+    return {"labels": facts} if facts else {}
+
+
+def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
+    """What sessions did, step by step, and which codes they merged; nothing without one."""
+    sessions = sessions_of(releases)
+    if not sessions:
+        return {}
+    bins = {one.name: list(one.attribute.labels[: len(one.places) - 1]) for one in bins_of(sessions)}
+    facts = {"trace": [step_facts(step) for one in sessions for step in one.steps], "merges": merges_of(sessions)}
+    return facts | ({"bins": bins} if bins else {})
+
+
+def sessions_of(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+    """Those that are all that a session handed out."""
+    return [one for one in releases if one.session is not None]
+
+
+def bins_of(sessions: Sequence[NoisyTables]) -> list[FoundBins]:
+    """The bins that sessions found, column by column."""
+    return [bins for one in sessions if one.session is not None for bins in one.session.bins]
+
+
+def merges_of(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
+    """Attribute -> the new code of each of its codes; sessions that are learned from together agree on them."""
+    merged = [one.session.merges for one in sessions if one.session is not None]
+    return {name: list(codes) for merges in merged for name, codes in merges.items()}
+
+
+def step_facts(step: Step) -> dict[str, Any]:
+    """One step: its kind, what it chose or measured, of how many candidates, and what it cost."""
+    cost = step.cost.to_dict()
+    if isinstance(step, Descent):
+        moved = [list(clique) for clique in step.cliques]
+        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, Verdict):
+        edges = None if step.edges is None else [list(pair) for pair in step.edges]
+        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
+        return {**facts, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, Choice):
+        chosen = [list(clique) for clique in step.cliques]
+        return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, NoisyScores):
+        return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
+    kind = "check" if step.holdout else "measure"
+    return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
+
+
+# --------------------------------------------------------------------------------------------------
+# Guarantees and caveats for files and outputs computed from releases.
+
+#: Of a model that was made from no release.
+UNKNOWN = "This model carries no release, so nothing is known about the privacy of what it was made from."
+
+
+def caveats_of(releases: Sequence[NoisyTables]) -> tuple[str, ...]:
+    """Why whatever is computed from releases is less private than their budget: in the words of their guarantee.
+
+    Unsafe noise, a seed, a public N; empty if there is nothing of the kind. Of no release nothing is known.
+
+    >>> caveats_of([])
+    ('This model carries no release, so nothing is known about the privacy of what it was made from',)
+    """
+    if not releases:
+        return (UNKNOWN.removesuffix("."),)
+    faults = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    return (*faults, *filter(None, [condition_of(releases)]))
+
+
+def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:
+    """What files and JSON say of their privacy, as plain values.
+
+    guarantee: of all releases together, in words. private: false with a seed, None without a release. unsafe: why the
+    guarantee does not hold to the letter, or None. conditions: what else it says, of rounds and of N.
+
+    >>> stamp_of([], UNKNOWN)["private"] is None
+    True
+    """
+    return {
+        "private": all(one.private for one in releases) if releases else None,
+        "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in releases if one.unsafe)) or None,
+        "conditions": [text.strip() for text in conditions_of(releases)],
+        "guarantee": guarantee,
+    }

@@ -1,21 +1,4 @@
-"""Comparison of a stated number of records with the sums of the noisy tables; post-processing, free.
-
-Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g =
-m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the least
-that there is. It is taken over all tables of all releases that state this total, as their noises are independent; and
-of those that estimate N, if only one total is stated: pooled with the others they are about as many records.
-
-A distance above 6 standard errors is said, if noise alone goes that far with probability 1/100 at most: so the false
-alarm is never more, whatever the noise. It is nearly always much less. By Chernoff's bound, at 6 standard errors:
-
-* Gaussian noise: E exp(sX) <= exp(s^2 sigma^2 / 2) (Canonne, Kamath, Steinke 2020, Corollary 9), so 2 exp(-18) = 3e-8.
-* Laplace noise: E exp(sX) = 1 / (1 - v (cosh s - 1)), v its variance: for wide noise 5e-3 for a table of one cell
-  (the truth is exp(-6 sqrt 2) = 2e-4), 1e-3 for two cells, 3e-6 for 16, 1e-7 for 100.
-  Noise that ends somewhere has less. (For continuous noise s^2 / 2 stands for cosh s - 1, which is more.)
-
-Where noise is so small that 6 standard errors are less than a record, more is asked for: a draw that is not 0 is rare,
-but always that far.
-"""
+"""Totals estimated from noisy tables, and warnings that follow from tables alone."""
 
 from __future__ import annotations
 
@@ -25,11 +8,76 @@ from itertools import compress
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.noise.contract import Noise
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.domain.attribute_tables import MISSING
+from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.sensitivity import Contributions
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure.tables import Tables
 
-__all__ = ["contradictions", "false_alarm", "far_from"]
+__all__ = ["contradictions", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
+
+
+# --------------------------------------------------------------------------------------------------
+# The number of records, as stated by the terms or as estimated from noisy tables.
+
+
+def stated_total(terms: Terms, records: int) -> float:
+    """N as the terms state it, `records` where it is public, at least 1 then; 0 where it is estimated.
+
+    >>> [stated_total(Terms(neighbours="add-remove", total=total), 70) for total in ("public", 50, "estimated")]
+    [70.0, 50.0, 0.0]
+    """
+    return max(1.0, float(records)) if terms.total_policy == "public" else terms.declared_total or 0.0
+
+
+def estimate_total(
+    tables: Tables, variances: FloatArray, contributions: Contributions | None = None, *, contrasts: bool = False
+) -> tuple[float, float]:
+    """(N_hat, its variance): the minimum-variance estimate from the noisy sums; records, at least 1.
+
+    N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
+    group g (DESIGN section 4). Post-processing: free. With contributions N is in persons, and m_g is what one person
+    adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
+    >>> estimate_total(Tables(structure, np.array([4, 5, 6, 5])), np.array([1.0, 1.0]))
+    (10.0, 1.0)
+    """
+    structure = tables.structure
+    if contrasts:
+        number, _ = structure.find(())
+        return max(1.0, float(tables.group(number))), float(variances[number])
+    cells = np.asarray(structure.sizes, dtype=np.float64)
+    tied = (
+        np.asarray(structure.multiplicities, np.float64) if contributions is None else contributions.wholes(structure)
+    )
+    weights = tied / (cells * variances)
+    precision = float(np.sum(weights * tied))
+    return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision
+
+
+# --------------------------------------------------------------------------------------------------
+# Comparison of a stated number of records with the sums of the noisy tables; post-processing, free.
+#
+# Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g
+# = m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the
+# least that there is. It is taken over all tables of all releases that state this total, as their noises are
+# independent; and of those that estimate N, if only one total is stated: pooled with the others they are about as many
+# records.
+#
+# A distance above 6 standard errors is said, if noise alone goes that far with probability 1/100 at most: so the false
+# alarm is never more, whatever the noise. It is nearly always much less. By Chernoff's bound, at 6 standard errors:
+#
+# * Gaussian noise: E exp(sX) <= exp(s^2 sigma^2 / 2) (Canonne, Kamath, Steinke 2020, Corollary 9), so 2 exp(-18) =
+# 3e-8. * Laplace noise: E exp(sX) = 1 / (1 - v (cosh s - 1)), v its variance: for wide noise 5e-3 for a table of one
+# cell   (the truth is exp(-6 sqrt 2) = 2e-4), 1e-3 for two cells, 3e-6 for 16, 1e-7 for 100.   Noise that ends
+# somewhere has less. (For continuous noise s^2 / 2 stands for cosh s - 1, which is more.)
+#
+# Where noise is so small that 6 standard errors are less than a record, more is asked for: a draw that is not 0 is
+# rare, but always that far.
 
 #: Standard errors from which on a distance is said, and what noise alone may do so with.
 _FAR, _CHANCE = 6.0, 1e-2
@@ -149,3 +197,67 @@ def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:
         variance = max(noise.variance, float(1 / (np.cosh(1 / event.scale) - 1)))
         spread = variance * (np.cosh(slopes) - 1)
         return np.where(spread < 1, -np.log1p(-np.minimum(spread, 1.0)), math.inf)
+
+
+# --------------------------------------------------------------------------------------------------
+# Columns whose records are mostly missing, according to the noisy tables; post-processing, free.
+#
+# A file that is read in another dialect than it is written in, or labels that are spelled otherwise, fill a release
+# with the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n
+# labels to M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard
+# error sqrt(v c ((1 - p)^2 n / m + p^2 (1 - n / m))) / T of a ratio (delta method). Of the tables that hold the column
+# the one with the least standard error counts.
+
+#: Standard errors by which a share must exceed one half: Gaussian noise alone does that with probability 1.4e-3.
+_SURE = 3.0
+_SHOWN = 5
+
+
+def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
+    """Return a sentence about the columns of which more than half is missing; empty where there are none.
+
+    It is computed from the noisy tables. Rounds and contrasts are left out, and columns whose missing values have a
+    label of another name, which somebody may have given as an answer.
+
+    >>> import numpy as np
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
+    >>> from dpgm_core import release as released
+    >>> domain = Domain.from_dict({"smoker": ["no", "yes"]})
+    >>> structure, seeded = Structure(domain, [("smoker",)]), SeededRandomness(0)
+    >>> codes = np.full((500, 1), 2)
+    >>> noisy = released(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=seeded)
+    >>> print(*mostly_missing([noisy]))
+    mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
+    """
+    shares: dict[str, tuple[float, float]] = {}
+    for release in (step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)):
+        if release.round is not None or release.contrasts:
+            continue
+        structure = release.structure
+        for number, (group, variance) in enumerate(zip(structure.groups, release.variances.tolist(), strict=True)):
+            if len(group) > 1:  # tied tables are sums over several columns
+                continue
+            table = release.tables.group(number)
+            total = float(table.sum())
+            for axis, name in enumerate(group[0]):
+                one = structure.domain[name]
+                codes = [code for code in {one.unknown, one.null} if one.labels[code] == MISSING]
+                if not codes or one.size == 1 or total <= 0:
+                    continue
+                share = float(table.take(codes, axis).sum()) / total
+                part = len(codes) / one.size
+                spread = (1 - share) ** 2 * part + share**2 * (1 - part)
+                error = math.sqrt(variance * table.size * spread) / total
+                if name not in shares or error < shares[name][1]:
+                    shares[name] = share, error
+    missing = {name: share for name, (share, error) in shares.items() if share - _SURE * error > 0.5}
+    if not missing:
+        return []
+    shown = [f"{name} ({min(share, 1):.0%})".replace("%", " %") for name, share in list(missing.items())[:_SHOWN]]
+    more = f" and {len(missing) - _SHOWN} more columns" if len(missing) > _SHOWN else ""
+    lines = ", or lines that cannot be told apart (see delimiter, quoting, encoding)" if len(missing) > 1 else ""
+    return [
+        f"mostly missing: {', '.join(shown)}{more}, where empty cells go and values that are not as the domain says; "
+        f"if that is a surprise, labels may be spelled otherwise in the file (upper and lower case: case = false)"
+        f"{lines}: dpgm validate shows the owner"
+    ]

@@ -11,9 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpgm_core._util.lazy import face
+from dpgm_core._util.locations import Place, Url, place
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.faces import face
-from dpgm_core.places import Place, Url, place
 
 if TYPE_CHECKING:
     from dpgm_core.sources.contract import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Reduction,
         Source,
     )
-    from dpgm_core.sources.shipped import Shipped, merged, received
+    from dpgm_core.sources.engines import Shipped, merged, received
 
 # module -> its public names
 _LAZY = {
@@ -49,7 +49,7 @@ _LAZY = {
         "ReducingSource",
         "Reduction",
     ],
-    "shipped": ["Shipped", "merged", "received"],
+    "engines": ["Shipped", "merged", "received"],
 }
 
 __all__ = [

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from attrs import field, frozen
 
-from dpgm_core.arrays import Codes
-from dpgm_core.domain import Domain
+from dpgm_core._util.arrays import Codes
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources.objects import objects, series
+from dpgm_core.sources.arrow import objects, series
+from dpgm_core.sources.encoding import check_key
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
-from dpgm_core.sources.texts import check_key
 
 __all__ = ["CodesSource", "arrow_column"]
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
-from dpgm_core.arrays import Codes, IntArray
-from dpgm_core.domain import Domain
-from dpgm_core.places import Url
+from dpgm_core._util.arrays import Codes, IntArray
+from dpgm_core._util.locations import Url
+from dpgm_core.domain.domain import Domain
 
 __all__ = [
     "Adding",

@@ -13,9 +13,9 @@ from typing import IO, Any, TypeVar
 
 from attrs import field, frozen
 
+from dpgm_core._util.locations import Url, plain_start
 from dpgm_core.errors import DpgmError, SourceRefused
-from dpgm_core.places import Url, plain_start
-from dpgm_core.sources.quiet import quiet
+from dpgm_core.sources.reading import quiet
 
 __all__ = ["RemoteFile", "remote_file", "remote_files"]
 

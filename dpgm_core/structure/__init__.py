@@ -1,7 +1,21 @@
-"""The shape of a model: cliques over a domain, and graph work on their names."""
+"""Structures: cliques and graphs over a domain, workloads, and tables over cliques."""
 
-from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.report import StructureReport, human_bytes
-from dpgm_core.structure.shape import Structure
+from __future__ import annotations
 
-__all__ = ["Clique", "Structure", "StructureReport", "human_bytes"]
+from typing import TYPE_CHECKING
+
+from dpgm_core._util.lazy import face
+
+if TYPE_CHECKING:
+    from dpgm_core.structure.structure import Structure
+
+# module -> its public names
+_LAZY = {
+    "structure": ["Structure"],
+}
+
+__all__ = [
+    "Structure",
+]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -9,17 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
-from dpgm_core.constraints.forms import Mask
-from dpgm_core.domain import Domain
-from dpgm_core.errors import StructureError, TooLarge, did_you_mean
-from dpgm_core.markup import Html, card, first
-from dpgm_core.printable import listed, thousands
-from dpgm_core.structure.directed import families
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.html import Html, card, first
+from dpgm_core.domain.constraints import Mask
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import StructureError, TooLarge, did_you_mean, listed, thousands
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.shape import Structure
+from dpgm_core.structure.structure import Structure, families
 
-__all__ = ["MOST_CELLS", "Dag", "check_dag"]
+__all__ = ["Dag", "MOST_CELLS", "check_dag"]
 
 #: Largest table of a family, cells.
 MOST_CELLS = 10**7
@@ -193,7 +191,7 @@ class Dag:
         without a possible code, and tables with zeros there have log Z = 0. The condition is sufficient and needs no
         inference. cpds: P(child | parents) by child, which must have these zeros. Raises StructureError.
 
-        >>> from dpgm_core.constraints import Ordered
+        >>> from dpgm_core.domain import Ordered
         >>> plain = Domain.from_sizes(dict.fromkeys("ab", 2))
         >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
         >>> Dag(domain, {"b": ["a"]}).check_constraints()

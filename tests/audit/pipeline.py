@@ -36,7 +36,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.components.registry import default_registry
-from dpgm_core.noise import analytic_delta, least_variance
+from dpgm_core.privacy import analytic_delta, least_variance
 from dpgm_core.sources import as_source
 
 __all__ = ["Case", "Thin", "all_cases", "draws", "thinned"]

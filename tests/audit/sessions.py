@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from dpgm_core import Budget, Domain, FloatArray, LiveCurator, Structure, Terms, make
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 __all__ = ["WHOLE", "two_steps"]
 

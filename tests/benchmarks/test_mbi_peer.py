@@ -13,7 +13,7 @@ from benchmarks.peers import mbi_peer
 from benchmarks.peers.mbi_peer import MissingPeer, PeerFailed, mbi_fit, mbi_kls, mbi_models, over, stops_until
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Domain, Structure, Tables
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 # a clique inside another, one whose axes are not in the domain's order, an attribute of its own

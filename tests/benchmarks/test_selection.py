@@ -17,8 +17,8 @@ from benchmarks.harness.runs import read
 from benchmarks.protocol.mirror import MirrorDescent, descend, smoothness
 from benchmarks.protocol.selecting import noise
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.releases.pool import pool
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.releases.pooling import pool
 
 TABLE = wide(5, 2000, 3)
 TERMS = Terms(neighbours="add-remove")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpgm.interop.uai import write_uai
+from dpgm.interop.uai_tasks import infer_uai, read_mar, read_pr, variable_marginals
 
 from benchmarks.cases.zeros import MADE, beside, instance, planted, timed
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.interop.uai import infer_uai, read_mar, read_pr, variable_marginals, write_uai
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 
 FOLDER = os.environ.get("DPGM_UAI")
 INSTANCES = sorted(Path(FOLDER).glob("*.uai")) if FOLDER else []

@@ -8,8 +8,7 @@ import sys
 
 import click
 import pytest
-
-from dpgm_core.cli import cli
+from dpgm.cli import cli
 
 
 @pytest.mark.parametrize("words", [["fti"], ["fit"], ["fit", "--no-such"], ["query"], ["ledger", "burn"]])
@@ -41,7 +40,7 @@ def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
     if asked is not None:
         environment |= dict.fromkeys(names, asked)
     program = (
-        "import os, sys, dpgm_core.cli as cli\n"
+        "import os, sys, dpgm.cli as cli\n"
         "assert 'numpy' not in sys.modules\n"
         "try:\n    cli.main(['--version'])\n"
         f"except SystemExit:\n    pass\nprint(*(os.environ[name] for name in {names!r}))"

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from dpgm_core.cli.common import print_json, print_table
+from dpgm.cli.common import print_json, print_table
 
 
 def test_numbers_stand_right_and_texts_left(capsys):

@@ -202,7 +202,7 @@ def test_a_failed_learner_leaves_the_paid_release(spec, how):
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", "from dpgm_core.cli import main; main()", *words],
+            [sys.executable, "-c", "from dpgm.cli import main; main()", *words],
             env=os.environ | {"PYTHONPATH": str(spec.parent)}, capture_output=True, text=True,
         )  # fmt: skip
 

@@ -9,17 +9,16 @@ import shutil
 import sys
 from pathlib import Path
 
+import dpgm.cli
 import numpy as np
 import pytest
 from attrs import frozen
 from click.testing import CliRunner
+from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
-import dpgm_core.cli
-from dpgm_core.cli.common import print_err, print_json, print_out, print_table
-from dpgm_core.cli.progress import progress_shown
 from dpgm_core.components.registry import Broken, Registry
 from dpgm_core.plugin import Component
 
@@ -230,5 +229,5 @@ def writers(path: Path) -> list[str]:
 
 def test_commands_write_through_one_place():
     """A new command cannot forget to spell names out: only `common` writes."""
-    folder = Path(dpgm_core.cli.__file__).parent
+    folder = Path(dpgm.cli.__file__).parent
     assert {path.name for path in folder.glob("*.py") if writers(path)} == {"common.py"}

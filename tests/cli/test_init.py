@@ -179,7 +179,7 @@ def test_a_hundred_columns_in_less_than_two_seconds(tmp_path):
     (tmp_path / "s.json").write_text(json.dumps({"schema": columns}))
     program = """
 import resource, sys
-from dpgm_core.cli import main
+from dpgm.cli import main
 try:
     main(sys.argv[1:])
 except SystemExit as done:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 
 import numpy as np
+from dpgm.cli.show import print_chosen
 
 import dpgm_core as dpgm
-from dpgm_core.cli.outcome import print_chosen
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
-from dpgm_core.privacy.scores import TableDistance
-from dpgm_core.releases.told import session_facts
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.selection import TableDistance
+from dpgm_core.releases.session import session_facts
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 
 def test_a_seed_is_stamped_everywhere(spec, dpgm_command):

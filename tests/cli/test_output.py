@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from dpgm.cli import main
+from dpgm.cli.show import reserved
+from dpgm.spec import load_spec
 
 from dpgm_core import Ledger
-from dpgm_core.cli import main
-from dpgm_core.cli.output import reserved
 from dpgm_core.errors import ModelFileError
-from dpgm_core.spec import load_spec
 
 
 def files(folder: Path) -> set[str]:
@@ -103,7 +103,7 @@ def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused
     """Also after a session, whose file has the steps so far; the model of another learner counts as one."""
     words = ["--set", "structure={select='mst'}"] if select else []
     where = (
-        "dpgm_core.selection.run:LiveSession.set_model_structure"
+        "dpgm_core.learning.select:LiveSession.set_model_structure"
         if select
         else "dpgm_core.pipeline:with_goodness_of_fit"
     )
@@ -119,7 +119,9 @@ def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused
 
 
 @needs_kills
-@pytest.mark.parametrize("where", ["dpgm_core.ledger.ledger:Ledger.charge", "dpgm_core.curator.live:LiveCurator._draw"])
+@pytest.mark.parametrize(
+    "where", ["dpgm_core.privacy.ledger:Ledger.charge", "dpgm_core.curator.live:LiveCurator._draw"]
+)
 def test_a_run_killed_before_it_saved_anything_is_not_asked_about(spec, dpgm_command, killed, where):
     """There is nothing to learn from; its marker and its names are used again."""
     out = killed(where, "fit", spec)

@@ -16,7 +16,7 @@ def installed(distribution):
 
 def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
     """`dpgm check` on a distribution that is not there is a wrong request; --json is one document."""
-    from dpgm_core.cli import main
+    from dpgm.cli import main
 
     with pytest.raises(SystemExit) as done:
         main(["check", "dpgm-nowhere"])
@@ -26,7 +26,7 @@ def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
 @pytest.mark.landing
 def test_dpgm_check_json_and_table(capsys):
     """One report per component, readable and for machines, exit code 0 when all hold."""
-    from dpgm_core.cli import main
+    from dpgm.cli import main
 
     if not installed("dpgm-laplace"):
         pytest.skip("dpgm-laplace is not installed")

@@ -8,7 +8,7 @@ import pytest
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`dpgm ...` in a process of its own."""
-    code = "from dpgm_core.cli import main; main()"
+    code = "from dpgm.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
@@ -28,7 +28,7 @@ def test_the_command_says_what_to_do_next(tmp_path):
 def test_the_printed_command_means_the_folder(folder, tmp_path):
     """A shell reads the line as the folder with its extra, whatever the folder is called; relative ones stay so."""
     (tmp_path / folder).mkdir()
-    code = "from dpgm_core.cli import main; main()"
+    code = "from dpgm.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "new", "learner", "mine", "--folder", folder],
         cwd=tmp_path, capture_output=True, text=True,

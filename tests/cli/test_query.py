@@ -127,7 +127,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(model):
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-c", "from dpgm_core.cli import main; main()", "query", str(model), "sex"],
+        [sys.executable, "-c", "from dpgm.cli import main; main()", "query", str(model), "sex"],
         stdout=writing, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     os.close(writing)

@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from dpgm.cli.records import write_records
 
 import dpgm_core as dpgm
-from dpgm_core.cli.records import write_records
 from dpgm_core.sources import as_source
 
 
@@ -75,7 +75,7 @@ def test_an_earlier_sample_is_replaced(seeded, tmp_path, monkeypatch, suffix):
         written.append(path.name)
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("dpgm_core.files._named", full)
+    monkeypatch.setattr("dpgm_core._util.files._named", full)
     with pytest.raises(dpgm.ModelFileError):
         write_records([seeded.sample(3)], path, quoted=False)
     assert not list(tmp_path.iterdir()) and written == ["s.csv.dpgm.json" if suffix == ".csv" else path.name]

@@ -15,7 +15,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Ledger
-from dpgm_core.ledger.file import digest
+from dpgm_core.privacy.ledger_file import digest
 
 
 @pytest.fixture

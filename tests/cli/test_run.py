@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from dpgm.cli.common import learn_again, selector_of
+from dpgm.spec import load_spec
 
-from dpgm_core.cli.run import learn_again, selector_of
 from dpgm_core.components.registry import default_registry
-from dpgm_core.spec import load_spec
 
 
 def test_a_run_asks_for_its_structure_or_for_one_to_be_chosen(spec):

@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 from attrs import frozen
+from dpgm.study import generated_truth
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, fit
 from dpgm_core.components.registry import default_registry
-from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.plugin import Component
-from dpgm_core.study import generated_truth
+from dpgm_core.privacy.ledger import Ledger
 
 STUDY = """
 neighbours = "add-remove"

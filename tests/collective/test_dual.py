@@ -11,8 +11,8 @@ from scipy.optimize import LinearConstraint, minimize
 from scipy.special import logsumexp, xlogy
 
 from dpgm_core import Domain, InferenceError, Model, NotConverged, OptionError, Structure, StructureError, Tables, make
-from dpgm_core.collective.dual import CollectiveDual
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.collective.dual import CollectiveDual
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 
 TIGHT = CollectiveDual(tolerance=1e-10, max_calls=20_000)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpgm_core.collective.evidence import evidence_of, gap_of
+from dpgm_core.inference.collective.evidence import evidence_of, gap_of
 
 NOISES = ("Laplace", "Gaussian", "Huber")
 

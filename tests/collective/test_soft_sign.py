@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import quad
 
 from dpgm_core import Domain, InferenceError, OptionError, Structure, Tables, make
-from dpgm_core.collective.dual import CollectiveDual
-from dpgm_core.collective.evidence import DualEvidence
-from dpgm_core.collective.soft_sign import SoftSign, soft_sign
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.collective.dual import CollectiveDual
+from dpgm_core.inference.collective.evidence import DualEvidence
+from dpgm_core.inference.collective.soft_sign import SoftSign, soft_sign
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 
 
 def posterior_mean_score(noise, residual, spread):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.columns.cutting import Cut
+from dpgm_core.domain.values import Cut
 
 ENDS = st.one_of(
     st.floats(allow_nan=False), st.integers(-5, 5).map(float), st.sampled_from([-(2.0**63), 2.0**53, 2.0**63])

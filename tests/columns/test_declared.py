@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpgm_core.columns.declared import PrivateBins, PrivateLabels, exact_share
-from dpgm_core.domain import Attribute
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import PrivateBins, PrivateLabels, exact_share
 from dpgm_core.errors import DomainError
 
 AGE = {"type": "integer", "min": 0, "max": 94, "bins": {"private": 16, "share": 0.05}}

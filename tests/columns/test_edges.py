@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.edges import bin_edge, bounds, calendar_edges, equal_edges, grid_cells, grid_edges
-from dpgm_core.columns.values import Values
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import bin_edge, bounds, calendar_edges, equal_edges, grid_cells, grid_edges
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
 INTEGER, NUMBER, DAY = Values(kind="integer"), Values(kind="number"), Values(kind="date")

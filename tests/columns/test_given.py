@@ -7,10 +7,9 @@ from datetime import date, datetime, time
 import numpy as np
 import pytest
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.given import find_alike, place_of
-from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.columns.values import Values
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.labels import EXACT, Matching, find_alike, place_of
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
 

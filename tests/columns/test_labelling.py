@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.columns.edges import calendar_edges
-from dpgm_core.columns.labelling import bin_labels, check_apart, number_text
-from dpgm_core.columns.values import Values
-from dpgm_core.domain import Attribute
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import calendar_edges
+from dpgm_core.domain.labels import bin_labels, check_apart, number_text
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
 INTEGER, DAY, STAMP = Values(kind="integer"), Values(kind="date"), Values(kind="datetime")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpgm_core.columns.lattice import lattice_of
-from dpgm_core.columns.values import Values
+from dpgm_core.domain.values import Values, lattice_of
 
 KINDS = [
     Values(kind="integer"),

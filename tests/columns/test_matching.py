@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.domain import Attribute
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.labels import EXACT, Matching
 from dpgm_core.errors import DomainError
 
 NUMERALS = st.from_regex(r"[+-]?[0-9]{0,4}(\.[0-9]{0,4})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)

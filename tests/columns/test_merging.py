@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.columns.merging import merge_labels
+from dpgm_core.domain.labels import merge_labels
 
 
 @settings(max_examples=50)

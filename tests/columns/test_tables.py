@@ -6,8 +6,9 @@ from datetime import date, datetime, time
 
 import pytest
 
-from dpgm_core.columns.tables import attribute_fields
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.attribute_tables import attribute_fields
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError
 
 AGE = {"type": "integer", "min": 0, "max": 94}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.columns.values import NANO, Values
+from dpgm_core.domain.values import NANO, Values
 from dpgm_core.errors import DomainError
 
 KINDS = ["text", "integer", "number", "boolean", "date", "datetime", "time"]

@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Attribute
+from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DomainError
 
 values = st.one_of(

@@ -3,9 +3,9 @@
 import itertools
 
 import numpy as np
+from dpgm.comparison import compare, distances
 
 from dpgm_core import Domain, Model, Structure, Tables
-from dpgm_core.comparison import compare, distances
 
 
 def test_of_many_pairs_some_are_compared(monkeypatch):

@@ -1,12 +1,12 @@
 """Drawn records are counted over the labels of a model or a domain."""
 
 import pytest
+from dpgm.cli import main
+from dpgm.comparison import compare
+from dpgm.comparison.subjects import ModelSide
 
 import dpgm_core as dpgm
 from dpgm_core import DataError
-from dpgm_core.cli import main
-from dpgm_core.comparison import compare
-from dpgm_core.comparison.sides import ModelSide
 from tests.comparison.made import model_of
 
 

@@ -2,8 +2,9 @@
 
 import json
 
-from dpgm_core.comparison import compare
-from dpgm_core.files import plain
+from dpgm.comparison import compare
+
+from dpgm_core._util.files import plain
 
 
 def test_the_plain_values_are_json(folder):

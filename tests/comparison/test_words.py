@@ -1,7 +1,8 @@
 """A comparison in words."""
 
-from dpgm_core.comparison import compare
-from dpgm_core.comparison.words import apart, shared_lines, short_names, side_by_side
+from dpgm.comparison import compare
+from dpgm.comparison.page import apart, shared_lines, short_names, side_by_side
+
 from tests.comparison.made import CODES, model_of, release_of
 
 

@@ -11,15 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.components.options import (
-    build,
-    changed,
-    component_option,
-    describe,
-    option,
-    plain_options,
-    still_known,
-)
+from dpgm_core.components.options import build, changed, component_option, describe, option, plain_options, still_known
 from dpgm_core.errors import DpgmError, OptionError
 
 

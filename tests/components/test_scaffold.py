@@ -10,12 +10,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from dpgm.scaffold import files_of, scaffold
 
 import dpgm_core
+from dpgm_core._util.lazy import FACES
 from dpgm_core.components.registry import Registry
-from dpgm_core.components.scaffold import files_of, scaffold
 from dpgm_core.errors import OptionError
-from dpgm_core.faces import FACES
 from dpgm_core.plugin import KINDS, Component
 
 
@@ -46,7 +46,7 @@ def test_a_new_plugin_keeps_its_contract_at_once(made):
 def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
     """Every check of its kind, at a small profile; its own tests name the class for the kit. A source is checked below,
     by the command."""
-    testing = pytest.importorskip("dpgm_core.testing")
+    testing = pytest.importorskip("dpgm_testing")
     kind, folder, cls = made
     tests = {}
     exec((folder / "tests" / "test_conformance.py").read_text(), tests)
@@ -70,7 +70,7 @@ def test_a_new_source_passes_dpgm_check_with_the_record_checks_run(tmp_path):
     (info / "entry_points.txt").write_text("[dpgm]\ndpgm-trial-fresh = dpgm_trial_fresh\n")
     path = os.pathsep.join([str(folder), str(Path(dpgm_core.__file__).parents[1])])
     done = subprocess.run(
-        [sys.executable, "-c", "from dpgm_core.cli import main; main()", "check", "dpgm-trial-fresh", "--json"],
+        [sys.executable, "-c", "from dpgm.cli import main; main()", "check", "dpgm-trial-fresh", "--json"],
         env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from dpgm_core.components.options import build
-from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
+from dpgm_core.components.options import at_least_zero, build, flag, positive, share, whole
 from dpgm_core.errors import OptionError
 
 NUMBERS = (

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.values import Values
-from dpgm_core.constraints import Ordered
-from dpgm_core.constraints.chains import chain_rules, chains
-from dpgm_core.constraints.resolved import Resolved
+from dpgm_core.domain import Ordered
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.resolved_constraints import Resolved, chain_rules, chains
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
 TOP = 6

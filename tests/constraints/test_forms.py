@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.declared import PrivateLabels
-from dpgm_core.constraints import Listed, Mapped
+from dpgm_core.domain import Listed, Mapped
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.errors import DomainError
 
 SEX = Attribute.of_labels("sex", ["F", "M"], unknown="missing")

@@ -8,9 +8,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.values import Values
-from dpgm_core.constraints import Ordered
+from dpgm_core.domain import Ordered
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dpgm_core.constraints import Listed, Mapped
-from dpgm_core.constraints.reading import read_constraint
-from dpgm_core.domain import Domain
+from dpgm_core.domain import Listed, Mapped
+from dpgm_core.domain.constraints import read_constraint
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError
 
 FILE = """

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.constraints.resolved import Resolved
-from dpgm_core.domain import Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.resolved_constraints import Resolved
 from dpgm_core.errors import DomainError
 
 

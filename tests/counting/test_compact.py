@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.counting.compact import TableCounts, compact
 from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.products import PairCounts
-from dpgm_core.domain import Domain
+from dpgm_core.counting.passes import TableCounts, compact
+from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 3, "e": 1})
 CODES = [np.random.default_rng(1).integers(0, size, 500).astype(np.uint8) for size in DOMAIN.sizes.values()]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables, Terms
-from dpgm_core.counting.distances import distances, whole_scores
 from dpgm_core.counting.kernel import count
-from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 
@@ -129,7 +129,7 @@ def test_no_contrast_overflows():
 def test_nothing_overflows(most, cut, monkeypatch):
     """Counts and predictions as large as they come. Of 2^23 cells the cuts alone sum to 2^63; a cut so much wider does
     so of 2^11, without the memory."""
-    monkeypatch.setattr("dpgm_core.counting.distances._MOST_CELL", cut)
+    monkeypatch.setattr("dpgm_core.counting.selection._MOST_CELL", cut)
     wide = Structure(Domain.from_sizes({"a": 2**6, "b": 2**5}), [("a", "b")])
     counts = Tables(wide, np.full(wide.cells, most, np.int64))
     scores = TableDistance(candidates=wide, predicted=np.full(wide.cells, 0.0 if most else 1e300), offsets=(-1e300,))

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.counting.descent import GradientSums
+from dpgm_core.privacy.descent import NodeGradients, Regressions
 
 LOSSES = [("logistic", 2), ("softmax", 2), ("softmax", 3), ("pairs", 2), ("pairs", 3)]
 

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.declared import PrivateLabels
-from dpgm_core.columns.matching import Matching
 from dpgm_core.counting.labels import LONGEST, persons_by_label
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import PrivateLabels
+from dpgm_core.domain.labels import Matching
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource

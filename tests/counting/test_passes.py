@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpgm_core import Contributions, DataError, Domain, Structure
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.rows import Persons
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 4})
 #: Nested, tied, turned and empty cliques; ("a", "b") is counted for two groups.

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting import products
+from dpgm_core.counting import statistic as products
 from dpgm_core.counting.kernel import Counts, counting
-from dpgm_core.counting.products import PairCounts
-from dpgm_core.domain import Domain
-from dpgm_core.structure import Structure
+from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.domain.domain import Domain
+from dpgm_core.structure.structure import Structure
 
 BINARY = Domain.from_sizes({f"x{number}": 2 for number in range(46)})
 ALL = Structure(BINARY, itertools.combinations(BINARY.names, 2))

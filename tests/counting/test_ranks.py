@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core.counting.ranks import rank_scores, ranks_of
-from dpgm_core.privacy.ranks import RankDistance
+from dpgm_core.counting.bins import rank_scores, ranks_of
+from dpgm_core.privacy.bins import RankDistance
 
 
 def test_scores_are_those_of_the_definition():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpgm_core.counting.regressions import _binary, _labelled, block_edges
+from dpgm_core.counting.votes import _binary, _labelled, block_edges
 
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 

@@ -11,17 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core.counting.compact import TableCounts
 from dpgm_core.counting.kernel import Counts, count
-from dpgm_core.counting.products import PairCounts
+from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, opened
-from dpgm_core.counting.statistic import Sum
-from dpgm_core.domain import Domain
+from dpgm_core.counting.statistic import PairCounts, Sum
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading, Reduction
-from dpgm_core.sources.shipped import Shipped, received
-from dpgm_core.structure import Structure
+from dpgm_core.sources.engines import Shipped, received
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 300, "c": 2})
 TABLE = pa.table(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Contributions, Domain, Structure, Terms
-from dpgm_core.counting.shares import WeightedCounts
+from dpgm_core.counting.weights import WeightedCounts
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abc", 3))
 STRUCTURES = {

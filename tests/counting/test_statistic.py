@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.arrays import IntArray
-from dpgm_core.counting.compact import TableCounts
-from dpgm_core.counting.gradients import GradientSums
+from dpgm_core._util.arrays import IntArray
+from dpgm_core.counting.clipped import FewCounts
+from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.kernel import Blocks, Counts, count
-from dpgm_core.counting.products import PairCounts
-from dpgm_core.counting.scores import FewCounts
-from dpgm_core.counting.shares import WeightedCounts
-from dpgm_core.counting.statistic import CellSums, Sum, pieces, summed
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.counting.passes import TableCounts
+from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
+from dpgm_core.counting.weights import WeightedCounts
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
-from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Loss, Regressions
+from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
+from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.sources import as_source
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 
 def test_several_batches_and_threads_add_up() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, SeededRandomness
-from dpgm_core.counting.subsample import coins, read_persons
+from dpgm_core.counting.rows import coins, read_persons
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

@@ -10,10 +10,9 @@ import pytest
 
 from dpgm_core import Budget, Domain, Structure, Terms
 from dpgm_core.counting import votes as module
-from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.votes import agreed, agreed_edges, agreed_graph, blocks_of, by_threshold, pair_sums, votes_of
-from dpgm_core.noise.stability import publication_odds
-from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, publication_odds
 
 ROWS = list(itertools.product([False, True], repeat=3))
 

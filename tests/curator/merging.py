@@ -5,11 +5,10 @@ from fractions import Fraction
 import numpy as np
 
 from dpgm_core import Domain, LiveCurator, SeededRandomness, Structure, Terms, make
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 MERGES = {"a": [0, 1, 0], "c": [1, 0, 0, 2]}

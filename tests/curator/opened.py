@@ -4,21 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core import (
-    Budget,
-    Domain,
-    Ledger,
-    LiveCurator,
-    SeededRandomness,
-    Structure,
-    Terms,
-    make,
-)
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core import Budget, Domain, Ledger, LiveCurator, SeededRandomness, Structure, Terms, make
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
 MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})

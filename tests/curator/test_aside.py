@@ -8,8 +8,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Tables, Terms
-from dpgm_core.curator.aside import holdouts_of
-from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.live import LiveCurator, holdouts_of
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
 from dpgm_core.sources import as_source

@@ -14,15 +14,14 @@ from attrs import evolve
 from scipy.stats import chisquare
 
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
-from dpgm_core.counting.ranks import rank_scores, ranks_of
-from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.binning import count_grids, find_bins, grid_attributes
+from dpgm_core.counting.bins import rank_scores, ranks_of
+from dpgm_core.counting.rows import Persons
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.bisection import BinsPlan
-from dpgm_core.noise.choice import MAX_TEMPERATURE, probabilities
-from dpgm_core.privacy.ranks import RankDistance, nodes_of
+from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.selection import MAX_TEMPERATURE, probabilities
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.sources import as_source
 from tests.private_columns import private_bins

@@ -5,13 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    OptionError,
-    Overspent,
-    Structure,
-)
-from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core import Budget, OptionError, Overspent, Structure
+from dpgm_core.privacy.descent import NodeGradients
 from tests.curator.opened import CODES, DOMAIN, PAIRS, WORKLOAD, curator, slopes
 
 

@@ -15,14 +15,14 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Terms
-from dpgm_core.columns.declared import PrivateLabels
-from dpgm_core.curator.discovery import check_open, find_labels
+from dpgm_core.curator.labels import check_open, find_labels
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
-from dpgm_core.ledger.file import digest
-from dpgm_core.noise.labels import plan_labels
-from dpgm_core.releases.discovery import load_discovery
-from dpgm_core.selection import Discovery
+from dpgm_core.learning import Discovery
+from dpgm_core.privacy.labels import plan_labels
+from dpgm_core.privacy.ledger_file import digest
+from dpgm_core.releases.labels import load_discovery
 from dpgm_core.sources import as_source
 
 BUDGET = Budget.approx(2, "1e-5")
@@ -157,7 +157,7 @@ def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypat
         raise ValueError(RARE)
 
     monkeypatch.setattr("dpgm_core.sources.arrow.ArrowSource.batches", broken)
-    monkeypatch.setattr("dpgm_core.pipeline.check_source", lambda *_: None)
+    monkeypatch.setattr("dpgm_core.planning.check_source", lambda *_: None)
     with pytest.raises(
         LearningFailed, match=r"labels of 'job' are found and paid for .*labels_from = '.*x\.labels"
     ) as failed:

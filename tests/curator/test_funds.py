@@ -10,17 +10,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    ModelFileError,
-    Overspent,
-    Structure,
-    load_release,
-    release,
-)
+from dpgm_core import Budget, BudgetError, Domain, Ledger, ModelFileError, Overspent, Structure, load_release, release
 from dpgm_core.curator.funds import Funds
 from dpgm_core.sources import as_source
 

@@ -24,11 +24,11 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator import counted as counted_module
-from dpgm_core.curator.counted import CountedTables
+from dpgm_core.counting.rows import Persons
+from dpgm_core.curator import records as counted_module
+from dpgm_core.curator.records import CountedTables
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.curator.opened import (
     CODES,
     DOMAIN,

@@ -27,7 +27,7 @@ from dpgm_core.errors import (
     Overspent,
     StructureError,
 )
-from dpgm_core.noise.samplers import discrete_laplace
+from dpgm_core.privacy.samplers import discrete_laplace
 from dpgm_core.releases.reading import load_release
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from dpgm_core import Attribute, Budget, Domain, Structure, Terms, Workload
-from dpgm_core.counting.distances import distances
-from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.curator.held import HeldRecords
-from dpgm_core.releases.descents import Descent
+from dpgm_core.counting.descent import GradientSums
+from dpgm_core.counting.selection import distances
+from dpgm_core.curator.records import HeldRecords
+from dpgm_core.releases.queries import Choice, Descent
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import Choice
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from tests.curator.merging import (

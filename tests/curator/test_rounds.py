@@ -33,7 +33,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.counting.kernel import count
-from dpgm_core.counting.subsample import coins, read_persons
+from dpgm_core.counting.rows import coins, read_persons
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

@@ -38,10 +38,10 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.counting.kernel import count
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.curator.opened import (
     CODES,
     DOMAIN,
@@ -582,7 +582,7 @@ import os, signal, sys
 import numpy as np
 from dpgm_core import Budget, Domain, Ledger, LiveCurator, Structure, Terms, make
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from fractions import Fraction
 folder, steps = sys.argv[1], int(sys.argv[2])
 domain = Domain.from_sizes({"a": 2, "b": 2})

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dpgm_core.counting.statistic import zero_cells
-from dpgm_core.curator.shield import redact_source_errors, strip_traceback
+from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.errors import DataError, SourceRefused, TooLarge
 from dpgm_core.sources import as_source
 
@@ -64,7 +64,7 @@ def test_words_that_a_source_vouches_for_stay():
     assert str(found.value) == r"no table 'visits'\nin the schema" and type(found.value) is SourceRefused
     assert "SECRET" not in everything_said(found.value) and found.value is not error
     assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
-        __name__, "dpgm_core.curator.shield"
+        __name__, "dpgm_core.curator.redaction"
     }  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_an_interrupt_brings_nothing_along():
         redact_source_errors([], foreign(KeyboardInterrupt("SECRET")))
     assert "SECRET" not in everything_said(found.value)
     assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
-        __name__, "dpgm_core.curator.shield"
+        __name__, "dpgm_core.curator.redaction"
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from dpgm_testing.curators import Door
 
 from dpgm_core import (
     Budget,
@@ -21,10 +22,8 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.curator.funds import Funds
-from dpgm_core.curator.single import Single, Turns
+from dpgm_core.curator.funds import Funds, Single, Turns
 from dpgm_core.sources import as_source
-from dpgm_core.testing.doors import Door
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 CODES = np.array([[0], [1], [1]])

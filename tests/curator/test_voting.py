@@ -23,10 +23,10 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.counting.votes import Agreed
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.curator.opened import Noted
 
 VOTED = Domain.from_sizes({"x": 2, "y": 2, "z": 3})

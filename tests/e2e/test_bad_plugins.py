@@ -22,7 +22,7 @@ def offered(kind, cls, name="mine"):
 
 def dpgm(folder, *arguments):
     """`dpgm ...` where the folder's distributions are installed; it must not fail."""
-    code = "from dpgm_core.cli import main; main()"
+    code = "from dpgm.cli import main; main()"
     environment = os.environ | {"PYTHONPATH": str(folder)}
     return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
 

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from dpgm.interop import read_uai, write_uai
 
 import dpgm_core as dpgm
-from dpgm_core.constraints import Listed
+from dpgm_core.domain import Listed
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.interop import read_uai, write_uai
 
 TOWNS, LANDS = [f"town {n}" for n in range(6)], ["north", "south", "west"]
 OF = [0, 0, 1, 1, 2, 2]

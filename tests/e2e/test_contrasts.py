@@ -30,14 +30,14 @@ from dpgm_core import (
     release,
 )
 from dpgm_core.learning import Simulator, expected_distance
-from dpgm_core.noise.contrasts import products, spread
+from dpgm_core.learning.selector import Selection, SelectionPlan
 from dpgm_core.pipeline import Run
-from dpgm_core.releases.plausible import implausible, plausible
-from dpgm_core.releases.pool import pool
+from dpgm_core.privacy.contrasts import products, spread
+from dpgm_core.releases.pooling import pool
 from dpgm_core.releases.totals import contradictions
-from dpgm_core.selection.contract import Selection, SelectionPlan
+from dpgm_core.releases.views import implausible, plausible
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcd", 2))
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])

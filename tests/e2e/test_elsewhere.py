@@ -22,7 +22,7 @@ from dpgm_core import (
     select,
 )
 from dpgm_core.pipeline import Run
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins, private_labels
 

@@ -20,7 +20,7 @@ def dpgm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line in a new process, where a warning of our own modules is an error."""
     ours = "import warnings; warnings.filterwarnings('error', module='dpgm_')"
     others = "warnings.filterwarnings('ignore', category=DeprecationWarning)"
-    code = f"{ours}; {others}; from dpgm_core.cli import main; main()"
+    code = f"{ours}; {others}; from dpgm.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,

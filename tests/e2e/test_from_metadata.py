@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dpgm_core.cli import main
+from dpgm.cli import main
 
 SCHEMA = {
     "schema": {

@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, Structure
 from dpgm_core.components.registry import default_registry
-from dpgm_core.releases.levelled import equalize_totals
 from dpgm_core.releases.reading import load_release
-from dpgm_core.testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
+from dpgm_core.releases.views import equalize_totals
 
 STRUCTURE = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
 CODES = np.random.default_rng(1).integers(0, 3, (2000, 3)).cumsum(axis=1) % 3
@@ -95,7 +95,7 @@ def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path, monkeypatch)
     with pytest.raises(dpgm.BudgetError, match=claim):
         fitted(tmp_path, "lax", "naive-mle")
     assert not (tmp_path / "x.release.dpgm").exists()
-    monkeypatch.setattr("dpgm_core.noise.calibration.check_claims", lambda *_: None)
+    monkeypatch.setattr("dpgm_core.privacy.mechanism.check_claims", lambda *_: None)
     _, path = fitted(tmp_path, "lax", "naive-mle")
     with pytest.raises(dpgm.ModelFileError, match=claim):
         load_release(path)

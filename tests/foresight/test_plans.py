@@ -10,17 +10,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    ClippedScore,
-    Contributions,
-    Dag,
-    Domain,
-    Structure,
-    StructureError,
-    Terms,
-    TooLarge,
-)
+from dpgm_core import Budget, ClippedScore, Contributions, Dag, Domain, Structure, StructureError, Terms, TooLarge
 from dpgm_core.sources import as_source
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})

@@ -22,9 +22,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from dpgm.cli import main
+
 import dpgm_core as dpgm
-from dpgm_core.cli import main
-from dpgm_core.metadata.toml_out import toml_value
+from dpgm_core._util.toml import toml_value
 from tests.fuzz.target import Broken
 
 __all__ = ["Refused", "named_outputs", "spoil_outputs", "write_outputs"]

@@ -22,6 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
+from dpgm.interop.bif import read_bif, read_network, write_bif
+from dpgm.interop.uai import read_uai, write_uai
+from dpgm.interop.uai_tasks import read_evidence
+from dpgm.spec import load_spec
 
 import dpgm_core as dpgm
 from dpgm_core import (
@@ -37,19 +41,14 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.columns.declared import PrivateBins
-from dpgm_core.interop.bif import read_bif, read_network
-from dpgm_core.interop.bif_out import write_bif
-from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
-from dpgm_core.metadata import Metadata, read_metadata
-from dpgm_core.noise.labels import LabelsPlan
-from dpgm_core.noise.threshold import threshold_noise
-from dpgm_core.privacy.scores import TableDistance
-from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
+from dpgm_core.domain import Metadata, read_metadata
+from dpgm_core.domain.bins import PrivateBins
+from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
+from dpgm_core.privacy.selection import TableDistance
+from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
-from dpgm_core.spec import load_spec
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
 from tests.fuzz.outputs import Refused, named_outputs, spoil_outputs, write_outputs
 from tests.fuzz.target import Broken, Target

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from dpgm_core.constraints import Listed, Mapped, Ordered
-from dpgm_core.domain import Domain
+from dpgm_core.domain import Listed, Mapped, Ordered
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
-from dpgm_core.inference.constraining import ConstrainedEngine, check_constraints, constrained
+from dpgm_core.inference.batching import Batched
+from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained
 from dpgm_core.inference.contract import Explainer, SecondOrder
-from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
+from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.inference.many import Batched
 from dpgm_core.models.distribution import Distribution
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 PLAIN = Domain.from_sizes({"a": 4, "b": 2, "c": 3})
 TO = (("0", "0"), ("1", "1"), ("2", "1"), ("3", "0"))

@@ -7,10 +7,10 @@ import pytest
 from attrs import evolve
 from attrs.exceptions import FrozenInstanceError
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def test_beliefs_are_values():

@@ -2,7 +2,7 @@
 
 from dpgm_core import Domain, Structure
 from dpgm_core.components.registry import make
-from dpgm_core.inference.smoothness import steady
+from dpgm_core.inference.constraints import steady
 
 
 def test_engines_without_draws_pass():

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpgm.interop import bif as bif_out
+from dpgm.interop.bif import read_bif, read_network, write_bif
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.domain import Domain
+from dpgm_core._util.files import check_writable
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError
-from dpgm_core.files import check_writable
-from dpgm_core.interop import bif_out
-from dpgm_core.interop.bif import read_bif, read_network
-from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.structure.dag import Dag
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from dpgm.interop.bif import bif_domain, bif_structure, read_network
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, StructureError
-from dpgm_core.interop.bif import read_network
-from dpgm_core.interop.given import bif_domain, bif_structure
 from dpgm_core.structure.dag import Dag
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))

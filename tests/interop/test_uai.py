@@ -8,12 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, InferenceError
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.interop.uai import (
+from dpgm.interop.uai_tasks import (
     apply_evidence,
     format_mar,
     format_mpe,
@@ -24,8 +19,13 @@ from dpgm_core.interop.uai import (
     read_pr,
     variable_marginals,
 )
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
 INSTANCES = [

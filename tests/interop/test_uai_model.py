@@ -7,17 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from dpgm.interop.uai import names_path, parse_uai, read_uai, write_uai
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.interop.uai import (
-    names_path,
-    parse_uai,
-    read_uai,
-    write_uai,
-)
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 SMALL = """MARKOV
 3

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpgm.interop import uai as uai_out
+from dpgm.interop.uai import names_path, read_uai, write_uai
+from dpgm.interop.uai_tasks import infer_uai, read_pr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core._util.files import atomic_write
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError
-from dpgm_core.files import atomic_write
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.interop import uai_out
-from dpgm_core.interop.uai import infer_uai, names_path, read_pr, read_uai, write_uai
-from dpgm_core.structure import Structure
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.structure.dag import Dag
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
 

@@ -33,13 +33,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from attrs import define, field
+from dpgm.cli import main
 
-from dpgm_core.cli import main
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.models.reading import load_model
+from dpgm_core.models.files import load_model
 from dpgm_core.pipeline import learn
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.release import NoisyTables
 from tests.ledger.schema1 import write_old

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dpgm_core import files
+from dpgm_core._util import files
 from dpgm_core.curator.funds import Receipt
-from dpgm_core.ledger import file as ledger_file
-from dpgm_core.ledger import ledger as ledger_module
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy import ledger as ledger_module
+from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
 
 __all__ = ["SPOILT"]
 

@@ -10,7 +10,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Structure
 from dpgm_core.learning.discrepancy import expected_absolute
-from dpgm_core.releases.pool import PooledNoise
+from dpgm_core.releases.pooling import PooledNoise
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "5", "40"])

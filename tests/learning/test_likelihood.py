@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
+from dpgm_core._util.progress import silent
 from dpgm_core.learning.likelihood import Likelihood, together
-from dpgm_core.progress import silent
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 

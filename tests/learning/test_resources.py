@@ -9,11 +9,12 @@ from attrs import evolve, frozen
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SelectionPlan, Structure, Terms, TooLarge, Workload, pipeline
+from dpgm_core import planning as verbs
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.foresight import verbs
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning import Resources, resources
-from dpgm_core.learning.resources import check_resources, memory_limit
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.learning import Resources
+from dpgm_core.learning import contract as resources
+from dpgm_core.learning.contract import check_resources, memory_limit
 from dpgm_core.pipeline import Run
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})

@@ -17,7 +17,7 @@ from dpgm_core import (
     release,
 )
 from dpgm_core.learning import Simulator
-from dpgm_core.learning import simulator as simulate
+from dpgm_core.learning import bootstrap as simulate
 
 _STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
 _THETA = Tables(_STRUCTURE, np.random.default_rng(0).normal(size=_STRUCTURE.cells))

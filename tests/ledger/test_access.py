@@ -13,11 +13,11 @@ import pytest
 
 import dpgm_core
 from dpgm_core.errors import BudgetError, ModelFileError
-from dpgm_core.ledger import access as ledger_access
-from dpgm_core.ledger import file as ledger_file
-from dpgm_core.ledger.access import check_one_name, part_name
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy import ledger_file
+from dpgm_core.privacy import ledger_file as ledger_access
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_file import check_one_name, part_name
 
 CENT = Budget.pure("0.01")
 
@@ -55,7 +55,7 @@ def test_two_processes_with_two_names_cannot_both_spend(path):
     other = path.parent / "other" / "z.ledger"
     os.link(path, other)
     script = (
-        "import sys\nfrom dpgm_core.errors import DpgmError\nfrom dpgm_core.ledger.ledger import Ledger\n"
+        "import sys\nfrom dpgm_core.errors import DpgmError\nfrom dpgm_core.privacy.ledger import Ledger\n"
         "from dpgm_core.privacy.budget import Budget\n"
         "try:\n    print(Ledger.open(sys.argv[1]).charge(Budget.pure('0.9')))\nexcept DpgmError as error:\n"
         "    print('refused', error)\n"
@@ -72,8 +72,8 @@ def test_two_processes_with_two_names_cannot_both_spend(path):
 @pytest.mark.landing
 def test_names_that_come_and_go_share_their_locks(path, monkeypatch):
     """Were hard links let in, a writer under one name would still hold off a writer under the other."""
-    monkeypatch.setattr("dpgm_core.ledger.access.check_one_name", lambda path: None)
-    monkeypatch.setattr("dpgm_core.ledger.access.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("dpgm_core.privacy.ledger_file.check_one_name", lambda path: None)
+    monkeypatch.setattr("dpgm_core.privacy.ledger_file.BUSY_SECONDS", 0.05)
     other = path.with_name("y.ledger")
     os.link(path, other)
     first, second = Ledger.open(path), Ledger.open(other)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpgm_core import LedgerEntry
-from dpgm_core.ledger.entries import NOT_RECORDED, LedgerTerms, check_conditions
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger_file import NOT_RECORDED, LedgerTerms, check_conditions
 from dpgm_core.privacy.sensitivity import Neighbours
 
 

@@ -13,10 +13,10 @@ from contextlib import closing
 import pytest
 
 from dpgm_core.errors import BudgetError, ModelFileError
-from dpgm_core.ledger import file as ledger_file
-from dpgm_core.ledger import ledger as ledger_module
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy import ledger as ledger_module
+from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
 from tests.ledger.retyped import CLASSES, columns, retype
 
 CENT = Budget.pure("0.01")

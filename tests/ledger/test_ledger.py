@@ -17,15 +17,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
-from dpgm_core.ledger import access as ledger_access
-from dpgm_core.ledger import entries as ledger_entries
-from dpgm_core.ledger import file as ledger_file
-from dpgm_core.ledger import ledger as ledger_module
-from dpgm_core.ledger import migration as ledger_migration
-from dpgm_core.ledger import recovery as ledger_recovery
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.conversion import zcdp_epsilon
+from dpgm_core.privacy import ledger as ledger_module
+from dpgm_core.privacy import ledger_file
+from dpgm_core.privacy import ledger_file as ledger_access
+from dpgm_core.privacy import ledger_file as ledger_entries
+from dpgm_core.privacy import ledger_file as ledger_migration
+from dpgm_core.privacy import ledger_file as ledger_recovery
+from dpgm_core.privacy.budget import Budget, zcdp_epsilon
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms
 from tests.ledger.schema1 import write_second
 
@@ -624,8 +623,8 @@ def test_a_file_that_cannot_be_written_is_one_clear_line(path):
     script = f"""
 import os
 from dpgm_core.errors import BudgetError
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.ledger.file import LedgerTerms
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_file import LedgerTerms
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 terms = LedgerTerms(name="survey", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"),
@@ -678,20 +677,14 @@ def test_the_ledger_knows_nothing_of_data_or_models():
         ]
         assert set(names) <= {
             "dpgm_core.errors",
-            "dpgm_core.files",
-            "dpgm_core.markup",
-            "dpgm_core.printable",
-            "dpgm_core.privacy.amounts",
+            "dpgm_core._util.files",
+            "dpgm_core._util.html",
+            "dpgm_core._util.exact_numbers",
             "dpgm_core.privacy.budget",
-            "dpgm_core.privacy.meaning",
-            "dpgm_core.privacy.sensitivity",
             "dpgm_core.privacy.terms",
-            "dpgm_core.ledger",
-            "dpgm_core.ledger.access",
-            "dpgm_core.ledger.entries",
-            "dpgm_core.ledger.file",
-            "dpgm_core.ledger.migration",
-            "dpgm_core.ledger.recovery",
+            "dpgm_core.privacy.sensitivity",
+            "dpgm_core.privacy",
+            "dpgm_core.privacy.ledger_file",
         }
 
 

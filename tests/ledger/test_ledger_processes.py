@@ -13,11 +13,10 @@ import pytest
 
 import dpgm_core
 from dpgm_core.errors import BudgetError, Overspent
-from dpgm_core.ledger import ledger as ledger_module
-from dpgm_core.ledger.entries import LedgerTerms
-from dpgm_core.ledger.file import add
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy import ledger as ledger_module
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_file import LedgerTerms, add
 from dpgm_core.privacy.sensitivity import Neighbours
 
 ROOT = Path(dpgm_core.__file__).parents[1]
@@ -160,7 +159,7 @@ def test_a_kill_after_the_charge_leaves_it_charged_and_not_released(tmp_path):
     path = make(tmp_path / "s.ledger")
     script = """
 import os, signal, sys
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 Ledger.open(sys.argv[1]).charge(Budget.pure("0.2"))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -248,7 +247,7 @@ def test_four_processes_share_one_budget_exactly(tmp_path, race):
     script = """
 import sys
 from dpgm_core.errors import Overspent
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 ledger = Ledger.open(sys.argv[1])
 print("ready", flush=True)
@@ -272,7 +271,7 @@ def test_processes_racing_to_create_make_one_ledger(tmp_path):
     script = """
 import sys
 from dpgm_core.errors import BudgetError
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 try:
     Ledger.create(sys.argv[1], name=sys.argv[2], budget=Budget.pure(1), neighbours="add-remove")
@@ -294,7 +293,7 @@ def test_a_ledger_object_survives_a_fork(tmp_path):
     path = make(tmp_path / "s.ledger")
     script = """
 import os, sys
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 ledger = Ledger.open(sys.argv[1])
 child = os.fork()

@@ -12,11 +12,10 @@ from contextlib import closing
 import pytest
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
-from dpgm_core.ledger import access
-from dpgm_core.ledger.file import SCHEMA, VERSION
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.ledger.migration import bring_up_to_date
+from dpgm_core.privacy import ledger_file as access
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_file import SCHEMA, VERSION, bring_up_to_date
 from tests.ledger.schema1 import write_old, write_second
 
 TENTH = Budget.pure("0.1")
@@ -233,7 +232,7 @@ def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger,
     script = """
 import sys
 from dpgm_core.errors import Overspent
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 from tests.ledger.schema1 import write_old, write_second
 print("ready", flush=True)

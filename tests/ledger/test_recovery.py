@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.ledger import file as ledger_file
-from dpgm_core.ledger import recovery
-from dpgm_core.ledger.access import connected
-from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy import ledger_file
+from dpgm_core.privacy import ledger_file as recovery
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_file import connected
 from tests.ledger.schema1 import write_second
 
 CENT = Budget.pure("0.01")
@@ -169,7 +169,7 @@ def test_processes_that_find_a_journal_at_once_agree(path, race):
     """Four open at the same time where one was killed; all see the same charges and can charge."""
     cut_off(path)
     script = (
-        "import sys\nfrom dpgm_core.ledger.ledger import Ledger\nfrom dpgm_core.privacy.budget import Budget\n"
+        "import sys\nfrom dpgm_core.privacy.ledger import Ledger\nfrom dpgm_core.privacy.budget import Budget\n"
         "print('ready', flush=True)\nsys.stdin.readline()\n"
         "for _ in range(5):\n    print(Ledger.open(sys.argv[1]).charge(Budget.pure('0.01')), flush=True)\n"
     )

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpgm_core.domain import read_metadata
 from dpgm_core.errors import DataError
-from dpgm_core.metadata import read_metadata
 
 PLANTED = "planted-value"
 

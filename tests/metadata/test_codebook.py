@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dpgm_core.domain.formats.codebook import column_of_codes, read_codebook
+from dpgm_core.domain.metadata import complete_metadata
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata.codebook import column_of_codes, read_codebook
-from dpgm_core.metadata.described import complete_metadata
 
 PLAIN = """\
 Variable,Description,Code,Label,Missing

@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
+from dpgm_core.domain import Metadata
+from dpgm_core.domain.metadata import combine_metadata, complete_metadata
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata import Metadata
-from dpgm_core.metadata.described import combine_metadata, complete_metadata
 
 
 def one(table):

@@ -6,11 +6,11 @@ import json
 import re
 
 import pytest
+from dpgm.spec import load_spec
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.domain_files import domain_tables, override_tables
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata.domain_files import domain_tables, override_tables
-from dpgm_core.spec import load_spec
 
 NIST = {
     "AGEP": {"dtype": "int64", "min": 0, "max": 94},

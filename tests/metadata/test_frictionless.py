@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dpgm_core.domain import read_metadata
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata import read_metadata
 
 
 def ends(low: object, high: object) -> dict[str, object]:

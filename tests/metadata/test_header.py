@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
+from dpgm_core.domain.domain_files import MAX_LINE, Header, read_header
 from dpgm_core.errors import DataError
-from dpgm_core.metadata.header import MAX_LINE, Header, read_header
 
 
 def header(path, content: bytes) -> Header:

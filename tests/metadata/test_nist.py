@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dpgm_core.domain import read_metadata
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata import read_metadata
 
 SCHEMA = {
     "SEX": {"dtype": "int64", "values": [1, 2]},

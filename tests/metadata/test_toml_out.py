@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
+from dpgm_core._util.toml import comment, domain_toml, toml_value
 from dpgm_core.errors import DomainError
-from dpgm_core.metadata.toml_out import comment, domain_toml, toml_value
 
 HOSTILE = [
     "plain",

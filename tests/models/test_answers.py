@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpgm_core import Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import DomainError, DpgmError, InferenceError, OptionError, TooLarge
-from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
+from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.models.model import Model
 from tests.models.enumerated import DOMAIN, NAMES, STRUCTURES, joint, model_of, summed
 

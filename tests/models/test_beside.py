@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from dpgm_core import Domain, Model, Structure, Tables
-from dpgm_core.models.beside import number_table
+from dpgm_core.models.notebook import number_table
 
 
 def cells(html: str) -> list[list[str]]:

@@ -10,8 +10,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure
 from dpgm_core.errors import OptionError
-from dpgm_core.models.checked import structure_variance
-from dpgm_core.models.misfit import cell_scales
+from dpgm_core.models.misfit import cell_scales, structure_variance
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdefg", 3))
 CHAIN = Structure.chain(DOMAIN)

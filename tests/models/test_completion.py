@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, fit
-from dpgm_core.constraints import Ordered
+from dpgm_core.domain import Ordered
 from dpgm_core.models.completion import stamp_own_rows
 
 DOMAIN = Domain.from_dict(

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Domain, Model, Structure, Tables, TooLarge
-from dpgm_core.models import conditional as module
-from dpgm_core.models.conditional import conditional
+from dpgm_core.models import completion as module
+from dpgm_core.models.completion import conditional
 from tests.models.test_merged import DOMAIN, joint, model_of
 
 SIZES = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 2, "f": 2})

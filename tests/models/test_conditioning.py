@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain
-from dpgm_core.models.conditioning import collect_potentials, expectation
+from dpgm_core.models.distribution import collect_potentials, expectation
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 

@@ -21,7 +21,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.learning.run import run
-from dpgm_core.privacy.conversion import zcdp_epsilon
+from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.models.cpds import cpds_of, log_cpds
 from dpgm_core.structure.dag import Dag

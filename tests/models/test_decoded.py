@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.models.decoded import decoder
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.models.within_bins import decoder
 
 TABLES = {
     "integer": {"type": "integer", "min": -3, "max": 94, "bins": 7},

@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 import pytest
+from dpgm_testing.strategies import potentials, structures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.errors import OptionError, StructureError, TooLarge
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.models import dependence as module
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.model import Model
-from dpgm_core.testing.strategies import potentials, structures
 from tests.models.test_merged import model_of as merged_model
 
 TREE = Structure(

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Domain, InferenceError, Model, OptionError, SeededRandomness, Structure, Tables
-from dpgm_core.models import drawing
+from dpgm_core.models import sampling as drawing
 from tests.models.test_merged import NAMES, joint, model_of, summed
 
 DOMAIN = Domain.from_dict(
@@ -145,7 +145,7 @@ def test_a_missing_value_between_binds_nothing_beside_a_given_value():
 
 def test_codes_that_no_values_fit_are_drawn_again(monkeypatch):
     """Where a chain is too large for a table; the others keep their law (false alarm 1e-6, seed fixed)."""
-    monkeypatch.setattr("dpgm_core.constraints.chains._MAX_TABLE_CELLS", 1)
+    monkeypatch.setattr("dpgm_core.domain.resolved_constraints._MAX_TABLE_CELLS", 1)
     edges = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
     bins = {name: {"type": "integer", "bins": own} for name, own in edges.items()}
     rules = {pair: {"columns": list(pair), "order": "<="} for pair in ("ab", "bc")}

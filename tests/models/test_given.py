@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from dpgm_core import Domain, DomainError, StructureError
-from dpgm_core.models.given import read_evidence
+from dpgm_core.models.queries import read_evidence
 
 DOMAIN = Domain.from_dict(
     {

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.models.labelled import probability_table
+from dpgm_core.models.arrow import probability_table
 from dpgm_core.models.model import Model
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 DOMAIN = Domain.from_dict(
     {

@@ -8,10 +8,10 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, StructureError, Tables, Terms
-from dpgm_core.models.levels import MergedAttribute, MergedCodes, block_weights, find_merged_codes
+from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights, find_merged_codes
+from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 6, "b": 3, "c": 2})
 MERGES = {"a": (0, 1, 2, 2, 1, 2)}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.models.marginal import Marginal
+from dpgm_core.models.notebook import Marginal
 
 
 @pytest.fixture(scope="module")

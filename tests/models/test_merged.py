@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from attrs import evolve
+from dpgm.interop.uai import read_uai, write_uai
 from scipy import stats
 
 import dpgm_core as dpgm
@@ -23,13 +24,13 @@ from dpgm_core import (
     bootstrap,
     learn,
 )
-from dpgm_core.evaluate import log_likelihood, total_variation
-from dpgm_core.interop.uai import read_uai, write_uai
-from dpgm_core.models import levels, merged
-from dpgm_core.models.reading import load_model
+from dpgm_core.models import merged_codes as levels
+from dpgm_core.models import merged_codes as merged
+from dpgm_core.models.evaluate import log_likelihood, total_variation
+from dpgm_core.models.files import load_model
+from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 4})
 MERGES = {"a": (2, 0, 1, 0, 0), "c": (0, 1, 1, 0)}

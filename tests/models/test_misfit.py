@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
 from dpgm_core.models.misfit import Component, cell_scales, component, joint_score, table_scores
-from dpgm_core.releases.levelled import ScaledNoise
+from dpgm_core.releases.views import ScaledNoise
 
 DRAWS = 300
 

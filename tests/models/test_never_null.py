@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.errors import OptionError
-from dpgm_core.randomness import SeededRandomness
 
 
 def model(lacking: float, null_values: str = "null_values = []") -> dpgm.Model:

@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Domain
-from dpgm_core.constraints import Ordered
-from dpgm_core.models.decoded import decoder
+from dpgm_core.domain import Ordered
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.within import ordered_bin_distribution
+from dpgm_core.models.within_bins import decoder, ordered_bin_distribution
 
 WHOLE = {"type": "integer", "bins": [0, 10, 20, 40]}
 TABLES = {

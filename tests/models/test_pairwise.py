@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, Structure, Tables
-from dpgm_core.inference.exact.cluster_tree import cluster_tree
+from dpgm_core.inference.junction_tree.cluster_tree import cluster_tree
+from dpgm_core.models.dependence import pair_tables
 from dpgm_core.models.model import Model
-from dpgm_core.models.pairwise import pair_tables
 
 #: Three arms: wherever the root is, some cluster has two others below it.
 ARMS = Structure(

@@ -4,7 +4,7 @@ import pytest
 
 from dpgm_core import Domain
 from dpgm_core.errors import DomainError, StructureError
-from dpgm_core.models.questions import check_queries, encode_evidence, read_names
+from dpgm_core.models.queries import check_queries, encode_evidence, read_names
 
 DOMAIN = Domain.from_dict(
     {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B"], "unknown": "A"}}

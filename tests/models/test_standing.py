@@ -7,7 +7,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import StructureError
 from dpgm_core.models.model import Model
-from dpgm_core.models.standing import Basis, quote_names, refuse_unmeasured
+from dpgm_core.models.queries import Basis, quote_names, refuse_unmeasured
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "one": 1})
 RECORDS = np.column_stack([np.arange(60) % size for size in (2, 3, 2, 2, 1)])

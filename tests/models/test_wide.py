@@ -9,10 +9,8 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Attribute, Domain, Model, SeededRandomness, Structure, Tables
-from dpgm_core.models.decoded import decoder
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.wide import fit_wide_bins, wide_bins, wide_note
-from dpgm_core.models.within import bin_distribution
+from dpgm_core.models.within_bins import bin_distribution, decoder, fit_wide_bins, wide_bins, wide_note
 
 VISITS = [0, 1, 2, 3, 5, 9, 366]
 

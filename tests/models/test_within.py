@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from dpgm_core.attribute import Attribute
-from dpgm_core.columns.values import Values
-from dpgm_core.models.within import bin_distribution, missing_code
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.values import Values
+from dpgm_core.models.within_bins import bin_distribution, missing_code
 
 LAWS = [
     ([0, 18, 65, 120], Values(kind="integer")),

@@ -1,9 +1,8 @@
 """How a mutant is judged: by the one check that is meant for it, as the kit would run it."""
 
 import pytest
-
-from dpgm_core.testing import Profile, checks_of
-from dpgm_core.testing.runner import run_check, subject_of
+from dpgm_testing import Profile, checks_of
+from dpgm_testing.runner import run_check, subject_of
 
 # As far as the default profile goes, but counterexamples stay as large as they were found.
 PROFILE = Profile(name="mutants", examples=60, draws=1_000_000, shrink=False)

@@ -7,11 +7,11 @@ from unittest import mock
 import attrs
 import numpy as np
 import pytest
+from dpgm_testing import checks_of
 
 from dpgm_core import Budget, Ledger, LiveCurator, Sensitivity, Tables, Terms
 from dpgm_core.errors import DataError, Overspent
-from dpgm_core.ledger.file import add
-from dpgm_core.testing import checks_of
+from dpgm_core.privacy.ledger_file import add
 
 # --- curators -----------------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class BelievesMechanisms(LiveCurator):
         super().__init__(source, structure, self.Believed(mechanism), **more)
 
     def release(self, **asked):
-        with mock.patch("dpgm_core.noise.calibration.check_claims"):
+        with mock.patch("dpgm_core.privacy.mechanism.check_claims"):
             return super().release(**asked)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve, frozen
 
-from dpgm_core.sources.lines import MAX_LINE
+from dpgm_core.sources.csv import MAX_LINE
 from tests.neighbours.runs import TERMS, Pair, file_run
 
 __all__ = ["LINES", "STYLES", "Style", "line_pair", "named_lines", "random_lines"]

@@ -29,16 +29,18 @@ from unittest.mock import patch
 
 import numpy as np
 from attrs import field, frozen
+from dpgm.cli import main
 
 import dpgm_core as dpgm
-from dpgm_core.cli import main
-from dpgm_core.curator import binning, discovery, session, voting
-from dpgm_core.ledger import ledger
-from dpgm_core.noise import descent
-from dpgm_core.noise.contrasts import spread
-from dpgm_core.noise.measurement import Measurement
-from dpgm_core.releases.discovery import FoundLabels
-from dpgm_core.tables import Tables
+from dpgm_core.curator import labels as discovery
+from dpgm_core.curator import session
+from dpgm_core.curator import steps as binning
+from dpgm_core.curator import steps as voting
+from dpgm_core.privacy import descent, ledger
+from dpgm_core.privacy.contrasts import spread
+from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.releases.labels import FoundLabels
+from dpgm_core.structure.tables import Tables
 
 __all__ = ["MODES", "Run", "observed", "said"]
 

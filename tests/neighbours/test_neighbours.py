@@ -18,11 +18,15 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, Ledger, LiveCurator, Structure, Terms, learn, make
 from dpgm_core.counting import statistic
-from dpgm_core.curator import discovery, session, shield
+from dpgm_core.curator import labels as discovery
+from dpgm_core.curator import redaction as shield
+from dpgm_core.curator import session
 from dpgm_core.errors import DataError
-from dpgm_core.privacy.scores import TableDistance
-from dpgm_core.sources import arrow, as_source, csv, lanes, objects, reading
-from dpgm_core.workload import Workload
+from dpgm_core.privacy.selection import TableDistance
+from dpgm_core.sources import arrow, as_source, csv, reading
+from dpgm_core.sources import arrow as objects
+from dpgm_core.sources import parquet as lanes
+from dpgm_core.structure.workload import Workload
 from tests.neighbours import observe
 from tests.neighbours.cells import named_cells, typed_pair
 from tests.neighbours.differences import choosing, differences, pairs, scratch

@@ -11,13 +11,20 @@ import numpy as np
 import pytest
 
 from dpgm_core import Attribute, Budget, Domain, Terms
-from dpgm_core.counting.ranks import rank_scores, ranks_of
+from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.errors import BudgetError, DomainError
-from dpgm_core.noise.bisection import BinsPlan, bins_cost, check_determined, plan_bins, resolve_public_bins
-from dpgm_core.noise.choice import probabilities
-from dpgm_core.privacy.meaning import of_exchange
-from dpgm_core.privacy.ranks import RankDistance, nodes_of
+from dpgm_core.privacy.bins import (
+    BinsPlan,
+    RankDistance,
+    bins_cost,
+    check_determined,
+    nodes_of,
+    plan_bins,
+    resolve_public_bins,
+)
+from dpgm_core.privacy.selection import probabilities
 from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import of_exchange
 from tests.private_columns import private_bins, private_labels
 
 CELLS, H = 5, Fraction(1, 8)

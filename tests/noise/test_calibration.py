@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, BudgetError, Domain, Structure, Terms, make
-from dpgm_core.noise.calibration import CLAMP, add_noise, check_draw
-from dpgm_core.noise.measurement import measure
+from dpgm_core.privacy.measurement import measure
+from dpgm_core.privacy.mechanism import CLAMP, add_noise, check_draw
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
 TERMS = Terms(neighbours="add-remove")

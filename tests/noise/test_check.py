@@ -10,7 +10,7 @@ import pytest
 
 from dpgm_core import Budget, Domain, Structure
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.noise.check import MOST_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
+from dpgm_core.privacy.holdout import MOST_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
 

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 from dpgm_core import Budget, BudgetError, SeededRandomness
-from dpgm_core.noise.choice import (
+from dpgm_core.privacy.selection import (
     MAX_TABLE_LENGTH,
     MIN_TABLE_LENGTH,
     SLACK,

@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dpgm_core.noise.continuous import analytic_delta, moved_cells, normal_delta, smoothed, smoothed_delta
-from dpgm_core.noise.gaussian import any_shift_delta, concentrated_delta, discrete_delta, discrete_mass, least_variance
+from dpgm_core.privacy.gaussian import (
+    analytic_delta,
+    any_shift_delta,
+    concentrated_delta,
+    discrete_delta,
+    discrete_mass,
+    least_variance,
+    moved_cells,
+    normal_delta,
+    smoothed,
+    smoothed_delta,
+)
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 

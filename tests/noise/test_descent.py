@@ -15,12 +15,10 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure
-from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.noise.choice import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries, probabilities
-from dpgm_core.noise.descent import descent_cost, descent_temperature, steepest
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.meaning import of_exchange
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.counting.descent import GradientSums
+from dpgm_core.privacy.descent import NodeGradients, Regressions, descent_cost, descent_temperature, steepest
+from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries, probabilities
+from dpgm_core.privacy.terms import of_exchange
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
 KINDS = [Budget.pure("0.6"), Budget.zcdp("0.02")]

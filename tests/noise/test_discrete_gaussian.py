@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.errors import BudgetError
-from dpgm_core.noise import samplers as sampling
-from dpgm_core.noise.samplers import bernoulli_exp_square, bounded_variance, discrete_gaussian
-from dpgm_core.randomness import SeededRandomness
+from dpgm_core.privacy import samplers as sampling
+from dpgm_core.privacy.samplers import bernoulli_exp_square, bounded_variance, discrete_gaussian
 
 ALARM = 1e-6
 

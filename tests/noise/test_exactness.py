@@ -6,7 +6,7 @@ from attrs import frozen
 
 from dpgm_core import InferenceError, OptionError
 from dpgm_core.components.options import describe
-from dpgm_core.noise import Exactness, residuals
+from dpgm_core.privacy import Exactness, residuals
 
 
 @frozen(kw_only=True)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from dpgm_core.errors import BudgetError
-from dpgm_core.noise import gaussian as gaussian_privacy
-from dpgm_core.noise.continuous import analytic_delta
-from dpgm_core.noise.gaussian import (
+from dpgm_core.privacy import gaussian as gaussian_privacy
+from dpgm_core.privacy.gaussian import (
+    analytic_delta,
     any_shift_delta,
     concentrated_delta,
     discrete_delta,

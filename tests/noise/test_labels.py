@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from dpgm_core import Budget, Domain, Terms
-from dpgm_core.noise.labels import open_columns, plan_labels, with_placeholders
+from dpgm_core.privacy.labels import open_columns, plan_labels, with_placeholders
 
 OPEN = {"labels": {"private": True, "keep": 4}}
 

@@ -15,8 +15,8 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.noise.contrasts import monomials, products
-from dpgm_core.noise.measurement import measure, noisy_contrasts
+from dpgm_core.privacy.contrasts import monomials, products
+from dpgm_core.privacy.measurement import measure, noisy_contrasts
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
 TERMS = Terms(neighbours="add-remove")

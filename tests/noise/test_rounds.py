@@ -6,9 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
-from dpgm_core.noise.rounds import round_noise
-from dpgm_core.privacy.accounting import compose, sampling_probability
-from dpgm_core.privacy.subsampling import replaced
+from dpgm_core.privacy.accounting import compose, replaced, sampling_probability
+from dpgm_core.privacy.rounds import round_noise
 
 
 @pytest.mark.sampled(6)

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.errors import BudgetError
-from dpgm_core.noise import samplers as sampling
-from dpgm_core.noise.samplers import bernoulli_exp, discrete_laplace, uniform_below
-from dpgm_core.randomness import SeededRandomness
+from dpgm_core.privacy import samplers as sampling
+from dpgm_core.privacy.samplers import bernoulli_exp, discrete_laplace, uniform_below
 
 ALARM = 1e-6
 

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpgm.cli import main
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
 import dpgm_core as dpgm
-from dpgm_core.cli import main
-from dpgm_core.foresight.plans import delta_note
-from dpgm_core.noise.split import check_split, optimal_split
-from dpgm_core.noise.together import together_delta
+from dpgm_core.planning import delta_note
+from dpgm_core.privacy.joint_gaussian import together_delta
+from dpgm_core.privacy.measurement import check_split, optimal_split
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5, "e": 5})
 PLAIN = dpgm.Structure(DOMAIN, [("a",), ("a", "b"), ("b", "c", "d")])

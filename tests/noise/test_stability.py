@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, BudgetError, SeededRandomness
-from dpgm_core.noise.stability import draw_publication, likely_distance, publication_odds
+from dpgm_core.privacy.votes import draw_publication, likely_distance, publication_odds
 
 BUDGETS = [("0.75", "1e-6"), ("0.2", "1e-3"), ("3", "1e-9"), ("0.5", "1/3"), ("1/3", "0.9")]
 

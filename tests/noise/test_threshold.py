@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from dpgm_core import Budget, BudgetError, SeededRandomness
-from dpgm_core.noise.threshold import ThresholdNoise, threshold_noise
+from dpgm_core.privacy.labels import ThresholdNoise, threshold_noise
 
 BOTH = ["add-remove", "replace-one"]
 BUDGET = Budget.approx(1, "0.04")

@@ -11,11 +11,17 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
 from dpgm_core.errors import BudgetError
-from dpgm_core.noise import together
-from dpgm_core.noise.continuous import normal_delta, smoothed_delta
-from dpgm_core.noise.gaussian import concentrated_delta, discrete_delta, least_variance, unit_shift_delta
-from dpgm_core.noise.together import largest_rho, normal_parts_delta, together_delta
-from dpgm_core.privacy.conversion import zcdp_rho
+from dpgm_core.privacy import joint_gaussian as together
+from dpgm_core.privacy.budget import zcdp_rho
+from dpgm_core.privacy.gaussian import (
+    concentrated_delta,
+    discrete_delta,
+    least_variance,
+    normal_delta,
+    smoothed_delta,
+    unit_shift_delta,
+)
+from dpgm_core.privacy.joint_gaussian import largest_rho, normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
 from tests.noise.test_continuous import enumerated, norms
 

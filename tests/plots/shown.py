@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+from dpgm import plots
+from dpgm.plots.picture import Picture
 
-from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, plots, release
+from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.models.model import Model
-from dpgm_core.plots.picture import Picture
 
 __all__ = ["CASES", "DRAWN", "HOSTILE", "MODELS", "SVG", "drawn", "hostile", "released", "written"]
 

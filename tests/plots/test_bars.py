@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dpgm_core.printable import printable
+from dpgm_core.errors import printable
 from tests.plots.shown import MODELS, SVG, drawn
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dpgm.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrap_text
+from dpgm.plots.heat import contrast
 
-from dpgm_core.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrap_text
-from dpgm_core.plots.palette import contrast
-from dpgm_core.printable import printable
+from dpgm_core.errors import printable
 from tests.plots.shown import HOSTILE
 
 

@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from dpgm import plots
 
-from dpgm_core import Attribute, Domain, Structure, Tables, plots
+from dpgm_core import Attribute, Domain, Structure, Tables
 from dpgm_core.errors import DomainError, OptionError, StructureError
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.models import dependence as numbers
 from dpgm_core.models.dependence import measure_dependence
 from dpgm_core.models.model import Model

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from dpgm.plots.bars import group_labels
 
 from dpgm_core import Attribute
-from dpgm_core.plots.groups import group_labels
 
 
 @pytest.mark.parametrize(("size", "most"), list(itertools.product([2, 3, 7, 40, 300], [2, 3, 12, 40])))

@@ -6,8 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-
-from dpgm_core.plots.layout import place_nodes
+from dpgm.plots.network import place_nodes
 
 
 def graph(kind: str, count: int) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Domain, Model, Structure, Tables, release
-from dpgm_core.toml import parse_toml
+from dpgm_core._util.toml import parse_toml
 from tests.pages import DOCS, run_here
 
 HEALTH = DOCS / "examples/health"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpgm_core.plots.palette import contrast, ink, sequential
+from dpgm.plots.heat import contrast, ink, sequential
 
 
 def test_the_scale_can_be_read():

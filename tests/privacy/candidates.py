@@ -1,7 +1,7 @@
 """Regressions of a few attributes on each other."""
 
 from dpgm_core import Domain, Structure
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.privacy.descent import Regressions
 
 
 def regressions(loss, k=2, p=3, cliques=None):

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import norm
 
 from dpgm_core import Budget, BudgetError, PrivacyEvent
-from dpgm_core.noise.rounds import round_noise
 from dpgm_core.privacy.accounting import compose, has_dp_accounting, sampling_probability
-from dpgm_core.privacy.conversion import zcdp_epsilon
-from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, reduce_delta
+from dpgm_core.privacy.budget import zcdp_epsilon
+from dpgm_core.privacy.dominating_pairs import composed_epsilon, gaussian_pair, reduce_delta
+from dpgm_core.privacy.rounds import round_noise
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 
@@ -77,7 +77,7 @@ def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale,
 @pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
 def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
     """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
-    from dpgm_core.privacy.subsampling import ORDERS
+    from dpgm_core.privacy.accounting import ORDERS
 
     exactly = sampling_probability(rate)
     rate = float(exactly)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpgm_core._util.exact_numbers import amount, decimal_text, sqrt_floor
 from dpgm_core.errors import BudgetError
-from dpgm_core.privacy.amounts import amount, decimal_text, sqrt_floor
 
 NOT_AMOUNTS = [math.nan, math.inf, -math.inf, -1, -0.5, 0, 0.0, -0.0, True, False, None, b"1", [1], 1j]
 NOT_TEXTS = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.privacy.conversion import concentrated_exponent, zcdp_epsilon, zcdp_rho
+from dpgm_core.privacy.budget import concentrated_exponent, zcdp_epsilon, zcdp_rho
 
 WIDE = decimal.Context(prec=200)
 RHOS = st.fractions(min_value=Fraction(1, 10**60), max_value=10**60).filter(bool)

@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpgm_core import PrivacyEvent, Sensitivity
-from dpgm_core.privacy import dominating
+from dpgm_core.privacy import dominating_pairs as dominating
 from dpgm_core.privacy.accounting import compose, has_dp_accounting
-from dpgm_core.privacy.dominating import gaussian_pair, reduce_delta, response_pair
+from dpgm_core.privacy.dominating_pairs import gaussian_pair, reduce_delta, response_pair
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 

@@ -14,26 +14,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attrs import evolve
+from dpgm_testing.privacy_loss import largest_loss, renyi_divergence
 from scipy.special import logsumexp
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, ClippedScore, Domain, Structure, Terms, make
-from dpgm_core.counting.distances import distances, whole_scores
+from dpgm_core.counting.clipped import ClippedScores
 from dpgm_core.counting.kernel import count
-from dpgm_core.counting.scores import ClippedScores
+from dpgm_core.counting.selection import distances, whole_scores
 from dpgm_core.counting.votes import by_threshold, pair_sums
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.choice import choose_units, cost_of, probabilities
-from dpgm_core.noise.contrasts import products
-from dpgm_core.noise.measurement import measure, noisy_contrasts
-from dpgm_core.noise.stability import publication_odds
-from dpgm_core.privacy.meaning import exchange_text, of_exchange
-from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.contrasts import products
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.measurement import measure, noisy_contrasts
+from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, cost_of, probabilities
+from dpgm_core.privacy.terms import exchange_text, of_exchange
+from dpgm_core.privacy.votes import publication_odds
 from dpgm_core.releases.release import condition_of
-from dpgm_core.releases.session import score_sensitivity
-from dpgm_core.releases.stamps import caveats_of
+from dpgm_core.releases.session import caveats_of, score_sensitivity
 from dpgm_core.sources import as_source
-from dpgm_core.testing.privacy_loss import largest_loss, renyi_divergence
 
 ORDERS = (1.01, 2.0, 16.0)
 RHO, EPSILON, APPROX = Budget.zcdp("1/2"), Budget.pure(1), Budget.approx(1, "1e-6")

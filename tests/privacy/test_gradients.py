@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import BudgetError, OptionError
-from dpgm_core.privacy.gradients import NodeGradients, largest_residual, reach
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.privacy.descent import NodeGradients, Regressions, largest_residual, reach
 from tests.privacy.candidates import regressions
 
 

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dpgm_core import Budget
 from dpgm_core.errors import BudgetError
-from dpgm_core.privacy.meaning import best_guess, odds_factor, of_group
+from dpgm_core.privacy.terms import best_guess, odds_factor, of_group
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "7"])

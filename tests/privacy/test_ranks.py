@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dpgm_core import Terms
-from dpgm_core.counting.ranks import rank_scores, ranks_of
+from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.privacy.ranks import RankDistance, check_single_rows, nodes_of
+from dpgm_core.privacy.bins import RankDistance, check_single_rows, nodes_of
 
 CELLS = 5
 NODE = RankDistance(first=0, last=CELLS)

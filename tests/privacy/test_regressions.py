@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, OptionError, Structure, StructureError, TooLarge
-from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.privacy.descent import Regressions
 from tests.privacy.candidates import regressions
 
 

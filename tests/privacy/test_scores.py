@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, Structure, StructureError, Terms
-from dpgm_core.privacy.scores import SCORE_GRID, WEIGHT_GRID, TableDistance
+from dpgm_core.privacy.selection import SCORE_GRID, WEIGHT_GRID, TableDistance
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])

@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from dpgm_core import Budget, BudgetError, Domain, PrivacyEvent, Sensitivity, Structure, Terms
-from dpgm_core.noise.rounds import round_noise
-from dpgm_core.privacy.accounting import compose
-from dpgm_core.privacy.subsampling import ORDERS, amplified, replaced, replaced_gaussian, sampled_gaussian
+from dpgm_core.privacy.accounting import ORDERS, amplified, compose, replaced, replaced_gaussian, sampled_gaussian
+from dpgm_core.privacy.rounds import round_noise
 
 RATES = [0.05, 0.5, 0.9]
 

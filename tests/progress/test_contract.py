@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.progress import unfailing
+from dpgm_core._util.progress import unfailing
 
 STRUCTURE = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
 CODES = np.array([[0, 0, 1], [1, 1, 0], [1, 1, 1], [0, 1, 0]] * 50)

@@ -5,10 +5,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from dpgm.progress import _Bars, _Lines, _Notebook, _screen, shown
 
+from dpgm_core._util.progress import silent
 from dpgm_core.errors import OptionError
-from dpgm_core.progress import silent
-from dpgm_core.progress.screens import _Bars, _Lines, _Notebook, _screen, shown
 
 
 class Stream(io.StringIO):

@@ -16,18 +16,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import LiveCurator, SeededRandomness, Terms, Workload, make
-from dpgm_core.counting.distances import distances
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Domain
-from dpgm_core.noise.contrasts import products
+from dpgm_core.counting.selection import distances
+from dpgm_core.domain.domain import Domain
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.meaning import of_group
-from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.contrasts import products
+from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.terms import of_group
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 from tests.persons import Norms, Row, everybody, norms, rows_of, source_of, structures
 
 # Three places where one person can be each night, one table for all pairs of nights: who stays at home on all three

@@ -12,11 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.sources import lines as module
+from dpgm_core.sources import csv as module
 from dpgm_core.sources.csv import CsvSource
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain(
     [

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from dpgm_testing import enumerated, in_marginal_polytope, potentials, structures
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
-from dpgm_core.testing import enumerated, in_marginal_polytope, potentials, structures
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def models(max_size=4):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 NAMES = "abcdef"
 

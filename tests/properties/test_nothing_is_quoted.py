@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpgm.cli import main
 
 import dpgm_core as dpgm
-from dpgm_core.cli import main
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.curator import live
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.noise import measurement
-from dpgm_core.noise.measurement import Measurement
 from dpgm_core.pipeline import Run
+from dpgm_core.privacy import measurement
+from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import arrow, csv, encoding, persons
 from dpgm_core.sources.codes import CodesSource

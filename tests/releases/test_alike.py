@@ -6,7 +6,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, Structure, Terms
-from dpgm_core.releases.alike import check_alike
+from dpgm_core.releases.pooling import check_alike
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dpgm_core import Budget, ModelFileError, Sensitivity, make
-from dpgm_core.noise.calibration import calibrated
+from dpgm_core.privacy.mechanism import calibrated
 from dpgm_core.releases.calibrations import calibration_of, calibration_to, check_noise_facts
 
 RHO = Budget.zcdp("1/3")

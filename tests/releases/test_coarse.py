@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attrs import evolve
+from dpgm.cli.show import count_noisy_tables
+from dpgm.comparison import compare
+from dpgm.report.noise import measured_tables
 from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, make
-from dpgm_core.cli.outcome import count_noisy_tables
-from dpgm_core.comparison import compare
 from dpgm_core.errors import DomainError
-from dpgm_core.releases.coarse import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened
-from dpgm_core.releases.plausible import plausible
-from dpgm_core.report.noise import measured_tables
+from dpgm_core.releases.views import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened, plausible
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 2})
 MERGES = {"a": [0, 2, 2, 1, 2], "b": [0, 1, 2]}

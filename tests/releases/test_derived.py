@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpgm_core import BudgetError
-from dpgm_core.releases.derived import DerivedNoise
+from dpgm_core.releases.views import DerivedNoise
 
 
 class Wide(DerivedNoise):

@@ -7,9 +7,8 @@ import pytest
 
 from dpgm_core import Budget, Domain, ModelFileError, Terms
 from dpgm_core.errors import DomainError
-from dpgm_core.noise.labels import LabelsPlan
-from dpgm_core.noise.threshold import threshold_noise
-from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery, read_discovery
+from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
+from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery, read_discovery
 
 BUDGET = Budget.approx("0.1", "1e-7")
 TERMS = Terms(neighbours="add-remove", unit="one person")

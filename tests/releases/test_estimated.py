@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, Structure, Tables, Terms
-from dpgm_core.releases.estimated import estimate_total, stated_total
+from dpgm_core.releases.totals import estimate_total, stated_total
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("b",)], tied=[[("a",), ("c",)]])
 

@@ -5,7 +5,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Contributions, Domain, SeededRandomness, Sensitivity, Structure, Terms
-from dpgm_core.releases.levelled import ScaledNoise, equalize_totals
+from dpgm_core.releases.views import ScaledNoise, equalize_totals
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a",)], tied=[[("a", "b"), ("c", "b")]])
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.randomness import SeededRandomness
-from dpgm_core.releases.missing import mostly_missing
+from dpgm_core._util.randomness import SeededRandomness
+from dpgm_core.releases.totals import mostly_missing
 
 DOMAIN = dpgm.Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"]}, "b": {"labels": ["u", "v", "w"]}}})
 N = {"a": {"labels": ["x", "y"], "unknown": "N"}, "b": {"labels": ["u", "v"], "unknown": "v"}}

@@ -20,11 +20,11 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.learning.simulator import Simulator
-from dpgm_core.releases.estimated import estimate_total
-from dpgm_core.releases.levelled import equalize_totals
-from dpgm_core.releases.pool import PooledNoise, pool, united
+from dpgm_core.learning.bootstrap import Simulator
+from dpgm_core.releases.pooling import PooledNoise, pool, united
 from dpgm_core.releases.release import condition_of
+from dpgm_core.releases.totals import estimate_total
+from dpgm_core.releases.views import equalize_totals
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])

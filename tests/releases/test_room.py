@@ -14,8 +14,8 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, LearningFailed, Ledger, ModelFileError, SeededRandomness, Structure, Workload
-from dpgm_core.releases.discovery import load_discovery
-from dpgm_core.releases.room import Room, release_size, save_elsewhere, session_size
+from dpgm_core.releases.labels import load_discovery
+from dpgm_core.releases.saving import Room, release_size, save_elsewhere, session_size
 
 DOMAIN = Domain.from_sizes({"a": 8, "b": 9, "c": 10})
 CODES = np.random.default_rng(1).integers(0, 8, (300, 3))

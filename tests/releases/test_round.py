@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from dpgm_core import ClippedScore
-from dpgm_core.releases.round import Round
+from dpgm_core.releases.release import Round
 
 
 def test_a_round_says_its_number_rate_and_what_its_tables_hold():

@@ -17,13 +17,11 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
-from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.steps import Choice, NoisyScores
-from dpgm_core.releases.verdict import Verdict
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.sources import as_source
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 from tests.releases.held import KINDS, WORKLOAD
 
 

@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core.releases.stamps import UNKNOWN, caveats_of, stamp_of
+from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
 
 STRUCTURE = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
 KINDS = {

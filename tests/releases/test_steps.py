@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Domain, make
-from dpgm_core.noise.calibration import calibrated
-from dpgm_core.noise.choice import cost_of, temperature
+from dpgm_core.privacy.mechanism import calibrated
+from dpgm_core.privacy.selection import cost_of, temperature
+from dpgm_core.releases.queries import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.session import score_sensitivity
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 CLIQUES = (("a",), ("b",), ("a", "b"))
 PLACE = {clique: number + 5 for number, clique in enumerate(CLIQUES)}

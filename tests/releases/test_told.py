@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dpgm_core as dpgm
-from dpgm_core.releases.told import bins_of, labels_facts, merges_of, session_facts, sessions_of, step_facts
+from dpgm_core.releases.session import bins_of, labels_facts, merges_of, session_facts, sessions_of, step_facts
 
 
 def test_a_release_of_named_cliques_tells_nothing_of_choices():

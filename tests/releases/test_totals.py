@@ -7,15 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from dpgm.cli import main
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
-from dpgm_core.cli import main
-from dpgm_core.releases.estimated import estimate_total
+from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.releases.totals import contradictions, false_alarm, far_from
-from dpgm_core.workload import Workload
+from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from
+from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PLAIN = Structure(DOMAIN, [("a", "b"), ("b",), ("c",)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpgm.report import make_annex
 
 import dpgm_core as dpgm
 from dpgm_core.errors import NonPrivateError
-from dpgm_core.report import make_annex
 
 
 def test_it_is_refused_without_consent(model, codes):

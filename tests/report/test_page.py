@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from dpgm_core.report import make_report
+from dpgm.report import make_report
 
 
 def test_nothing_is_fetched_and_only_the_one_script_may_run(model, parsed):

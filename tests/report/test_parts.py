@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dpgm.report.parts import at_most, cut, data_table, name
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dpgm_core.report.parts import at_most, cut, data_table, name
 
 
 @given(st.floats(1e-6, 1e9))

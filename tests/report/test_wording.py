@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dpgm.report.parts import amounts, guess_text, odds_text
 
 from dpgm_core import Budget
-from dpgm_core.privacy.meaning import best_guess
-from dpgm_core.report.wording import amounts, guess_text, odds_text
+from dpgm_core.privacy.terms import best_guess
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "0.7", "1", "3", "5.5", "9"])

@@ -9,8 +9,8 @@ import pytest
 
 from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
+from dpgm_core.learning.named_cliques import NamedCliques, left_for_tables
 from dpgm_core.pipeline import Run, plan_selection
-from dpgm_core.selection.named import NamedCliques, left_for_tables
 from tests.private_columns import private_bins
 
 DOMAIN = Domain([private_bins("age", 8), private_bins("hours", 8), Attribute.of_size("b", 2)])
@@ -101,7 +101,7 @@ def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_
     def broken(*_):
         raise MemoryError
 
-    monkeypatch.setattr("dpgm_core.curator.live.find_bins", broken)
+    monkeypatch.setattr("dpgm_core.curator.steps.find_bins", broken)
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(2), neighbours="add-remove")
     data = {name: np.zeros(9, int) for name in DOMAIN.names}
     with pytest.raises(LearningFailed, match="budget is spent"):

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from dpgm_core import Budget, Domain, Structure, Terms, make
-from dpgm_core.noise.measurement import measure, noisy_contrasts
-from dpgm_core.selection.shares import deviation, share_of
+from dpgm_core.learning.named_cliques import deviation, share_of
+from dpgm_core.privacy.measurement import measure, noisy_contrasts
 
 PAIRS = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c")])
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain
-from dpgm_core.constraints import Mapped, Ordered
-from dpgm_core.selection import Limits, ModelSize
+from dpgm_core.domain import Mapped, Ordered
+from dpgm_core.learning import Limits, ModelSize
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 7}
 DOMAIN = Domain.from_sizes(SIZES)

@@ -16,7 +16,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from dpgm_core.domain import Attribute, Domain, code_dtype
+from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import Source
 

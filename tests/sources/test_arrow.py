@@ -16,7 +16,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource

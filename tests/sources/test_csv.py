@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError
 from dpgm_core.sources import as_source
-from dpgm_core.sources import lines as module
+from dpgm_core.sources import csv as module
 from dpgm_core.sources.csv import CsvSource
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain(
     [

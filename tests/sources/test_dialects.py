@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError
-from dpgm_core.sources import lines, transcoding
-from dpgm_core.sources.csv import CsvSource
-from dpgm_core.sources.dialects import Dialect, unpadded
+from dpgm_core.sources import csv as lines
+from dpgm_core.sources import csv as transcoding
+from dpgm_core.sources.csv import CsvSource, Dialect, unpadded
 
 DOMAIN = Domain(
     [

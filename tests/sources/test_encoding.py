@@ -13,11 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.columns.matching import Matching
-from dpgm_core.columns.values import Values
-from dpgm_core.domain import Attribute
-from dpgm_core.sources.encoding import encoder
-from dpgm_core.sources.texts import as_text
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.labels import Matching
+from dpgm_core.domain.values import Values
+from dpgm_core.sources.encoding import as_text, encoder
 
 
 @pytest.mark.parametrize(

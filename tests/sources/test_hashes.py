@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from dpgm_core.sources.hashes import digests, mixed, part_of
+from dpgm_core.sources.persons import digests, mixed, part_of
 
 
 def test_digests_are_of_the_texts_alone() -> None:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
-from dpgm_core.sources.lanes import in_lanes
+from dpgm_core.sources.parquet import in_lanes
 from dpgm_core.sources.reading import attempt
 
 
@@ -110,7 +110,7 @@ def test_no_thread_outlives_an_iterator_that_is_dropped() -> None:
 def test_an_iterator_that_is_kept_lets_the_interpreter_end() -> None:
     """Though its lanes are full and wait."""
     code = (
-        "from dpgm_core.sources.lanes import in_lanes\n"
+        "from dpgm_core.sources.parquet import in_lanes\n"
         "kept = in_lanes([lambda: iter(range(10**9)) for _ in range(4)], lambda item: 1, 2, 30)\n"
         "print(next(kept))"
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.sources import lines as module
-from dpgm_core.sources.lines import malformed_lines, whole_lines, without
+from dpgm_core.sources import csv as module
+from dpgm_core.sources.csv import malformed_lines, whole_lines, without
 
 
 @settings(deadline=None)

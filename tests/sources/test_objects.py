@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
+from dpgm_core.sources.arrow import objects
 from dpgm_core.sources.csv import CsvSource
-from dpgm_core.sources.encoding import encoder
-from dpgm_core.sources.objects import objects
+from dpgm_core.sources.encoding import as_text, encoder
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.sources.texts import as_text
 
 pandas = pytest.importorskip("pandas")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core.errors import SourceRefused
-from dpgm_core.sources import parcels
+from dpgm_core.sources import engines as parcels
 
 CODES = [np.array([3, 0, 255, 1], np.uint8), np.array([70, 65535, 0, 9], np.uint16)]
 KEYS = pa.array([b"one", None, b"", b"a longer key"], pa.large_binary())

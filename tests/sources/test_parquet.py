@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dpgm.validation import validate
 
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source, parquet
 from dpgm_core.sources.parquet import ParquetSource
 from dpgm_core.sources.persons import by_person
-from dpgm_core.sources.validation import validate
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain(
     [

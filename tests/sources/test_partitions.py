@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dpgm_core._util.locations import Place, Url
 from dpgm_core.errors import DataError
-from dpgm_core.places import Place, Url
-from dpgm_core.sources.partitions import parts_of
+from dpgm_core.sources.parquet import parts_of
 
 FILES = (
     "b=2/x.parquet",

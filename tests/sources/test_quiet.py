@@ -18,12 +18,11 @@ import pytest
 from attrs import frozen
 
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.sources.quiet import _Muted, quiet
-from dpgm_core.sources.reading import mapped, shielded
-from dpgm_core.structure import Structure
+from dpgm_core.sources.reading import _Muted, mapped, quiet, shielded
+from dpgm_core.structure.structure import Structure
 
 SIGNALLING = np.array([0x7FF4000000000001] * 2, np.uint64).view(np.float64)
 

@@ -7,9 +7,9 @@ import pytest
 from attrs import field, frozen
 
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 
 @frozen

@@ -24,10 +24,11 @@ from attrs import define, field
 
 from dpgm_core import Structure, fit
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.sources import as_source as any_source
 from dpgm_core.sources.parquet import ParquetSource
 

@@ -14,23 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core.counting.compact import TableCounts
-from dpgm_core.counting.gradients import GradientSums
+from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.products import PairCounts
+from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Recoded
-from dpgm_core.counting.shares import WeightedCounts
-from dpgm_core.counting.statistic import Sum, pieces, summed
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.counting.statistic import PairCounts, Sum, pieces, summed
+from dpgm_core.counting.weights import WeightedCounts
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.gradients import NodeGradients
-from dpgm_core.privacy.regressions import Regressions
-from dpgm_core.sources import as_source, shipped
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.sensitivity import Contributions
+from dpgm_core.sources import as_source
+from dpgm_core.sources import engines as shipped
 from dpgm_core.sources.contract import Grouped, Reading, Reduction
+from dpgm_core.sources.engines import Shipped, merged, received
 from dpgm_core.sources.persons import by_person
-from dpgm_core.sources.shipped import Shipped, merged, received
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain(
     [

@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dpgm.validation import validate
 
 from dpgm_core.components.registry import Registry
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.plugin import Component
 from dpgm_core.sources import as_source
@@ -24,7 +26,6 @@ from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.sources.parquet import ParquetSource
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.sources.validation import validate
 
 NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 from attrs import frozen
 
-from dpgm_core.domain import Attribute
-from dpgm_core.sources.encoding import encoder
-from dpgm_core.sources.texts import as_text, key_texts
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.sources.encoding import as_text, encoder, key_texts
 
 
 @frozen

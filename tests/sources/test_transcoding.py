@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.sources import transcoding as module
-from dpgm_core.sources.transcoding import ENCODINGS, Encoding, as_utf8
+from dpgm_core.sources import csv as module
+from dpgm_core.sources.csv import ENCODINGS, Encoding, as_utf8
 
 
 def decoded(raw: bytes, encoding: str) -> str | None:

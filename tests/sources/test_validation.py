@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpgm.validation import ColumnReport, PersonReport, explained, validate
 
-from dpgm_core.domain import Attribute, Domain
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError
 from dpgm_core.sources.csv import CsvSource
-from dpgm_core.sources.validation import ColumnReport, PersonReport, explained, validate
 
 DOMAIN = Domain(
     [

@@ -10,15 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from dpgm.spec import load_spec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.spec import load_spec
 from dpgm_core.structure.dag import Dag
-from dpgm_core.workload import Workload
+from dpgm_core.structure.workload import Workload
 
 SPEC = """
 data = "d.csv"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from dpgm.spec import apply_setting, parse_setting
 
 from dpgm_core.errors import OptionError
-from dpgm_core.spec.settings import apply_setting, parse_setting
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpgm.spec import load_spec, read_spec
+from dpgm.validated import check_validated, digest, write_validated
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms, fit, learn, load_model, release
 from dpgm_core.errors import DpgmError, ModelFileError, OptionError
-from dpgm_core.spec import load_spec, read_spec
-from dpgm_core.spec.validated import check_validated, digest, write_validated
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 OTHERS = [

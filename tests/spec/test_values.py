@@ -1,9 +1,9 @@
 """Values of spec files: refused by where they stand, and what would do."""
 
 import pytest
+from dpgm.spec import check_known, file_stem, table_of, text_of
 
 from dpgm_core.errors import OptionError
-from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.structure.bitgraph import BitGraph, places
+from dpgm_core.structure.graphs import BitGraph, places
 
 RULES = ("cells", "neighbours", "fill", "weighted fill")
 

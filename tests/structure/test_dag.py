@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.constraints import Listed
-from dpgm_core.domain import Domain
+from dpgm_core.domain import Listed
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge
-from dpgm_core.structure import Structure
 from dpgm_core.structure.dag import MOST_CELLS, Dag
+from dpgm_core.structure.structure import Structure
 
 NAMES = "abcdef"
 

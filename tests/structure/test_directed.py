@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core.errors import StructureError
-from dpgm_core.structure import directed
+from dpgm_core.structure import structure as directed
 
 NAMES = [f"x{i}" for i in range(7)]
 

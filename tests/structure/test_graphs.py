@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.structure import graphs, ready_made
+from dpgm_core.structure import builders as ready_made
+from dpgm_core.structure import graphs
 
 NAMES = [f"x{i}" for i in range(7)]
 

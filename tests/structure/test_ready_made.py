@@ -7,7 +7,8 @@ import math
 import pytest
 
 from dpgm_core.errors import StructureError
-from dpgm_core.structure import graphs, ready_made
+from dpgm_core.structure import builders as ready_made
+from dpgm_core.structure import graphs
 
 NAMES = [f"x{i}" for i in range(7)]
 

@@ -8,9 +8,9 @@ import pickle
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 NAMES = ("a", "b", "c", "d")
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 3, "d": 2})

@@ -2,11 +2,11 @@
 
 import pytest
 from attrs import evolve, frozen
+from dpgm.study import Study, generated_truth, run
 
 from dpgm_core import Budget, Domain
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component
-from dpgm_core.study import Study, generated_truth, run
 
 LEARNERS = ("naive-mle", {"name": "naive-mle", "l2": 0.1})
 

@@ -2,9 +2,9 @@
 
 import pytest
 from attrs import evolve
+from dpgm.study import Study, generated_truth, run
 
 from dpgm_core import Budget, Domain, OptionError, StructureError, Terms
-from dpgm_core.study import Study, generated_truth, run
 
 
 def test_objects_are_checked_too():

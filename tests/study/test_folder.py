@@ -4,9 +4,9 @@ import json
 
 import pytest
 from attrs import evolve
+from dpgm.study import generated_truth, run
 
 from dpgm_core import ModelFileError, OptionError, Structure, Terms
-from dpgm_core.study import generated_truth, run
 
 
 @pytest.mark.landing

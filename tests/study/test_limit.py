@@ -2,9 +2,9 @@
 
 import pytest
 from attrs import evolve
+from dpgm.study import run
 
 from dpgm_core import OptionError
-from dpgm_core.study import run
 
 
 def test_a_run_has_its_limit(one, registered):

@@ -1,9 +1,9 @@
 """The combinations that are compared, told apart in words and in files."""
 
 from attrs import evolve
+from dpgm.study import run
 
 from dpgm_core import Budget, Terms
-from dpgm_core.study import run
 
 
 def test_selectors_and_persons(study):

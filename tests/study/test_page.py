@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from dpgm.cli import main
+from dpgm.study import generated_truth
 
 from dpgm_core import Domain
-from dpgm_core.cli import main
-from dpgm_core.study import generated_truth
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/study.md").read_text(encoding="utf-8")

@@ -4,9 +4,9 @@ import json
 import sys
 
 import pytest
+from dpgm.study import run
 
 from dpgm_core import OptionError
-from dpgm_core.study import run
 
 
 def test_processes_change_nothing(study, done, timeless, tmp_path):

@@ -3,9 +3,9 @@
 from xml.etree import ElementTree
 
 from attrs import evolve
+from dpgm.study.picture import Point, draw_result
 
 from dpgm_core import Budget
-from dpgm_core.study.picture import Point, draw_result
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,8 +6,7 @@ import json
 import statistics
 
 import pytest
-
-from dpgm_core.study.result import Estimate
+from dpgm.study.result import Estimate
 
 
 def test_means_errors_and_differences(done):

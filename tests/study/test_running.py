@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from attrs import evolve
+from dpgm.study import Study, generated_truth, run
 
 from dpgm_core import Budget, Domain, TooLarge, pipeline
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.study import Study, generated_truth, run
+from dpgm_core.privacy.ledger import Ledger
 
 
 def test_no_source_no_ledger_and_no_file(one, monkeypatch, tmp_path):

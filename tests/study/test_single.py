@@ -5,20 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from attrs import evolve
+from dpgm.study import run
+from dpgm.study.one_run import seed_of
 
-from dpgm_core import (
-    Budget,
-    Fit,
-    Model,
-    SeededRandomness,
-    Tables,
-    TooLarge,
-    fit,
-    kl_divergence,
-    total_variation,
-)
-from dpgm_core.study import run
-from dpgm_core.study.single import seed_of
+from dpgm_core import Budget, Fit, Model, SeededRandomness, Tables, TooLarge, fit, kl_divergence, total_variation
 
 
 def test_a_line_is_what_the_library_says(study, done):

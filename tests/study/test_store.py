@@ -1,8 +1,7 @@
 """Lines that only grow: what is whole is kept, whatever stands beside it."""
 
 import pytest
-
-from dpgm_core.study.store import append, parse_lines, rewrite
+from dpgm.study.one_run import append, parse_lines, rewrite
 
 
 def test_lines_come_back(tmp_path):

@@ -1,6 +1,6 @@
 """Structures over constrained domains are what their names say."""
 
-from dpgm_core.testing.constrained import constrained_structures
+from dpgm_testing.cases import constrained_structures
 
 
 def test_each_lies_to_the_constraints_as_its_name_says():

@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 import pytest
-
-from dpgm_core import Domain, Sensitivity, Structure, StructureError, Tables
-from dpgm_core.testing import (
+from dpgm_testing import (
     awkward_structures,
     enumerated,
     in_local_polytope,
@@ -14,6 +12,8 @@ from dpgm_core.testing import (
     incidence,
     worst_change,
 )
+
+from dpgm_core import Domain, Sensitivity, Structure, StructureError, Tables
 
 
 def test_enumeration_is_the_model():

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import warnings
 
-from dpgm_core.testing.overheard import overhearing
+from dpgm_testing.curators import overhearing
 
 
 def test_every_way_of_saying_something_is_heard(capfd):

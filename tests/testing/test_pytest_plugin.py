@@ -9,8 +9,8 @@ import pytest
 
 def pytest_in(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    if "dpgm_core.testing.pytest_plugin" not in {point.value for point in metadata.entry_points(group="pytest11")}:
-        command += ["-p", "dpgm_core.testing.pytest_plugin"]  # core was installed before the kit was
+    if "dpgm_testing.pytest_plugin" not in {point.value for point in metadata.entry_points(group="pytest11")}:
+        command += ["-p", "dpgm_testing.pytest_plugin"]  # core was installed before the kit was
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
@@ -36,9 +36,7 @@ def test_pytest_refuses_what_offers_nothing(tmp_path, name):
 
 def test_the_pytest_plugin_is_light():
     """Loading it, as every pytest run does, imports neither numpy nor hypothesis."""
-    code = (
-        "import sys, dpgm_core.testing.pytest_plugin; print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
-    )
+    code = "import sys, dpgm_testing.pytest_plugin; print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 import pytest
 from attrs import frozen
-
-from dpgm_core.testing import Profile, check_component
-from dpgm_core.testing.partitioned import PartitionedSource, PartitionPin
+from dpgm_testing import Profile, check_component
+from dpgm_testing.reductions import PartitionedSource, PartitionPin
 
 #: What docs/conformance.md says.
 PINS, SUMS = 12, 18

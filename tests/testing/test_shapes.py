@@ -2,13 +2,12 @@
 
 import pytest
 from attrs import frozen
+from dpgm_testing.cases import BINARY_CHAIN, CHAIN, SHAPES, shapes_of
+from dpgm_testing.check import Unserved
+from dpgm_testing.runner import subject_of
+from dpgm_testing.strategies import awkward_structures
 
 from dpgm_core import StructureError
-from dpgm_core.testing.check import Unserved
-from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN
-from dpgm_core.testing.runner import subject_of
-from dpgm_core.testing.shapes import SHAPES, shapes_of
-from dpgm_core.testing.strategies import awkward_structures
 
 
 def test_each_shape_is_found_where_it_is():

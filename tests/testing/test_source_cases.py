@@ -4,14 +4,13 @@ from collections import Counter
 
 import pyarrow as pa
 from attrs import frozen
+from dpgm_testing import Profile
+from dpgm_testing.checks.source import CHECKS
+from dpgm_testing.reductions import PartitionedSource
+from dpgm_testing.sources import DOMAIN, Case, coded, example_table, expected_codes, features_of, together
+from dpgm_testing.subjects import SourceSubject
 
 from dpgm_core import DataError, Domain
-from dpgm_core.testing import Profile
-from dpgm_core.testing.checks.source import CHECKS
-from dpgm_core.testing.partitioned import PartitionedSource
-from dpgm_core.testing.source_cases import Case, coded, together
-from dpgm_core.testing.source_records import DOMAIN, example_table, expected_codes, features_of
-from dpgm_core.testing.subjects import SourceSubject
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 

@@ -4,11 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import find, given, settings
-from hypothesis import strategies as st
-
-from dpgm_core import Budget, Domain, Sensitivity
-from dpgm_core.testing import (
+from dpgm_testing import (
     budgets,
     domains,
     enumerated,
@@ -19,6 +15,10 @@ from dpgm_core.testing import (
     records,
     structures,
 )
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Budget, Domain, Sensitivity
 
 
 @pytest.mark.landing

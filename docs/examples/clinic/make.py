@@ -3,8 +3,9 @@
 import csv
 from pathlib import Path
 
+from dpgm.interop import read_bif
+
 from dpgm_core import Model, SeededRandomness
-from dpgm_core.interop import read_bif
 
 HERE = Path(__file__).parent
 

@@ -1,1 +1,1 @@
-"""Loopy belief propagation: exact on trees, approximate elsewhere."""
+"""Loopy belief propagation."""

@@ -2,8 +2,7 @@
 
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.local import Local
-
-from dpgm_core.testing import LearnerConformance
+from dpgm_testing import LearnerConformance
 
 
 class TestBayesNet(LearnerConformance):

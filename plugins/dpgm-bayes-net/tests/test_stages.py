@@ -9,7 +9,7 @@ from attrs import evolve
 from dpgm_bayes_net.stages import Stage, pool_stages
 
 import dpgm_core as dpgm
-from dpgm_core.noise import discrete_laplace
+from dpgm_core.privacy import discrete_laplace
 from dpgm_core.sources import as_source
 
 ONE = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])

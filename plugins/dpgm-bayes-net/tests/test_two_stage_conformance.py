@@ -1,8 +1,7 @@
 """The conformance kit on the two-stage learner."""
 
 from dpgm_bayes_net.two_stage import BayesNetTwoStage
-
-from dpgm_core.testing import LearnerConformance
+from dpgm_testing import LearnerConformance
 
 
 class TestBayesNetTwoStage(LearnerConformance):

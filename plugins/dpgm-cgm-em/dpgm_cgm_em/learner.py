@@ -42,8 +42,7 @@ from dpgm_core import (
     silent,
     whole,
 )
-from dpgm_core.collective import require_log_concave
-from dpgm_core.inference import engine_name, steady
+from dpgm_core.inference import engine_name, require_log_concave, steady
 from dpgm_core.learning import Resources, expected_distance
 
 __all__ = ["CgmEm"]

@@ -9,7 +9,7 @@ import numpy as np
 from dpgm_cgm_em.start import start_from_margins
 from dpgm_cgm_em.weighting import score_bound, weight_tables
 from dpgm_core import Collective, Engine, FloatArray, InferenceError, NoisyTables, Progress, Tables
-from dpgm_core.collective import CollectiveBeliefs
+from dpgm_core.inference import CollectiveBeliefs
 from dpgm_core.learning import Likelihood
 
 __all__ = ["Path"]

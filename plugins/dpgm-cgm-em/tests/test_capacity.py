@@ -13,7 +13,7 @@ from dpgm_cgm_em.learner import CgmEm
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
-from dpgm_core.progress import silent
+from dpgm_core._util.progress import silent
 
 ENGINE = dpgm.make("inference", "junction-tree")
 

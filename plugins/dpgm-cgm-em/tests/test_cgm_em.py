@@ -424,7 +424,7 @@ def saved(small, tmp_path):
 @pytest.mark.parametrize(("calls", "converged"), [(1, False), (2000, True)])
 def test_the_command_line_says_whether_it_converged(saved, tmp_path, capsys, calls, converged):
     """dpgm learn and dpgm query show the flag, in JSON and in words."""
-    from dpgm_core.cli import main
+    from dpgm.cli import main
 
     options = [f"learner.e_step={{name = 'collective-dual', max_calls = {calls}}}", "learner.tau=0.5"]
     settings = [word for option in options for word in ("--set", option)]

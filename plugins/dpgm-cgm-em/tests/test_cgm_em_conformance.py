@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_cgm_em.learner import CgmEm
-
-from dpgm_core.testing import LearnerConformance
+from dpgm_testing import LearnerConformance
 
 
 class TestCgmEm(LearnerConformance):

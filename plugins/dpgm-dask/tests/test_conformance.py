@@ -7,8 +7,7 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 from distributed import Client
 from dpgm_dask.records import of_table
 from dpgm_dask.source import DaskSource
-
-from dpgm_core.testing import check_component
+from dpgm_testing import check_component
 
 
 def test_the_kit_passes_on_processes(cluster):

@@ -13,7 +13,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core.sources import Reading
-from dpgm_core.sources.quiet import quiet
+from dpgm_core.sources.reading import quiet
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 

@@ -318,7 +318,7 @@ def test_workers_of_another_version_are_refused(cluster, monkeypatch, tmp_path):
 
 
 def be_version(version):
-    module = sys.modules["dpgm_core.sources.shipped"]
+    module = sys.modules["dpgm_core.sources.engines"]
     module.__version__ = version or sys.modules["dpgm_core"].__version__
 
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from dpgm_core import FloatArray, NoisyTables, Tables
-from dpgm_core.noise import spread
+from dpgm_core.privacy import spread
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.posterior import Moments, measured
 from dpgm_eb_map.scales import Scales

@@ -10,7 +10,7 @@ import numpy as np
 from dpgm_core import Engine, FloatArray, InferenceError, NoisyTables, Progress, SecondOrder, Tables
 from dpgm_core.inference import infer_all
 from dpgm_core.learning import Likelihood, consistent, expected_distance
-from dpgm_core.noise import products
+from dpgm_core.privacy import products
 from dpgm_eb_map.contrasts import Basis
 from dpgm_eb_map.joints import covariance_by_pairs
 

@@ -10,7 +10,7 @@ from dpgm_eb_map.posterior import statistics_of
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
-from dpgm_core.noise import products, spread
+from dpgm_core.privacy import products, spread
 
 BINARY = Domain.from_sizes(dict.fromkeys("abcde", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "b"), ("d", "c")])

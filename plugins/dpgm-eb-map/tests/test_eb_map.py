@@ -15,7 +15,7 @@ from dpgm_eb_map.posterior import Moments, pilot
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
-from dpgm_core.learning.simulator import Simulator
+from dpgm_core.learning.bootstrap import Simulator
 from dpgm_core.sources import as_source
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})

@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_eb_map.learner import EbMap
-
-from dpgm_core.testing import LearnerConformance
+from dpgm_testing import LearnerConformance
 
 
 class TestEbMap(LearnerConformance):

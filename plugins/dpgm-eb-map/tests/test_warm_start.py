@@ -8,7 +8,7 @@ from dpgm_eb_map.contrasts import basis_of
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Fitter, OptionError, Structure, Tables
-from dpgm_core.releases.pool import pool
+from dpgm_core.releases.pooling import pool
 
 SIZES = {"a": 8, "b": 6, "c": 5, "d": 3, "e": 2}
 DOMAIN = Domain.from_sizes(SIZES)

@@ -11,7 +11,7 @@ from attrs import frozen
 from scipy import special
 
 from dpgm_core import Array, Budget, BudgetError, DualTerm, FloatArray, PrivacyEvent, Randomness, Sensitivity
-from dpgm_core.noise import (
+from dpgm_core.privacy import (
     Exactness,
     analytic_delta,
     bounded_variance,
@@ -38,7 +38,7 @@ class GaussianNoise:
     holds at this width; anything else raises BudgetError, so that a file cannot claim less than it spent.
 
     Privacy: rho-zCDP by Canonne, Kamath, Steinke (2020), Theorem 14, for every whole-numbered shift; (epsilon, delta)
-    from the exact mass function over the worst shift (`dpgm_core.noise.discrete_delta`).
+    from the exact mass function over the worst shift (`dpgm_core.privacy.discrete_delta`).
 
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> noise = GaussianNoise(sigma_squared=Fraction(50), cost=Budget.zcdp("0.01"), sensitivity=one, exact=True)

@@ -26,7 +26,7 @@ from dpgm_core import (
     Sensitivity,
     SystemRandomness,
 )
-from dpgm_core.noise import analytic_delta, bounded_variance, discrete_delta
+from dpgm_core.privacy import analytic_delta, bounded_variance, discrete_delta
 
 ALARM = 1e-6
 

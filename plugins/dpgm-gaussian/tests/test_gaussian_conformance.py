@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_gaussian.mechanism import Gaussian
-
-from dpgm_core.testing import MechanismConformance
+from dpgm_testing import MechanismConformance
 
 
 class TestGaussian(MechanismConformance):

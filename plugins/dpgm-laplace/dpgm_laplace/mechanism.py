@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core import Array, Budget, BudgetError, DualTerm, FloatArray, PrivacyEvent, Randomness, Sensitivity
-from dpgm_core.noise import Exactness, discrete_laplace, residuals
+from dpgm_core.privacy import Exactness, discrete_laplace, residuals
 
 __all__ = ["Laplace", "LaplaceNoise"]
 

@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_laplace.mechanism import Laplace
-
-from dpgm_core.testing import MechanismConformance
+from dpgm_testing import MechanismConformance
 
 
 class TestLaplace(MechanismConformance):

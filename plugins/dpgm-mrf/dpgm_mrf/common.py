@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dpgm_core import Clique, Domain, OptionError, StructureError, Workload, share
-from dpgm_core.selection import Limits
+from dpgm_core.learning import Limits
 
 __all__ = ["inside", "limits_of", "pairs_of", "singles_of"]
 

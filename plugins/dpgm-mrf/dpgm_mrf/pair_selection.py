@@ -21,8 +21,8 @@ from dpgm_core import (
     Terms,
     Workload,
 )
-from dpgm_core.noise import temperature
-from dpgm_core.selection import Limits, ModelSize
+from dpgm_core.learning import Limits, ModelSize
+from dpgm_core.privacy import temperature
 from dpgm_mrf.common import pairs_of
 
 __all__ = [

@@ -42,8 +42,8 @@ from dpgm_core import (
     Terms,
     Workload,
 )
-from dpgm_core.noise import descent_temperature, temperature
-from dpgm_core.selection import Descent, NodeGradients, Regressions
+from dpgm_core.learning import Descent, NodeGradients, Regressions
+from dpgm_core.privacy import descent_temperature, temperature
 from dpgm_mrf.polynomials import clique_of, degrees, local, monomials_of, transform
 
 __all__ = ["PublishedMethod", "multiply_weights", "recover_polynomial"]

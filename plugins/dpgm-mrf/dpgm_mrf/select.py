@@ -39,7 +39,7 @@ from dpgm_core import (
     share,
     whole,
 )
-from dpgm_core.selection import deviation, share_of
+from dpgm_core.learning import deviation, share_of
 from dpgm_mrf.common import inside, limits_of
 from dpgm_mrf.pair_selection import (
     ChosenPairs,

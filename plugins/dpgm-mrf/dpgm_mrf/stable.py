@@ -32,7 +32,7 @@ from dpgm_core import (
     positive,
     whole,
 )
-from dpgm_core.selection import EdgeVotes, ThresholdVotes, Verdict, Voter, deviation, likely_distance, share_of
+from dpgm_core.learning import EdgeVotes, ThresholdVotes, Verdict, Voter, deviation, likely_distance, share_of
 from dpgm_mrf.common import inside, limits_of, pairs_of
 from dpgm_mrf.pair_selection import ChosenPairs
 

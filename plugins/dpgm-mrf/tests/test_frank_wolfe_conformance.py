@@ -3,8 +3,7 @@
 from types import MappingProxyType
 
 from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner, FrankWolfeSelector
-
-from dpgm_core.testing import LearnerConformance, SelectorConformance
+from dpgm_testing import LearnerConformance, SelectorConformance
 
 
 class TestFrankWolfeSelector(SelectorConformance):

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
+from dpgm_testing import awkward_structures
 
 from dpgm_core import (
     Budget,
@@ -24,7 +25,6 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.testing import awkward_structures
 
 ALONE = ("a", "b", "c")
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a")]

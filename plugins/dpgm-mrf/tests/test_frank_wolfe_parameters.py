@@ -7,7 +7,7 @@ import pytest
 from dpgm_mrf.frank_wolfe.parameters import centre_weights, parameters_of
 
 from dpgm_core import Domain, Structure
-from dpgm_core.selection import Regressions
+from dpgm_core.learning import Regressions
 
 TERNARY = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 TRIANGLE = [("a", "b"), ("b", "c"), ("a", "c")]

@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_mrf.gibbs.engine import Gibbs
-
-from dpgm_core.testing import InferenceConformance, Profile
+from dpgm_testing import InferenceConformance, Profile
 
 
 @pytest.mark.landing

@@ -1,8 +1,7 @@
 """The conformance kit on `mrf-select`."""
 
 from dpgm_mrf.select import MrfSelect
-
-from dpgm_core.testing import SelectorConformance
+from dpgm_testing import SelectorConformance
 
 
 class TestMrfSelect(SelectorConformance):

@@ -2,8 +2,7 @@
 
 import pytest
 from dpgm_mrf.stable import MrfStable
-
-from dpgm_core.testing import SelectorConformance
+from dpgm_testing import SelectorConformance
 
 
 @pytest.mark.landing

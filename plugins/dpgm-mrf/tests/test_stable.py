@@ -21,7 +21,7 @@ from dpgm_core import (
     plan_selection,
     select,
 )
-from dpgm_core.selection import likely_distance
+from dpgm_core.learning import likely_distance
 
 BUDGET = Budget.approx("1.5", "2e-6")  # half of it for votes: (0.75, 1e-6)
 KNOWN = Terms(neighbours="add-remove", total=5400)

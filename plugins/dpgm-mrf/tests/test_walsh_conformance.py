@@ -1,8 +1,7 @@
 """The conformance kit on `mrf-walsh`, over attributes of two labels."""
 
 from dpgm_mrf.walsh import MrfWalsh
-
-from dpgm_core.testing import LearnerConformance
+from dpgm_testing import LearnerConformance
 
 
 class TestMrfWalsh(LearnerConformance):

@@ -13,8 +13,8 @@ from dpgm_naive_mle.projection import targets
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, Rehearsal
-from dpgm_core.progress import silent
 
 
 def drawn(structure, count, epsilon, seed, total="public"):

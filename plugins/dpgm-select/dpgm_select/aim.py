@@ -27,7 +27,7 @@ from dpgm_core import (
     option,
     whole,
 )
-from dpgm_core.selection import share_of
+from dpgm_core.learning import share_of
 from dpgm_select.common import (
     Options,
     check_choice,

@@ -26,8 +26,8 @@ from dpgm_core import (
     option,
     whole,
 )
-from dpgm_core.noise import temperature
-from dpgm_core.selection import Limits, ModelSize, share_of
+from dpgm_core.learning import Limits, ModelSize, share_of
+from dpgm_core.privacy import temperature
 from dpgm_select.merging import merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
 

@@ -26,7 +26,7 @@ from dpgm_core import (
     Terms,
     Workload,
 )
-from dpgm_core.selection import share_of
+from dpgm_core.learning import share_of
 from dpgm_select.common import (
     Options,
     check_choice,

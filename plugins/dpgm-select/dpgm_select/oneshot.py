@@ -30,7 +30,7 @@ from dpgm_core import (
     Workload,
     option,
 )
-from dpgm_core.selection import ModelSize, share_of
+from dpgm_core.learning import ModelSize, share_of
 from dpgm_select.common import (
     Growth,
     Options,

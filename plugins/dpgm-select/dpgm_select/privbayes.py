@@ -39,7 +39,7 @@ from dpgm_core import (
     Workload,
     option,
 )
-from dpgm_core.selection import Limits, ModelSize, share_of
+from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_select.common import (
     Options,
     check_choice,

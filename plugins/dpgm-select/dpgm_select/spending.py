@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpgm_core import Budget, Structure, TableDistance, Terms, Workload
-from dpgm_core.selection import deviation
+from dpgm_core.learning import deviation
 
 __all__ = ["LEFT", "absolute", "detectable", "epsilon_of", "noise_of", "ratio"]
 

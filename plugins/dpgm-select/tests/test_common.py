@@ -5,7 +5,7 @@ from dpgm_select.common import check_workload
 from dpgm_select.mst import Mst
 
 from dpgm_core import Budget, Domain, StructureError, TooLarge, Workload
-from dpgm_core.constraints import Ordered
+from dpgm_core.domain import Ordered
 
 
 def test_constraints_are_in_every_model_when_room_is_made():

@@ -25,7 +25,7 @@ from dpgm_core import (
     fit,
     make,
 )
-from dpgm_core.selection import ModelSize
+from dpgm_core.learning import ModelSize
 
 NAMES = "abcdef"
 DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 3))

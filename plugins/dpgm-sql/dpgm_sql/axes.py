@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from dpgm_core import Attribute
-from dpgm_core.columns import Matching, Values
+from dpgm_core.domain import Matching, Values
 
 __all__ = ["Axis", "Place", "axis_of"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpgm_core import Attribute, DataError, Domain
-from dpgm_core.columns import Matching
+from dpgm_core.domain import Matching
 from dpgm_core.sources import as_source
 from dpgm_sql.axes import Axis, axis_of
 from dpgm_sql.dialect import Column, Engine, quoted

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from dpgm_core import Attribute
-from dpgm_core.columns import Matching
+from dpgm_core.domain import Matching
 from dpgm_sql.trees import tree
 
 __all__ = ["numeric_tree"]

@@ -14,7 +14,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
-from dpgm_core.columns import Matching, Values
+from dpgm_core.domain import Matching, Values
 from dpgm_core.sources import as_source
 
 INF = math.inf

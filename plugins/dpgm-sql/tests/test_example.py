@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv as arrow_csv
 import pytest
+from dpgm.cli import main
+from dpgm.spec import load_spec
 from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, SeededRandomness, Terms
-from dpgm_core.cli import main
-from dpgm_core.spec import load_spec
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "health"
 PLANTED = "pl4nted"
@@ -53,7 +53,7 @@ def test_a_release_is_that_of_the_file(database, records, way):
 
 
 def dpgm_command(*words, **variables):
-    code = "from dpgm_core.cli import main; main()"
+    code = "from dpgm.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, env=os.environ | variables
     )

@@ -10,9 +10,9 @@ from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, Structure, Terms, Workload
-from dpgm_core.counting.compact import compact
 from dpgm_core.counting.kernel import Counts
-from dpgm_core.selection import NodeGradients, Regressions
+from dpgm_core.counting.passes import compact
+from dpgm_core.learning import NodeGradients, Regressions
 from dpgm_core.sources import Reading, SourceRefused
 
 pytest.importorskip("adbc_driver_postgresql", reason="the driver of PostgreSQL is not installed")

@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from dpgm_testing.oracles import enumerated
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.bounds.bethe import Attractive, _slope
-from dpgm_core.inference.bounds.bounding import PartwiseBounds
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
-from dpgm_core.testing.oracles import enumerated
+from dpgm_core.inference.bounds import PartwiseBounds
+from dpgm_core.inference.upper_bounds import Attractive, _slope
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def attractive(draws, *, zeros, scale):

@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from dpgm_testing.oracles import enumerated
+from dpgm_testing.strategies import potentials
 from hypothesis import given, settings
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, TooLarge
-from dpgm_core.inference.bounds.bounding import PartwiseBounds
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.bounds import PartwiseBounds
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.models.model import Model
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
-from dpgm_core.testing.oracles import enumerated
-from dpgm_core.testing.strategies import potentials
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def grid(rows, columns, size):

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.bounds.growth import blocks, cover
-from dpgm_core.structure import Structure
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.upper_bounds import blocks, cover
+from dpgm_core.structure.structure import Structure
 
 CASES = {
     "grid": Structure.grid(Domain.from_sizes({f"x{i}": 2 + i % 2 for i in range(36)}), 6, 6),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 KERNELS = """
-from dpgm_core.inference.compiled.loading import jit
+from dpgm_core.inference.kernels.loading import jit
 from {name}_inner import changed
 
 @jit("float64(float64)")
@@ -15,7 +15,7 @@ def kernel(x):
     return changed(x) * 2.0
 """
 INNER = """
-from dpgm_core.inference.compiled.loading import jit
+from dpgm_core.inference.kernels.loading import jit
 
 @jit
 def changed(x):
@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """load(added) -> a kernel x -> 2 (x + added), compiled or from disk as in a new process."""
-    from dpgm_core.inference.compiled import cache as caching
+    from dpgm_core.inference.kernels import cache as caching
 
     folder = tmp_path / "kernels"
     folder.mkdir()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpgm_core.inference.compiled.bits import double_of, whole_of
-from dpgm_core.inference.compiled.loading import jit, resolve_executor
+from dpgm_core.inference.kernels.blocks import double_of, whole_of
+from dpgm_core.inference.kernels.loading import jit, resolve_executor
 
 
 @jit

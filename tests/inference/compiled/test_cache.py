@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.inference.compiled import cache as caching
-from dpgm_core.inference.compiled.loading import resolve_executor
+from dpgm_core.inference.kernels import cache as caching
+from dpgm_core.inference.kernels.loading import resolve_executor
 
 pytestmark = pytest.mark.skipif(resolve_executor("auto") != "numba", reason="needs numba")
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from dpgm_core.inference.compiled import format as layout
-from dpgm_core.inference.compiled.contractions import run
-from dpgm_core.inference.exact.loops import arrangement
+from dpgm_core.inference.junction_tree.loops import arrangement
+from dpgm_core.inference.kernels import format as layout
+from dpgm_core.inference.kernels.contractions import run
 
 
 def _instruction(r, p, q, sizes, places, cells):

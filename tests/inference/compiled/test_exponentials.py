@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from dpgm_core.inference.compiled.exponentials import LOWEST, exponentials
+from dpgm_core.inference.kernels.blocks import LOWEST, exponentials
 
 
 def _of(theta, above=0.0):

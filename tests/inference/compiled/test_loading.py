@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError, OptionError
-from dpgm_core.inference.compiled import loading
-from dpgm_core.inference.compiled.loading import jit, kernels, resolve_executor
+from dpgm_core.inference.kernels import loading
+from dpgm_core.inference.kernels.loading import jit, kernels, resolve_executor
 
 HAS_NUMBA = resolve_executor("auto") == "numba"
 needs_numba = pytest.mark.skipif(not HAS_NUMBA, reason="needs numba")
@@ -98,7 +98,7 @@ def test_without_numba_a_kernel_stays_a_function(numba_import):
 @pytest.mark.landing
 def test_numba_that_may_not_compile_is_not_chosen():
     """NUMBA_DISABLE_JIT runs kernels as Python: for who looks for an error in them, not for inference."""
-    code = "from dpgm_core.inference.compiled.loading import resolve_executor; print(resolve_executor('auto'))"
+    code = "from dpgm_core.inference.kernels.loading import resolve_executor; print(resolve_executor('auto'))"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "numpy\n"
@@ -204,7 +204,7 @@ def test_numba_is_loaded_only_where_it_is_chosen():
     code = """
 import sys
 import dpgm_core
-from dpgm_core.inference.compiled.loading import resolve_executor
+from dpgm_core.inference.kernels.loading import resolve_executor
 resolve_executor("numpy"), resolve_executor("log")
 print("numba" in sys.modules)
 """

@@ -7,11 +7,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.junction_tree import JunctionTreeEngine
-from dpgm_core.inference.exact.orders import Candidate, search
-from dpgm_core.inference.exact.planning import plan_along
-from dpgm_core.structure import Structure
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
+from dpgm_core.inference.junction_tree.order import Candidate, plan_along, search
+from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
 AWKWARD = {

@@ -1,10 +1,9 @@
 """Other orders of axes leave the contraction what it is."""
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.axes import lay_out_axes
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.loops import price
-from dpgm_core.structure import Structure
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.loops import lay_out_axes, price
+from dpgm_core.structure.structure import Structure
 
 
 def test_only_orders_of_what_is_made_change(awkward):

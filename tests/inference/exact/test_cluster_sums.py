@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.inference.exact.cluster_sums import cluster_sum, letters_of
+from dpgm_core.inference.junction_tree.cluster_tree import cluster_sum, letters_of
 
 LETTERS = 5
 masks = st.integers(1, 2**LETTERS - 1)

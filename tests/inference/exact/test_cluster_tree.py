@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
-from dpgm_core.inference.exact import cluster_tree as cluster_tree_module
-from dpgm_core.inference.exact.cluster_tree import cluster_tree
-from dpgm_core.structure import Structure
+from dpgm_core.inference.junction_tree import cluster_tree as cluster_tree_module
+from dpgm_core.inference.junction_tree.cluster_tree import cluster_tree
+from dpgm_core.structure.structure import Structure
 
 LONG = 1500
 

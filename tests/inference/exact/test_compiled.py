@@ -7,13 +7,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.exact.compiled import CompiledExecutor
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.potentials import Potentials
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.engine import CompiledExecutor, JunctionTree
+from dpgm_core.inference.junction_tree.logspace import Potentials
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdef", 3)), 2)
 

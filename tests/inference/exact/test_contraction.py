@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
-from dpgm_core.inference.exact.contraction import contraction_of
-from dpgm_core.inference.exact.costs import NUMPY
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.pairing import Pairings
-from dpgm_core.structure import Structure
-from dpgm_core.structure.bitgraph import BitGraph
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.contraction import NUMPY, Pairings, contraction_of
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.graphs import BitGraph
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 @pytest.mark.sampled(2)

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dpgm_core.inference.exact.costs import NUMBA, NUMPY
+from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY
 
 SIZES = (2, 3, 4, 5)
 # r = sum p * q: a matrix product, batches of them, an outer product, one table into another, a sum over all

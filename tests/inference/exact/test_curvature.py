@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.contract import SecondOrder
-from dpgm_core.inference.exact import curvature as second_order
-from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.probability import ProbabilityExecutor
-from dpgm_core.inference.exact.program import lower
-from dpgm_core.inference.exact.tangents import TangentExecutor, TangentLowering
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree import curvature as second_order
+from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.lowering import lower
+from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
+from dpgm_core.inference.junction_tree.tangents import TangentExecutor, TangentLowering
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
 AWKWARD = {

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.exact import explain
-from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.junction_tree import explain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.structure import Structure
+from dpgm_core.structure.structure import Structure
 
 
 def test_the_figures_are_those_of_the_plan(awkward, monkeypatch):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.compiled import format as layout
-from dpgm_core.inference.exact.flat import flatten
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.flat import flatten
+from dpgm_core.inference.kernels import format as layout
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def test_every_place_is_within_memory(awkward):

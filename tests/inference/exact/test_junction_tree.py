@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.compiled import loading
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.kernels import loading
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 @pytest.mark.sampled(5)

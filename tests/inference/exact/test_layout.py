@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
+from dpgm_core.inference.junction_tree.lowering import cut_into_runs, first_fit, is_run
 
 LIVES = st.dictionaries(
     st.integers(0, 30),

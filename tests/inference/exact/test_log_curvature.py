@@ -5,10 +5,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpgm_core.inference.exact import log_curvature
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.probability import ProbabilityExecutor
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree import curvature as log_curvature
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
+from dpgm_core.structure.tables import Tables
 
 
 @pytest.mark.sampled(5)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.logarithms import Logarithms
-from dpgm_core.inference.exact.planning import plan_inference
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.logspace import Logarithms
+from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.structure.tables import Tables
 
 
 def logarithms_of(structure):

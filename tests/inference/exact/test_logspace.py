@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def test_logarithms_equal_probabilities(awkward, lab):

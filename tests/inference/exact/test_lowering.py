@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpgm_core.inference.exact.lowering import Lowering, bind
+from dpgm_core.inference.junction_tree.lowering import Lowering, bind
 
 SIZES = (2, 3, 4, 2, 5)
 STACKED = 4

@@ -6,9 +6,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.inference.exact.costs import NUMPY
-from dpgm_core.inference.exact.pairing import Pairings
-from dpgm_core.structure.bitgraph import places
+from dpgm_core.inference.junction_tree.contraction import NUMPY, Pairings
+from dpgm_core.structure.graphs import places
 
 SIZES = (3, 2, 5, 4, 7)
 

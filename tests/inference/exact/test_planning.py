@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
-from dpgm_core.inference.exact.costs import NUMBA, NUMPY
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.planning import plan_inference
-from dpgm_core.structure import Structure
+from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.structure.structure import Structure
 
 
 def test_an_equal_structure_is_planned_once():

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.exact.planning import plan_inference
-from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
-from dpgm_core.inference.exact.probability import FLOOR, REACH
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.logspace import Potentials, refuse_infinite
+from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.inference.junction_tree.probability import FLOOR
+from dpgm_core.inference.kernels.format import REACH
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def potentials_of(structure):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from dpgm_core.domain import Domain
-from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.potentials import Potentials
-from dpgm_core.inference.exact.probability import ProbabilityExecutor
-from dpgm_core.inference.exact.program import lower
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.logspace import Potentials
+from dpgm_core.inference.junction_tree.lowering import lower
+from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 @pytest.mark.parametrize("size", [700.0, -700.0, 1e5, 1e15])

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from dpgm_testing import awkward_structures
 
-from dpgm_core.inference.exact.orders import search
-from dpgm_core.inference.exact.program import lower
-from dpgm_core.testing import awkward_structures
+from dpgm_core.inference.junction_tree.lowering import lower
+from dpgm_core.inference.junction_tree.order import search
 
 NAMES = sorted(awkward_structures())
 

@@ -6,18 +6,18 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from dpgm_testing import enumerated, potentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Querier
-from dpgm_core.inference.exact import cluster_tree as trees
-from dpgm_core.inference.exact import queries as module
-from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
-from dpgm_core.testing import enumerated, potentials
+from dpgm_core.inference.junction_tree import cluster_tree as trees
+from dpgm_core.inference.junction_tree import queries as module
+from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def joint_of(theta):

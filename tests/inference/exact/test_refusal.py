@@ -2,10 +2,10 @@
 
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
 
 
 def test_a_clique_too_large_is_named():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
 STRUCTURES = [

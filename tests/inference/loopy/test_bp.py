@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dpgm_core.components.options import build
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, NotConverged, OptionError
-from dpgm_core.inference.compiled import loading
+from dpgm_core.inference.kernels import loading
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def enumerate_all(potentials):

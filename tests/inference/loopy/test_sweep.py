@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core.domain import Domain
+from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 
 def test_probability_space_and_log_space_agree_where_both_can_run(lab):

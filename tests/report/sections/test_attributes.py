@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dpgm.report import make_report
 
 import dpgm_core as dpgm
 from dpgm_core.errors import OptionError
-from dpgm_core.report import make_report
 
 
 def test_intervals_are_told_where_there_are_replicates(model, parsed):

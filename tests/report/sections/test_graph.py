@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpgm_core.report import make_report
+from dpgm.report import make_report
 
 
 def test_the_junction_tree_is_folded_away(model, parsed):

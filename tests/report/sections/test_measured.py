@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dpgm.report import make_report
+
 import dpgm_core as dpgm
-from dpgm_core.report import make_report
 
 
 def test_unmeasured_attributes_are_named(model, parsed):

@@ -29,7 +29,7 @@ from dpgm_core import (
     Workload,
     option,
 )
-from dpgm_core.selection import Descent, Regressions, deviation, share_of
+from dpgm_core.learning import Descent, Regressions, deviation, share_of
 from dpgm_mrf.common import inside, pairs_of, singles_of
 from dpgm_mrf.frank_wolfe.course import Course, FrankWolfe, rebuild_weights, regressions_of, take_steps
 from dpgm_mrf.frank_wolfe.parameters import Parameters, fields_alone, parameters_of

@@ -35,8 +35,8 @@ from dpgm_core import (
     positive,
     whole,
 )
-from dpgm_core.noise import descent_temperature
-from dpgm_core.selection import NodeGradients, Regressions
+from dpgm_core.learning import NodeGradients, Regressions
+from dpgm_core.privacy import descent_temperature
 from dpgm_mrf.common import inside
 
 __all__ = ["Course", "FrankWolfe", "MIN_STEPS", "move_weights", "rebuild_weights", "regressions_of", "take_steps"]

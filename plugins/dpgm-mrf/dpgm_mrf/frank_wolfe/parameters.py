@@ -15,7 +15,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core import Clique, Domain, FloatArray, Model, NoisyTables, Structure, Tables
-from dpgm_core.selection import Regressions
+from dpgm_core.learning import Regressions
 
 __all__ = ["Parameters", "field_of", "centre_weights", "fields_alone", "parameters_of"]
 

@@ -13,7 +13,7 @@ import opendp.prelude as dp
 from attrs import frozen
 
 from dpgm_core import Array, Budget, BudgetError, DualTerm, FloatArray, PrivacyEvent, Randomness, Sensitivity
-from dpgm_core.noise import discrete_variance, log_normaliser
+from dpgm_core.privacy import discrete_variance, log_normaliser
 from dpgm_opendp.measure import (
     LEAST_VARIANCE,
     MOST,

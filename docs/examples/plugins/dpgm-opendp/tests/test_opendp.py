@@ -27,7 +27,7 @@ from dpgm_core import (
     make,
     release,
 )
-from dpgm_core.noise import discrete_delta
+from dpgm_core.privacy import discrete_delta
 
 ALARM = 1e-9  # chance that a sampling test fails though nothing is wrong; the noise takes no seed
 MECHANISMS = [OpendpLaplace(), OpendpGaussian()]

@@ -1,0 +1,424 @@
+"""Options, progress and errors that commands share."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dpgm_core.errors import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpgm.spec import Spec
+    from dpgm_core._util.progress import Progress
+    from dpgm_core.privacy.ledger import Ledger
+    from dpgm_core.releases.release import NoisyTables
+
+__all__ = [
+    "RECORDS",
+    "again_option",
+    "check_has_records",
+    "counted_rows",
+    "evidence_option",
+    "explain_kept_releases",
+    "json_option",
+    "learn_again",
+    "open_ledger",
+    "parse_evidence",
+    "print_err",
+    "print_evidence_bins",
+    "print_json",
+    "print_left_out",
+    "print_lines",
+    "print_out",
+    "print_remarks",
+    "print_table",
+    "progress_option",
+    "progress_shown",
+    "releases_of",
+    "saved_files",
+    "selector_of",
+    "settings_option",
+    "stamp",
+    "unexpected_number",
+    "unmeasured_note",
+    "validated_option",
+    "warn_moved",
+    "warn_renamed",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# What the commands share: settings, tables on stdout, talk and stamps on stderr.
+#
+# The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Records(click.Path):
+    """A path, or the URL of remote records as a text: a Path would lose one of its slashes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dpgm_core._util.locations import is_url
+
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
+RECORDS = _Records(path_type=Path)
+
+
+def settings_option(command: F) -> F:
+    """`--set KEY=VALUE`, repeatable."""
+    return click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
+    )(command)
+
+
+def validated_option(command: F) -> F:
+    """`--validated FILE`."""
+    return click.option(
+        "--validated",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
+    )(command)
+
+
+def again_option(command: F) -> F:
+    """`--again`."""
+    text = "Spend again although a paid run of this name did not finish."
+    return click.option("--again", is_flag=True, help=text)(command)
+
+
+def json_option(command: F) -> F:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
+
+
+def evidence_option(command: F) -> F:
+    """`--given ATTRIBUTE=LABEL`, repeatable."""
+    text = "Condition on a label, or a number or date, which finds its bin; repeatable."
+    return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
+
+
+def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
+    """Attribute -> what is given of it. Raises OptionError."""
+    from dpgm_core.errors import OptionError
+
+    fixed: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, label = pair.partition("=")
+        if not equals or not name:
+            raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
+        if name in fixed:
+            raise OptionError(f"--given names {name!r} twice; fix each attribute once")
+        fixed[name] = label
+    return fixed
+
+
+def print_evidence_bins(bins: Mapping[str, str], evidence: Mapping[str, str]) -> None:
+    """On stderr: the bins in which values that were given lie."""
+    for name, label in bins.items():
+        print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout; JSON has no infinity, so it is the text "inf".
+
+    A line that prints stays as it is; in others all but ASCII is escaped as JSON escapes it, so a reader gets it back.
+    """
+    from dpgm_core._util.files import plain
+
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False).split("\n"):
+        as_it_is = line.isprintable() and line.encode(encoding, "ignore").decode(encoding) == line
+        click.echo(line if as_it_is else "".join(map(_json_letter, line)))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Aligned columns on stdout: texts to the left, numbers to the right."""
+    names, cells = list(map(printable, header)), [list(map(printable, row)) for row in rows]
+    widths = [max(len(row[i]) for row in [names, *cells]) for i in range(len(names))]
+    numeric = [all(isinstance(row[i], (int, float)) or _is_number(row[i]) for row in rows) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        parts = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        return "  ".join(parts).rstrip()
+
+    print_out(line(names))
+    print_out("  ".join("-" * width for width in widths))
+    for row in cells:
+        print_out(line(row))
+
+
+def print_out(line: object = "") -> None:
+    """One line on stdout."""
+    click.echo(_encodable(printable(line), sys.stdout.encoding))
+
+
+def print_lines(text: object) -> None:
+    """Several lines on stdout, of a text that spells out the names in it."""
+    for line in str(text).split("\n"):
+        print_out(line)
+
+
+def print_err(message: object) -> None:
+    """One line on stderr."""
+    click.echo(_encodable(printable(message), sys.stderr.encoding), err=True)
+
+
+def stamp(path: Path, caveats: Iterable[str]) -> None:
+    """Say on stderr why what is shown is less private than the budget of what it was computed from; one line or none.
+
+    path: where that is. caveats: as `caveats_of` words them.
+    """
+    text = "; ".join(caveats)
+    if text:
+        print_err(f"dpgm: {path}: {text}")
+
+
+def unmeasured_note(names: Sequence[str]) -> str:
+    """Names of attributes that no table holds, for a line of their own: all of them, as nothing else tells which."""
+    return f"not measured, so unknown to the model: {', '.join(names)}"
+
+
+def print_left_out(names: Sequence[str]) -> None:
+    """On stderr, if there are any."""
+    if names:
+        print_err(f"dpgm: left out, as no release measured them: {', '.join(names)}")
+
+
+def _json_letter(letter: str) -> str:
+    return letter if letter.isascii() and letter.isprintable() else json.dumps(letter)[1:-1]
+
+
+def _encodable(line: str, encoding: str | None) -> str:
+    """The line with letters that the stream lacks spelled out."""
+    return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(str(cell).rstrip("%"))
+    except ValueError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# What the commands that pay have in common: their ledger, what they remark, and what they keep where they fail.
+
+
+def selector_of(run: Spec) -> str | None:
+    """The name of what chooses the structure of a run; None where its cliques are named."""
+    return run.selector if run.selector is None or isinstance(run.selector, str) else str(run.selector["name"])
+
+
+def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
+    """The files of the releases of a run."""
+    return [one.saved_as for one in releases if one.saved_as is not None]
+
+
+def releases_of(error: BaseException) -> Sequence[NoisyTables]:
+    """What was released before a run failed; of an interrupt the cause knows."""
+    from dpgm_core.errors import LearningFailed
+
+    return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
+
+
+@contextmanager
+def explain_kept_releases() -> Iterator[None]:
+    """Where what is done inside fails after a charge, say how to learn from what was saved."""
+    from dpgm_core.errors import LearningFailed
+
+    try:
+        yield
+    except BaseException as error:
+        paid = releases_of(error)
+        warn_moved(paid)
+        files = saved_files(paid)
+        if files:
+            print_err(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.holdout]))}")
+        elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
+            print_err(f"dpgm: {error.__cause__}")
+        raise
+
+
+def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
+    """What is kept of a run that failed; the release of a holdout goes along with what is learned from."""
+    learned = [file for file in files if file not in holdouts]
+    what = "the release is paid for and saved; learn from it"
+    if len(learned) > 1:
+        what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
+    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *holdouts])}"
+
+
+def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that is not where it was to be, or whose name has a number."""
+    files = saved_files(releases)
+    warn_moved(releases)
+    if not planned.name.startswith(f"{run.name}.release."):
+        print_err(
+            f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
+            f"replaced, so these files are {planned.name.removesuffix('.release.dpgm')}"
+        )
+    if files and planned not in files and releases[0].save_error is None:
+        print_err(f"dpgm: another process wrote {planned} during the run, so the release was saved as {files[0]}")
+
+
+def warn_moved(releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that had to be saved in another folder."""
+    for one in releases:
+        if one.save_error is not None and one.saved_as is not None:
+            print_err(
+                f"dpgm: WARNING: {one.save_error}; the release is saved as {one.saved_as}, which only you can read; "
+                "move it to where it is safe"
+            )
+
+
+def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
+    """A sentence where the releases of a run have another number of records than its spec expects; mostly none."""
+    from dpgm_core.releases.totals import far_from
+
+    return [] if run.records is None else far_from(run.records, releases)
+
+
+def check_has_records(run: Spec) -> None:
+    """Refuse a CSV file that ends with its header, before anything is charged.
+
+    This tells the file from its neighbour with one record under add-remove, so sources themselves treat both alike. The
+    size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
+    """
+    from dpgm_core.curator.redaction import redact_source_errors
+    from dpgm_core.errors import DataError
+    from dpgm_core.sources import as_source
+    from dpgm_core.sources.csv import CsvSource
+
+    source = as_source(run.data)
+    cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
+    columns = run.workload.attributes if run.workload is not None else cliques
+    if isinstance(source, CsvSource) and redact_source_errors(source, lambda: source.has_header_alone(columns)):
+        raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
+
+
+def print_remarks(run: Spec) -> None:
+    """What the owner should know of before a release."""
+    from dpgm_core.planning import delta_note
+    from dpgm_core.releases.labels import load_discovery
+
+    for remark in run.remarks:
+        print_err(f"dpgm: {remark}")
+    note = delta_note(run.budget, run.expected_records)
+    if note:
+        print_err(f"dpgm: {note}")
+    if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
+        print_err(
+            f"dpgm: {run.labels_from} was written before ledgers had identities: that this ledger paid for its labels "
+            "is checked by the ledger's name and the number and cost of the charge alone"
+        )
+    if run.seed is not None:
+        print_err("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
+
+
+@contextmanager
+def open_ledger(run: Spec) -> Iterator[Ledger | None]:
+    """The ledger of a run, made if the spec says so and nothing else is wrong; None, which is said, without one."""
+    from dpgm_core.errors import BudgetError, Overspent
+    from dpgm_core.privacy.ledger import Ledger
+
+    if run.ledger is None:
+        print_err("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
+        yield None
+        return
+    if run.ledger.create and not run.ledger.path.exists():
+        _check_before_creating(run)
+        assert run.ledger.budget is not None  # checked by the spec
+        try:
+            Ledger.create(
+                run.ledger.path,
+                name=run.name,
+                budget=run.ledger.budget,
+                neighbours=run.terms.neighbours,
+                unit=run.terms.unit,
+                person=run.terms.person,
+                rows_per_person=run.terms.rows_per_person,
+            )
+            print_err(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+        except BudgetError:
+            if not run.ledger.path.exists():
+                raise  # else another run made it meanwhile; its terms are checked like those of any that exists
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    except Overspent as error:
+        try:
+            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+        except Overspent:
+            if run.ledger.when_spent is not None:
+                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+        raise
+
+
+def _check_before_creating(run: Spec) -> None:
+    """Refuse what can be refused without the records before a ledger appears for nothing."""
+    from dpgm_core.errors import Overspent
+
+    whole = None if run.ledger is None else run.ledger.budget
+    if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
+        raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
+    run.to_run().check()
+
+
+# --------------------------------------------------------------------------------------------------
+# How a command shows its progress: `--progress plain|bar|none`.
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_KEY = "dpgm.cli.common"
+
+
+def progress_option(command: Command) -> Command:
+    """`--progress`, for every command that can take over a second; `progress_shown` reads it."""
+    return click.option(
+        "--progress",
+        type=click.Choice(["plain", "bar", "none"]),
+        default=None,
+        expose_value=False,
+        callback=_remember,
+        help="How to show progress on stderr; if left out, bars on a terminal, elsewhere lines for steps over 5 s.",
+    )(command)
+
+
+def progress_shown() -> AbstractContextManager[Progress]:
+    """A Progress on stderr, as the command that runs was asked to show it."""
+    from dpgm.progress import shown
+
+    context = click.get_current_context(silent=True)
+    return shown("auto" if context is None else context.meta.get(_KEY, "auto"))
+
+
+def counted_rows(
+    tables: Iterable[pa.Table], progress: Progress, task: str, done: int, total: int | None
+) -> Iterator[pa.Table]:
+    """The same tables; progress is told how many rows were taken, from `done` on. For synthetic records, and rows that
+    their owner completes; never for records that are counted."""
+    progress(task, done, total)
+    for table in tables:
+        yield table
+        done += table.num_rows
+        progress(task, done, total)
+
+
+def _remember(context: click.Context, _: click.Parameter, how: str | None) -> None:
+    context.meta[_KEY] = how or "auto"

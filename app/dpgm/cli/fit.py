@@ -1,0 +1,168 @@
+"""dpgm fit, learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgm.cli.common import (
+    again_option,
+    check_has_records,
+    explain_kept_releases,
+    json_option,
+    open_ledger,
+    print_err,
+    print_json,
+    print_remarks,
+    progress_option,
+    progress_shown,
+    saved_files,
+    settings_option,
+    unexpected_number,
+    validated_option,
+    warn_renamed,
+)
+from dpgm.cli.show import free_path, print_fit, reserved, summary
+from dpgm_core.components.builtins import INFERENCE, LEARNER
+
+if TYPE_CHECKING:
+    from dpgm.spec import Spec
+    from dpgm_core._util.progress import Progress
+    from dpgm_core.learning.contract import Fit
+
+__all__ = ["fit", "learn"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@validated_option
+@again_option
+@json_option
+@progress_option
+@click.pass_obj
+def fit(
+    obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
+) -> None:
+    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
+
+    Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
+    the message says how to go on.
+    """
+    from dpgm.spec import load_spec
+
+    run = load_spec(spec, settings, validated)
+    check_has_records(run)
+    with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
+        print_remarks(run)
+        with explain_kept_releases():
+            done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
+            path = _save(done, path, None if ledger is None else ledger.path)
+        warn_renamed(run, saved, done.releases)
+        left = None if ledger is None else ledger.remaining()
+        if run.intervals is not None:
+            done = _with_replicates(done, path, run, progress)
+    unexpected = unexpected_number(run, done.releases)
+    if as_json:
+        print_json(summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected)))
+        return
+    for note in unexpected:
+        print_err(f"dpgm: {note}")
+    level = None if run.intervals is None else run.intervals.level
+    print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
+
+
+@click.command()
+@click.argument(
+    "release_files", metavar="RELEASE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path)
+)
+@click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
+@click.option("--conversion-delta", metavar="DELTA", help="Where releases cost rho and epsilon: converts the rho.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
+@settings_option
+@json_option
+@progress_option
+@click.pass_obj
+def learn(
+    obj: dict[str, bool],
+    release_files: tuple[Path, ...],
+    learner: str,
+    inference: str,
+    conversion_delta: str | None,
+    output: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY.
+
+    Several files, in the order of the releases, are one to a learner that asks for one: each table is the mean over its
+    releases, weighted by how little noise they have.
+    """
+    from dpgm.spec import parse_setting
+    from dpgm_core._util.files import MODEL_FILE, check_writable
+    from dpgm_core.errors import OptionError
+    from dpgm_core.pipeline import learn as learn_release
+    from dpgm_core.releases.reading import load_release
+
+    parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
+    for setting in settings:
+        keys, value = parse_setting(setting)
+        if len(keys) != 2 or keys[0] not in parts:
+            raise OptionError(f"setting {setting!r}: here it must start with learner. or inference.")
+        parts[keys[0]][keys[1]] = value
+    noisy = [load_release(file) for file in release_files]
+    first = release_files[0]
+    stem = first.name.removesuffix(".dpgm").removesuffix(".release")
+    path = output or free_path(first.with_name(f"{stem}.{learner}.dpgm"))
+    if path.exists() and any(path.samefile(file) for file in release_files):
+        raise OptionError(f"--output {path} is the release itself; name another file")
+    check_writable(path, MODEL_FILE)
+    if path.exists():
+        print_err(f"dpgm: {path} is a model, which will be replaced")
+    with progress_shown() as progress:
+        done = learn_release(
+            noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
+        )
+    done.model.save(path)
+    if as_json:
+        print_json(summary(done, path, release_files, None))
+        return
+    print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
+
+
+def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
+    """Where the model is; one that cannot be written anywhere is work that failed: its release is paid for."""
+    from dpgm_core.errors import LearningFailed, ModelFileError
+    from dpgm_core.releases.saving import save_elsewhere
+
+    try:
+        done.model.save(path)
+    except ModelFileError as error:
+        try:
+            path = save_elsewhere(path, error, ledger, done.model.save)
+        except ModelFileError as nowhere:
+            raise LearningFailed(f"the model is learned but not saved: {nowhere}", releases=done.releases) from error
+        print_err(f"dpgm: WARNING: {error}; the model is saved as {path}, which only you can read")
+    return path
+
+
+def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
+    """Error bars for a fit that is paid for and saved; without them it is no worse."""
+    from attrs import evolve
+
+    from dpgm_core._util.randomness import SeededRandomness
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.learning.bootstrap import bootstrap
+
+    assert run.intervals is not None
+    seeded = None if run.seed is None else SeededRandomness(run.seed)
+    try:
+        model = bootstrap(done.model, run.intervals.replicates, randomness=seeded, progress=progress)
+        model.save(path)
+    except DpgmError as error:
+        print_err(f"dpgm: no intervals: {error}")
+        return done
+    return evolve(done, model=model)

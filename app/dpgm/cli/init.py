@@ -1,0 +1,303 @@
+"""dpgm init: from what is public about a table to the two files of a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+
+from dpgm.cli.common import RECORDS, print_err, print_out
+from dpgm_core.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpgm_core.domain.metadata import Metadata
+
+__all__ = ["init"]
+
+_SHOWN = 8  # names in a line
+
+_QUOTES = (
+    "# Fields of a CSV file may stand in double quotes (quoting = true, which needs no word). If quotes are letters:\n"
+    '# data = { source = "csv", path = "...", quoting = false }'
+)
+
+_SPEC = """\
+# One run: what is read, what it may cost, what becomes of it. Paths are relative to this file's folder.
+name = {name}
+{data}
+domain = "domain.toml"
+# After a look with dpgm validate: refuse to run on a domain that was changed since.
+# validated = "spec.validated.json"
+
+# Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
+# person = "COLUMN"
+# rows_per_person = 10
+# add-remove hides whether somebody is in the data; replace-one what they said, and the number of rows is public.
+neighbours = {neighbours}
+total = "estimated"  # the number of rows, from the noisy tables; "public" if it is published
+
+# The whole cost of this run. A (epsilon, delta), as in {{ epsilon = {epsilon}, delta = 1e-9 }}, buys less noise, and
+# labels found privately.
+budget = {{ {amounts} }}
+
+# How many rows count, if that is public, or a guess: for dpgm plan, and to be told where far fewer come out.
+# records = 10000
+
+# Which tables are measured is chosen privately, within the budget. Or name them, with all other columns alone:
+# structure = {{ cliques = [["COLUMN", "ANOTHER"]], singletons = true }}
+structure = {{ selector = "auto" }}
+
+# What the model is for: without a word all sets of three columns, of two where there are many.
+[workload]
+# targets = ["COLUMN"]
+
+# What may ever be spent on these data, in all runs together; it is recorded here.
+[ledger]
+path = {ledger}
+budget = {{ {amounts} }}
+create = true
+
+[output]
+folder = "."
+
+# Error bars on all that the model prints; they take time, and no budget.
+# [intervals]
+# level = 0.9
+"""
+
+
+@frozen(kw_only=True)
+class _InitOptions:
+    """The options of `dpgm init`."""
+
+    source: Path | str | None
+    output: Path
+    data: Path | str | None
+    codebooks: tuple[Path, ...]
+    schema_is_public: bool
+    is_names: bool
+    name: str | None
+    epsilon: str
+    delta: str | None
+    neighbours: str
+    overwrite: bool
+
+
+@click.command()
+@click.argument("source", required=False, type=RECORDS)
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
+)
+@click.option("--data", type=RECORDS, help="The records, if SOURCE only describes them.")
+@click.option(
+    "--codebook",
+    "codebooks",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="More metadata on top, column by column; CSV: a line for each code.",
+)
+@click.option("--schema-is-public", is_flag=True, help="Take categories from a schema: they are not the values seen.")
+@click.option(
+    "--first-line-is-names", "is_names", is_flag=True, help="Of a CSV file, though some names are numbers or dates."
+)
+@click.option("--name", help="Of the run and its files; else that of the data.")
+@click.option("--epsilon", default="1", show_default=True, help="The budget, exact, such as 1 or 0.5.")
+@click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
+@click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
+@click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
+def init(**options: Any) -> None:
+    """Write domain.toml and spec.toml from what is public: SOURCE is a schema, or a file of records, which stay unread.
+
+    Of a CSV file the first line is read, of Parquet and Arrow the names and types. A NIST schema or data dictionary, a
+    Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
+    refuses to start before it is filled in.
+    """
+    _init(_InitOptions(**options))
+
+
+def _init(options: _InitOptions) -> None:
+    from dpgm.spec import check_shared
+    from dpgm_core.domain.attribute_tables import attribute_fields
+    from dpgm_core.domain.domain_files import is_data, read_metadata
+    from dpgm_core.domain.metadata import apply_defaults
+    from dpgm_core.errors import OptionError
+
+    source, data, is_names = options.source, options.data, options.is_names
+    if isinstance(source, str):
+        raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
+    if isinstance(data, str):
+        check_shared("--data", data)
+    if source is None and not options.codebooks:
+        raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
+    if source is not None and is_data(source):
+        if data is not None:
+            raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
+        data = source
+    metadata = read_metadata(
+        source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
+    )
+    left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
+        if "todo" not in table:
+            attribute_fields(column, table)  # what a run would refuse is refused here
+    amounts = (
+        {"epsilon": options.epsilon} if options.delta is None else {"epsilon": options.epsilon, "delta": options.delta}
+    )
+    spec = _spec(options.name, _data_line(data, options.output, is_names), data, amounts, options.neighbours)
+    written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
+    _write(
+        options.output,
+        written,
+        options.overwrite,
+        [one for one in (source, data, *options.codebooks) if isinstance(one, Path)],
+    )
+    _print_summary(metadata, options.output, left_out, data)
+    if isinstance(data, Path) and data == source and not options.codebooks:
+        _print_records_notes(data, metadata)
+
+
+def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
+    """Columns of the data that nothing describes. Raises DomainError where something describes what is no column."""
+    from dpgm_core.domain.domain_files import check_columns, is_data, read_metadata
+
+    if not data.exists() or not is_data(data):
+        return ()  # not there yet, or another source's format
+    columns = read_metadata(data, first_line_is_names=is_names).tables
+    check_columns(metadata, columns, data)
+    return [column for column in columns if column not in metadata.tables]
+
+
+def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[str, str], neighbours: str) -> str:
+    """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
+    from dpgm_core._util.locations import place
+    from dpgm_core._util.toml import toml_value
+    from dpgm_core.errors import OptionError, did_you_mean
+    from dpgm_core.privacy.budget import Budget
+
+    relations = ("add-remove", "replace-one")
+    if neighbours not in relations:
+        raise OptionError(f"--neighbours: there is no relation {neighbours!r:.40}{did_you_mean(neighbours, relations)}")
+    Budget.parse(amounts)
+    if name is None:
+        stem = (
+            re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", place(data).name, flags=re.IGNORECASE)
+            if data
+            else ""
+        )
+        name = re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:60] or "run"
+    elif not name.strip() or not name.isprintable() or any(one in name for one in "/\\") or name.startswith("."):
+        raise OptionError(f"--name {name!r:.80} names files: no slashes or line breaks, no dot at the start")
+    # A number stays one; 1/3 is a text.
+    written = {
+        key: one if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-[0-9]+)?", one) else toml_value(one)
+        for key, one in amounts.items()
+    }
+    return _SPEC.format(
+        name=toml_value(name),
+        data=line,
+        neighbours=toml_value(neighbours),
+        epsilon=written["epsilon"],
+        amounts=", ".join(f"{key} = {one}" for key, one in written.items()),
+        ledger=toml_value(f"{name}.ledger"),
+    )
+
+
+def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
+    """What the spec says of the records: a file name, with its dialect where it is not the usual one."""
+    from dpgm_core._util.toml import toml_value
+    from dpgm_core.domain.domain_files import CSV, Header, read_header
+
+    if data is None:
+        return 'data = "TODO"  # the file of records'
+    if isinstance(data, str):
+        return f"data = {toml_value(data)}"
+    path = os.path.relpath(data, folder) if not data.is_absolute() else str(data)
+    path = Path(path).as_posix()
+    if not data.name.lower().endswith(CSV):
+        return f"data = {toml_value(path)}"
+    header, usual = read_header(data, is_names=is_names), Header(names=())
+    dialect = {
+        key: value
+        for key, value, plain in (
+            ("delimiter", header.delimiter, usual.delimiter),
+            ("encoding", header.encoding, usual.encoding),
+            ("quoting", header.quoting, usual.quoting),
+            ("skip_blanks", header.skip_blanks, usual.skip_blanks),
+        )
+        if value != plain
+    }
+    plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
+    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
+    return f"{_QUOTES}\n{line}"
+
+
+def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
+    """Both files or none: what exists is replaced only where that is said, and never what was read."""
+    from dpgm_core._util.files import make_folder
+    from dpgm_core.errors import OptionError
+
+    try:
+        with make_folder(folder):
+            for path in (folder / one for one in texts):
+                if not os.path.lexists(path):
+                    continue
+                if any(one.exists() and path.exists() and path.samefile(one) for one in read):
+                    raise OptionError(f"{path} is what is read; write to another folder with -o")
+                if not overwrite:
+                    raise OptionError(f"{path} exists; write to another folder with -o, or replace it with --overwrite")
+                if not path.is_file() or path.is_symlink():
+                    raise OptionError(f"{path} is no regular file; write to another folder with -o")
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OptionError(f"cannot write to the folder {folder}: {error.strerror or type(error).__name__}") from None
+
+
+def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
+    """What is settled, what is left to do and what comes next."""
+    todo = metadata.todo
+    finished = len(metadata.tables) - len(todo)
+    print_out(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
+    for reason, columns in _by_reason(metadata).items():
+        print_out(f"  to do: {_listed(columns)}: {reason}")
+    print_out(
+        f"{folder / 'spec.toml'}: "
+        + ("what to run" if data is not None else "to do: name the file of records, data = ...")
+    )
+    if left_out:
+        print_out(f"left out, as nothing describes them: {_listed(left_out)}")
+    spec = folder / "spec.toml"
+    what = f"fill in what is to do, then {'' if todo else 'run '}" if todo or data is None else ""
+    print_out(
+        f"next: {what}dpgm plan {spec}, which touches no record; dpgm validate {spec}, for the owner; dpgm fit {spec}"
+    )
+
+
+def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for column in metadata.todo:
+        reasons.setdefault(str(metadata.tables[column]["todo"]), []).append(column)
+    return reasons
+
+
+def _print_records_notes(data: Path, metadata: Metadata) -> None:
+    """What a reader of names cannot know: that the first line is a record, or the file itself a codebook."""
+    from dpgm_core.domain.domain_files import CSV
+    from dpgm_core.domain.formats.codebook import is_codebook
+
+    if not data.name.lower().endswith(CSV):
+        return
+    if is_codebook(tuple(metadata.tables)):
+        print_err(f"dpgm: {data.name} looks like a codebook; if it is one: dpgm init --codebook {data}")
+    print_err(f"dpgm: the first line of {data.name} was taken as names; if it is a record, delete what was written")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

@@ -1,0 +1,114 @@
+"""dpgm validate and ledger: the owner's own tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpgm.cli.common import json_option, print_err, print_json, print_lines, print_out, print_table, settings_option
+
+__all__ = ["ledger", "validate"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to note that you looked, and at which domain; SPEC's name with .validated.json if left out.",
+)
+def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None:
+    """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers.
+
+    A small file names the domain and the day, whatever was found, and nothing computed from records: for `dpgm fit
+    --validated`. A domain that is edited after looking at records is outside of a release's guarantee. The exit code is
+    1 where not all is as the domain says.
+    """
+    from dpgm.spec import read_spec
+    from dpgm.validated import write_validated
+    from dpgm.validation import validate as check
+    from dpgm_core._util.files import VALIDATED_FILE, check_writable
+
+    # What names an earlier domain must not keep its owner from looking at this one.
+    run = read_spec(spec, settings)
+    note = spec.with_name(f"{spec.stem}.validated.json") if output is None else output
+    check_writable(note, VALIDATED_FILE)
+    for remark in run.remarks:
+        print_err(f"dpgm: {remark}")
+    report = check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person)
+    print_lines(report)
+    write_validated(note, run.domain)
+    print_err(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+@click.group()
+def ledger() -> None:
+    """Create and show the budget ledger of a data set."""
+
+
+@ledger.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--name", required=True, help="What the data set is called.")
+@click.option("--epsilon", help="Total epsilon, exact, such as 1 or 0.5.")
+@click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
+@click.option("--rho", help="Total zCDP rho, instead of --epsilon.")
+@click.option("--neighbours", required=True, help="add-remove or replace-one; fixed for good.")
+@click.option("--unit", default=None, help="What is protected; one person with --person, else one record.")
+@click.option("--person", default=None, help="Column of the person key, if persons have several rows.")
+@click.option("--rows-per-person", type=click.IntRange(1), default=1, show_default=True)
+def create(
+    path: Path,
+    name: str,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    neighbours: str,
+    unit: str | None,
+    person: str | None,
+    rows_per_person: int,
+) -> None:
+    """Create the ledger PATH with the whole budget that may ever be spent on a data set."""
+    from dpgm_core.privacy.budget import Budget
+    from dpgm_core.privacy.ledger import Ledger
+
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
+    Ledger.create(
+        path,
+        name=name,
+        budget=budget,
+        neighbours=neighbours,
+        unit=unit,
+        person=person,
+        rows_per_person=rows_per_person,
+    )
+    print_out(f"created {path} for {name!r}: {budget} under {neighbours}")
+
+
+@ledger.command(name="show")
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def show_ledger(path: Path, as_json: bool) -> None:
+    """Say what the ledger PATH promises, what was spent and what is left, and list every charge."""
+    from dpgm_core.privacy.ledger import Ledger
+
+    opened = Ledger.open(path)
+    entries = opened.history()
+    if as_json:
+        print_json({**opened.to_dict(), "charges": [entry.to_dict() for entry in entries]})
+        return
+    print_lines(opened.describe())
+    if entries:
+        print_out()
+        print_table(
+            ["entry", "when (UTC)", "cost", "state", "conditions", "note"],
+            [
+                [entry.id, entry.when, str(entry.cost), entry.status, "; ".join(entry.conditions) or "none", entry.note]
+                for entry in entries
+            ],
+        )

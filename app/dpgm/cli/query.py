@@ -1,0 +1,377 @@
+"""`dpgm query`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from attrs import frozen
+
+from dpgm.cli.common import (
+    evidence_option,
+    json_option,
+    parse_evidence,
+    print_err,
+    print_evidence_bins,
+    print_json,
+    print_left_out,
+    print_lines,
+    print_out,
+    print_table,
+    progress_option,
+    progress_shown,
+    stamp,
+    unmeasured_note,
+)
+from dpgm.cli.show import print_statistics
+from dpgm_core.components.builtins import INFERENCE
+
+if TYPE_CHECKING:
+    from dpgm_core._util.arrays import FloatArray
+    from dpgm_core.inference.contract import Estimates
+    from dpgm_core.models.intervals import Interval
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.queries import Unmeasured
+
+__all__ = ["DEFAULT_REPLICATES", "query", "replicates_options", "with_replicates"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Replicates of a model file: made when they are first asked for, then kept in the file.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_REPLICATES = 40
+
+
+def replicates_options(command: F) -> F:
+    """`--replicates` and `--seed`."""
+    seeded = click.option("--seed", type=click.IntRange(0), default=None, help="Make replicates that can be repeated.")
+    counted = click.option(
+        "--replicates",
+        type=click.IntRange(2, 1000),
+        default=None,
+        help=f"Refits behind the error bars, {DEFAULT_REPLICATES} if the file has none; made once and kept in it.",
+    )
+    return counted(seeded(command))
+
+
+def with_replicates(model: Model, path: Path, count: int | None, seed: int | None) -> Model:
+    """The model with as many replicates as asked for: those of its file, or new ones, which the file then keeps.
+
+    A file that cannot be written stays as it is; stderr says so.
+    """
+    from dpgm_core._util.randomness import SeededRandomness
+    from dpgm_core.errors import ModelFileError
+    from dpgm_core.learning.bootstrap import bootstrap
+
+    have = len(model.replicates)
+    if have and seed is None and count in (None, have):
+        return model
+    with progress_shown() as progress:
+        model = bootstrap(
+            model,
+            count or have or DEFAULT_REPLICATES,
+            randomness=None if seed is None else SeededRandomness(seed),
+            progress=progress,
+        )
+    try:
+        if not os.access(path, os.W_OK):
+            raise ModelFileError(f"{path} is read-only")
+        model.save(path.resolve())
+    except ModelFileError as error:
+        print_err(f"dpgm: the replicates are not kept, so they will be made again: {error}")
+    return model
+
+
+# --------------------------------------------------------------------------------------------------
+# dpgm query.
+
+_MAX_ROWS = 100_000  # printed without being asked for by --top
+
+_INTERVALS = (
+    "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
+    "structure only as far as the structure is right, or was checked."
+)
+
+#: What a standing means, under the answer.
+_STANDINGS = {
+    "measured": "one released table holds these attributes",
+    "by structure": "right as far as the structure is: no released table tells all of their labels together",
+    "not measured": "no release measured some of these attributes: what is said of them is no finding",
+    "by definition": "this is what the model says; no release is behind it",
+}
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@frozen(kw_only=True)
+class _QueryOptions:
+    """The options of `dpgm query`."""
+
+    model_file: Path
+    attributes: tuple[str, ...]
+    evidence: tuple[str, ...]
+    most_probable: bool
+    inference: str
+    top: int | None
+    level: float | None
+    unmeasured: Unmeasured | None
+    statistics: tuple[str, ...]
+    replicates: int | None
+    seed: int | None
+    as_json: bool
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
+@evidence_option
+@click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
+@click.option("--intervals", "level", type=float, default=None, metavar="LEVEL", help=_INTERVALS)
+@click.option(
+    "--unmeasured",
+    type=click.Choice(["uniform", "omit"]),
+    default=None,
+    help="Attributes that no release measured are refused; or take them as uniform, or leave them out.",
+)
+@click.option(
+    "-s",
+    "--statistic",
+    "statistics",
+    multiple=True,
+    metavar="NAME",
+    help="Of numbers, instead of probabilities: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
+)
+@replicates_options
+@json_option
+@progress_option
+def query(**options: Any) -> None:
+    """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is.
+
+    The standing of an answer is "measured" where one released table holds what was asked for, conditions included, and
+    "by structure" where it needs the model's independences: it is then as right as these are.
+    """
+    _query(_QueryOptions(**options))
+
+
+def _query(options: _QueryOptions) -> None:
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.files import load_model
+    from dpgm_core.models.intervals import checked_level
+    from dpgm_core.models.queries import quote_names
+
+    loaded = load_model(options.model_file)
+    model = loaded.using(options.inference, unmeasured=options.unmeasured)
+    fixed = parse_evidence(options.evidence)
+    if options.level is None and (options.replicates is not None or options.seed is not None):
+        raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
+    if options.level is not None and (options.most_probable or not options.attributes):
+        raise OptionError("--intervals go with probabilities: name attributes, without --map")
+    if options.statistics and (options.most_probable or options.top is not None or not options.attributes):
+        raise OptionError("--statistic goes with attributes that have numbers, without --map and --top")
+    if options.most_probable:
+        if options.attributes:
+            raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
+        _print_record(model, options.model_file, fixed, options.as_json)
+        return
+    if not options.attributes:
+        _print_model(model, options.model_file, fixed, options.unmeasured, options.as_json)
+        return
+    left_out = [name for name in options.attributes if options.unmeasured == "omit" and name in model.unmeasured]
+    attributes = tuple(name for name in options.attributes if name not in left_out)
+    if not attributes:
+        raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
+
+    def refitted() -> Model | None:
+        if options.level is None:
+            return None
+        checked_level(options.level)
+        return with_replicates(loaded, options.model_file, options.replicates, options.seed).using(
+            options.inference, unmeasured=options.unmeasured
+        )
+
+    if options.statistics:
+        model.standing(attributes, fixed)  # first: it refuses what cannot be asked
+        print_statistics(
+            (model, refitted()),
+            options.model_file,
+            attributes,
+            options.statistics,
+            fixed,
+            options.level,
+            options.as_json,
+        )
+        return
+    _print_answer(
+        (model, refitted), options.model_file, attributes, fixed, options.level, options.top, left_out, options.as_json
+    )
+
+
+def _print_answer(
+    loaded: tuple[Model, Callable[[], Model | None]],
+    model_file: Path,
+    attributes: tuple[str, ...],
+    fixed: dict[str, str],
+    level: float | None,
+    top: int | None,
+    left_out: list[str],
+    as_json: bool,
+) -> None:
+    """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.queries import read_evidence
+    from dpgm_core.releases.session import caveats_of
+
+    model, refitted = loaded
+    cells = math.prod(model.domain.shape(attributes))
+    if top is None and cells > _MAX_ROWS:
+        raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
+    estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
+    table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
+    interval, columns = None, {"probability": table}
+    if level is not None and (refits := refitted()) is not None:
+        model = refits
+        interval = model.intervals(attributes, given=fixed, level=level)
+        columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
+    rows = _rows(model, attributes, list(columns.values()), top)
+    standing = model.standing(attributes, fixed)
+    inference = str(model.inference)
+    if not as_json:
+        stamp(model_file, caveats_of(model.releases))
+        print_left_out(left_out)
+        print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+        print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+        _print_standing(standing, interval)
+        if interval is not None and interval.note is not None:
+            print_out(interval.note)
+        _print_estimates(inference, estimates)
+        return
+    keys = [name.replace(" ", "_") for name in columns]
+    sure = (
+        {} if interval is None else {"level": level, "replicates": len(model.replicates), "widened": interval.widened}
+    )
+    sure |= {} if interval is None else {"undefined_replicates": interval.undefined}
+    print_json(
+        {
+            "attributes": list(attributes),
+            "given": fixed,
+            "standing": standing,
+            "left_out": left_out,
+            **_facts(model),
+            "converged": model.converged,
+            **sure,
+            **_drawn(estimates),
+            "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
+        }
+    )
+
+
+def _print_model(
+    model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
+) -> None:
+    """What the model is."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.releases.session import caveats_of
+
+    if unmeasured is not None:
+        raise OptionError("--unmeasured goes with answers: name attributes, or ask for --map")
+    if fixed:
+        raise OptionError("--given needs attributes to ask for, or --map")
+    if as_json:
+        print_json(model.to_document() | {"domain": model.domain.to_dict()} | _facts(model))
+    else:
+        stamp(model_file, caveats_of(model.releases))
+        _describe(model)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    from dpgm_core.releases.session import stamp_of
+
+    return stamp_of(model.releases, model.guarantee())
+
+
+def _print_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
+    """The most probable record."""
+    from dpgm_core.releases.session import caveats_of
+
+    record = model.map_assignment(fixed)
+    standing = model.standing(tuple(record))
+    if as_json:
+        left_out = list(model.left_out)
+        print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **_facts(model)})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    print_left_out(model.left_out)
+    print_table(["attribute", "label"], list(record.items()))
+    _print_standing(standing)
+
+
+def _rows(
+    model: Model, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
+) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
+    """(labels, values) of each cell; the `top` most probable, if asked for."""
+    labels = [model.domain[name].labels for name in attributes]
+    values = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
+    rows = list(zip(itertools.product(*labels), values, strict=True))
+    return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
+
+
+def _print_standing(standing: str, interval: Interval | None = None) -> None:
+    """Under an answer: what it rests on, and what its intervals do not hold."""
+    print_out()
+    print_out(f"standing: {standing} ({_STANDINGS[standing]})")
+    if interval is not None and standing == "by structure":
+        print_out(
+            "the intervals are wider by what the holdout found the structure to miss"
+            if interval.widened
+            else "the intervals cover sampling and noise, and not what the structure misses"
+        )
+
+
+def _print_estimates(inference: str, estimates: Estimates | None) -> None:
+    """Under an answer of an engine that draws: how far it may be off, and what speaks against that."""
+    if estimates is None:
+        return
+    error = float(estimates.errors[0].max())
+    print_out(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
+    for note in estimates.notes:
+        print_out(f"{'note' if estimates.converged else 'WARNING'}: {note}")
+
+
+def _drawn(estimates: Estimates | None) -> dict[str, Any]:
+    """The same for `--json`."""
+    if estimates is None:
+        return {}
+    error = float(estimates.errors[0].max())
+    facts = {"standard_error": error, "converged": estimates.converged, "notes": list(estimates.notes)}
+    return {"monte_carlo": facts}
+
+
+def _describe(model: Model) -> None:
+    print_table(
+        ["attribute", "labels"],
+        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
+    )
+    print_out()
+    print_lines(model.structure.describe())
+    blocks = model.structure.domain
+    merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
+    if merged:
+        print_out(f"learned over merged codes, answered over all: {', '.join(merged)}")
+    if model.unmeasured:
+        print_out(unmeasured_note(model.unmeasured))
+    if not model.converged:
+        print_out()
+        print_out("WARNING: the learner did not converge")
+    for note in model.provenance.get("notes", ()):
+        print_out(f"note: {note}")
+    print_out()
+    print_out(model.guarantee())

@@ -1,0 +1,198 @@
+"""dpgm sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+
+from dpgm.cli.common import (
+    counted_rows,
+    evidence_option,
+    json_option,
+    parse_evidence,
+    print_err,
+    print_evidence_bins,
+    print_json,
+    print_left_out,
+    print_out,
+    progress_option,
+    progress_shown,
+    stamp,
+)
+from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
+from dpgm.cli.records import check_output, is_csv, write_records, written
+from dpgm_core.components.builtins import INFERENCE
+
+if TYPE_CHECKING:
+    from dpgm_core.models.merged_codes import SampleMethod
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.queries import Unmeasured
+    from dpgm_core.models.sampling import Form
+
+__all__ = ["sample"]
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@frozen(kw_only=True)
+class _SampleOptions:
+    """The options of `dpgm sample`."""
+
+    model_file: Path
+    count: int
+    output: Path
+    seed: int | None
+    inference: str
+    method: SampleMethod
+    datasets: int | None
+    unmeasured: Unmeasured
+    evidence: tuple[str, ...]
+    dialects: tuple[str, ...]
+    labels: bool
+    as_json: bool
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("-n", "--count", type=click.IntRange(1), required=True, help="How many records.")
+@click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
+@click.option(
+    "--method",
+    type=click.Choice(["independent", "rounded"]),
+    default="independent",
+    show_default=True,
+    help="Records drawn one by one, or so that their tables are the expected counts, rounded.",
+)
+@click.option(
+    "--datasets",
+    type=click.IntRange(2, 1000),
+    default=None,
+    help="That many files, OUTPUT-1 and so on, that differ as much as the model is uncertain.",
+)
+@click.option(
+    "--unmeasured",
+    type=click.Choice(["omit", "uniform"]),
+    default="omit",
+    show_default=True,
+    help="Leave out the attributes that no release measured, or draw them uniformly.",
+)
+@evidence_option
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="SPEC|KEY=VALUE",
+    help="Write CSV as the data of SPEC are, or by delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
+)
+@click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
+@json_option
+@progress_option
+def sample(**options: Any) -> None:
+    """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
+
+    Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
+    says is never null (null_values = []) has a value in each record, unless they are rounded. Attributes that no
+    release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
+    records are for tables, independent ones for whatever looks at how much data vary.
+    """
+    _sample(_SampleOptions(**options))
+
+
+def _sample(options: _SampleOptions) -> None:
+    from dpgm_core._util.randomness import SeededRandomness
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.queries import read_evidence
+    from dpgm_core.releases.session import caveats_of, stamp_of
+
+    if not is_csv(options.output) and options.output.suffix not in (".parquet", ".arrow"):
+        raise OptionError(f"cannot write {options.output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if options.dialects and not is_csv(options.output):
+        raise OptionError(f"--dialect is for CSV, and {options.output.name} is not by its name; leave it out")
+    dialect = written(options.dialects)
+    if options.datasets is not None and options.method != "independent":
+        raise OptionError(
+            "--datasets go with independent records, whose spread the analysis allows for; leave --method"
+        )
+    model = _load(options.model_file).using(options.inference, unmeasured=options.unmeasured)
+    randomness = None if options.seed is None else SeededRandomness(options.seed)
+    form: Form = "labels" if options.labels else "texts" if is_csv(options.output) else "values"
+    fixed = parse_evidence(options.evidence)
+    files = _numbered(options.output, options.datasets)
+    for file in files:
+        check_output(file)
+    texts = _texts(model, form)
+    dialect.check(texts)
+    drawn = [model]
+    if options.datasets is not None:
+        if len(model.replicates) < options.datasets:
+            refitted = with_replicates(
+                _load(options.model_file), options.model_file, max(options.datasets, DEFAULT_REPLICATES), options.seed
+            )
+            model = refitted.using(options.inference, unmeasured=options.unmeasured)
+        drawn = list(model.replicates[: options.datasets])
+    with progress_shown() as progress:
+        for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
+            tables = one.sample_batches(
+                options.count, method=options.method, given=fixed, form=form, randomness=randomness
+            )
+            rows = counted_rows(tables, progress, "sampling", number * options.count, len(files) * options.count)
+            write_records(rows, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+    if options.as_json:
+        facts = stamp_of(model.releases, model.guarantee())
+        named = {"file": str(options.output)} if options.datasets is None else {"files": [str(file) for file in files]}
+        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": options.unmeasured}
+        how = {"inference": options.inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
+        print_json(
+            {"records": options.count, "method": options.method, "given": fixed, **how, **named, **taken, **facts}
+        )
+        return
+    stamp(options.model_file, caveats_of(model.releases))
+    print_left_out(model.left_out)
+    print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+    if options.unmeasured == "uniform" and model.unmeasured:
+        print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
+    if not model.engine.exact:
+        print_err(
+            f"dpgm: approximate: {options.inference} draws records by chains, which follow the model as far as they "
+            "converge"
+        )
+    for caveat in model.caveats:
+        print_err(f"dpgm: {caveat}")
+    for file in files:
+        print_out(f"{options.count} synthetic records: {file}")
+
+
+def _numbered(output: Path, datasets: int | None) -> list[Path]:
+    """The file of one data set, or those of several: x.csv.gz -> x-1.csv.gz, x-2.csv.gz, ..."""
+    if datasets is None:
+        return [output]
+    stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
+    return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
+
+
+def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:
+    """Whether some text of a CSV file may hold what ends a field."""
+    return any(letter in text for text in texts for letter in (delimiter, '"', "\r", "\n"))
+
+
+def _texts(model: Model, form: Form) -> list[str]:
+    """What the fields of a CSV file may hold besides digits and signs."""
+    texts = []
+    for one in model.domain:
+        if one.name not in model.left_out:
+            signs = (one.matching.decimal, one.matching.thousands or "")
+            written = one.labels if form == "labels" or one.edges is None else signs
+            texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
+    return texts
+
+
+def _load(path: Path) -> Model:
+    from dpgm_core.models.files import load_model
+
+    return load_model(path)

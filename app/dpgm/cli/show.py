@@ -1,0 +1,785 @@
+"""Printing of results, and names of output files."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
+from dpgm_core.errors import ModelFileError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpgm.comparison.values import Comparison, Difference, Gap, Pair
+    from dpgm.spec import Spec
+    from dpgm_core.domain.attribute import Attribute
+    from dpgm_core.domain.domain import Domain
+    from dpgm_core.learning.contract import Fit
+    from dpgm_core.models.model import Model
+    from dpgm_core.privacy.budget import Budget
+    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.releases.session import Step
+    from dpgm_core.structure.graphs import Clique
+    from dpgm_core.structure.structure import Structure
+
+__all__ = [
+    "STATISTICS",
+    "count_noisy_tables",
+    "free_path",
+    "print_chosen",
+    "print_comparison",
+    "print_fit",
+    "print_labels",
+    "print_statistics",
+    "reserved",
+    "summary",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# What a run prints when it is done: the outcome.
+
+#: Cliques that are spelled out on the screen.
+_MAX_ROWS_SHOWN = 20
+
+
+def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
+    """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
+    from dpgm_core.releases.session import labels_facts, session_facts, stamp_of
+
+    surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
+    return {
+        "model": str(path),
+        "release": str(saved[0]),
+        "releases": [str(file) for file in saved],
+        "spent": cost.to_dict(),
+        "left": None if left is None else left.to_dict(),
+        "records": {"total": _records(surest), "policy": surest.total_policy},
+        "converged": done.converged,
+        "replicates": len(done.model.replicates),
+        "certificate": dict(done.certificate),
+        "notes": [*remarks, *done.notes, *filter(None, [_wide(done.model)])],
+        "unmeasured": list(done.model.unmeasured),
+        "misfit": _scores(done.model),
+        "structure_error": _structure_error(done.model),
+        "structure": [list(clique) for clique in done.model.structure.cliques],
+        **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
+        **chosen,
+        **labels_facts(done.model.releases),
+        **stamp_of(done.model.releases, done.model.guarantee()),
+    }
+
+
+def print_labels(releases: Sequence[NoisyTables]) -> None:
+    """What was found of each open column, a line each; nothing without any."""
+    from dpgm_core.releases.release import discoveries
+
+    for discovery in discoveries(releases):
+        for one in discovery.columns:
+            shown = ", ".join(one.labels[:_MAX_ROWS_SHOWN]) + (", ..." if len(one.labels) > _MAX_ROWS_SHOWN else "")
+            about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
+            about += f"{one.noise.threshold:,} persons or more"
+            print_out(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
+
+
+def _selector(model: Model) -> str | None:
+    """Who chose the structure; None where nobody did, or a release was learned from later."""
+    return dict(model.provenance.get("selector") or {}).get("name")
+
+
+def _selection(model: Model) -> dict[str, Any]:
+    """The selector's own trace and notes, where the model came with them."""
+    return dict(model.provenance.get("selection") or {})
+
+
+def _step_row(step: Step) -> list[object]:
+    """A step as a row of a table."""
+    from dpgm_core.releases.session import step_facts
+
+    facts = step_facts(step)
+    tables = [" x ".join(clique) for clique in facts["cliques"]]
+    more = f", and {len(tables) - _MAX_ROWS_SHOWN} more" if len(tables) > _MAX_ROWS_SHOWN else ""
+    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MAX_ROWS_SHOWN]) + more]
+
+
+def _scores(model: Model) -> list[dict[str, Any]]:
+    """How far each table is from the model; nothing where exact answers do not fit."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
+    except (TooLarge, InferenceError):
+        return []
+
+
+def _structure_error(model: Model) -> dict[str, float] | None:
+    """What the structure misses, total variation; None without a holdout."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        error = model.structure_error() if model.checked else None
+    except (TooLarge, InferenceError):
+        return None
+    if error is None:
+        return None
+    return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
+
+
+def _cost(done: Fit) -> Budget:
+    assert done.model.cost is not None  # `run` refuses a fit to nothing
+    return done.model.cost
+
+
+def _surest(done: Fit) -> NoisyTables:
+    """The release that tells the number of records best."""
+
+    def variance(release: NoisyTables) -> float:
+        return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
+
+    return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
+
+
+def _wide(model: Model) -> str | None:
+    """What is said of bins much wider than a neighbour, those that were found privately too."""
+    from dpgm_core.models.within_bins import wide_note
+
+    return wide_note(one for one in model.domain if one.name not in model.unmeasured)
+
+
+def _records(release: NoisyTables) -> float:
+    """The number of records behind a release; a round's own total is that of its subsample."""
+    return release.total / float(1 if release.round is None else release.round.sampling_rate)
+
+
+def print_fit(
+    done: Fit,
+    path: Path,
+    saved: Sequence[Path],
+    left: Any,
+    *,
+    verbose: bool,
+    learned_again: bool = False,
+    level: float | None = None,
+) -> None:
+    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
+    from dpgm_core.errors import TooLarge
+    from dpgm_core.learning.run import goodness_of_fit
+    from dpgm_core.releases.session import caveats_of, sessions_of
+    from dpgm_core.releases.totals import contradictions
+
+    stamp(path, caveats_of(done.model.releases))
+    surest, cost = _surest(done), _cost(done)
+    print_out(f"model:   {path}")
+    for file in saved:
+        print_out(f"release: {file}")
+    paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
+    print_out(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
+    print_labels(done.model.releases)
+    if sessions_of(done.model.releases):
+        print_chosen(
+            done.model.structure,
+            done.model.releases,
+            verbose=verbose,
+            selector=_selector(done.model),
+            notes=_selection(done.model).get("notes", []),
+        )
+    what = "records: " if surest.contributions is None else "persons: "
+    print_out(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
+    if not done.converged:
+        print_out("WARNING: the learner did not converge; the model carries this flag")
+    if not done.model.potentials.values.any():
+        print_out(
+            "WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain"
+        )
+    misfit, missed = goodness_of_fit(done.model)
+    for note in misfit:
+        print_err(f"dpgm: {note}")
+    for note in missed:
+        print_out(f"holdout: {note}")
+    selection_notes = _selection(done.model).get("notes", [])
+    for note in done.notes if verbose or not done.converged else contradictions(done.releases):
+        if note not in selection_notes:  # they stand beside the structure
+            print_err(f"note: {note}")
+    print_out()
+    try:
+        _print_margins(done.model, level if done.model.replicates else None)
+    except TooLarge:
+        print_out("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
+    swamped, tables = count_noisy_tables(done.model.seen)
+    if swamped:
+        print_err(
+            f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
+            "detail there is noise; use fewer or smaller tables, or more budget"
+        )
+    wide = _wide(done.model)
+    if wide is not None:
+        print_err(f"dpgm: {wide}")
+    print_out()
+    print_out(done.model.guarantee())
+
+
+def print_chosen(
+    structure: Structure,
+    releases: Sequence[NoisyTables],
+    *,
+    verbose: bool,
+    selector: str | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """The structure that a session chose and why, the bins that it found and what was merged in it, and with `verbose`
+    each of its steps; of cliques that were named the bins only.
+
+    Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
+    """
+    from dpgm_core.releases.session import bins_of, merges_of, sessions_of
+
+    sessions = sessions_of(releases)
+    for bins in bins_of(sessions):
+        count, attribute = len(bins.edges) - 1, bins.attribute
+        if attribute.values.is_temporal:
+            at = list(attribute.labels[:count])
+        else:
+            at = [f"{edge:g}" for edge in bins.edges]
+        shown = ", ".join(at if len(at) <= _MAX_ROWS_SHOWN else [*at[: _MAX_ROWS_SHOWN - 1], "...", at[-1]])
+        print_out(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
+    if all(one.session is not None and one.session.named for one in sessions):
+        return
+    steps = [step for one in sessions for step in one.steps]
+    inside = [set(clique) for clique in structure.cliques]
+    cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
+    hidden = len(cliques) - _MAX_ROWS_SHOWN
+    more = f", and {hidden} more (dpgm report lists all)" if hidden > 0 else ""
+    by = "" if selector is None else f" by {selector}"
+    of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
+    print_out(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
+    print_out(f"         {', '.join(cliques[:_MAX_ROWS_SHOWN])}{more}")
+    for note in notes:
+        print_out(f"note:    {note}")
+    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
+    if merged:
+        print_out(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
+    if verbose:
+        rows = [[number, *_step_row(step)] for number, step in enumerate(steps, start=1)]
+        print_table(["step", "what", "of", "cost", "tables"], rows)
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
+    """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
+
+    A table that was released more than once counts once, with the least noise; cells are those of its measurement.
+    """
+    from dpgm_core.releases.views import cells_as_drawn
+
+    swamped: dict[tuple[Clique, ...], bool] = {}
+    for release in releases:
+        for group, (cells, variance), total in zip(
+            release.structure.groups, cells_as_drawn(release), release.totals, strict=True
+        ):
+            swamped[group] = swamped.get(group, True) and variance * cells**2 > total**2
+    return sum(swamped.values()), len(swamped)
+
+
+def _print_margins(model: Model, level: float | None) -> None:
+    """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
+
+    What was not measured is named, and what was measured in tied tables alone.
+    """
+    from dpgm_core.domain.attribute_tables import MISSING
+    from dpgm_core.models.queries import BY_STRUCTURE
+
+    rows, tied = [], []
+    unmeasured = set(model.unmeasured)
+    for attribute in model.domain:
+        if attribute.name in unmeasured:
+            continue
+        if model.standing(attribute.name) == BY_STRUCTURE:
+            tied.append(attribute.name)
+        intervals = None if level is None else model.intervals(attribute.name, level=level)
+        shares = model.marginal(attribute.name) if intervals is None else intervals.estimate
+        own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
+        if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
+            print_err(
+                f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
+                "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
+            )
+        order = (
+            sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
+            if attribute.size > 6
+            else range(attribute.size)
+        )
+        text = ", ".join(
+            f"{attribute.labels[code]}: {100 * shares[code]:.1f}%"
+            + ("" if intervals is None else f" ({100 * intervals.low[code]:.1f}-{100 * intervals.high[code]:.1f})")
+            for code in order
+        )
+        rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
+    sure = "" if level is None else f" ({100 * level:g}% interval)"
+    print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
+    if tied:
+        print_out(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+    if unmeasured:
+        print_out(unmeasured_note(model.unmeasured))
+
+
+# --------------------------------------------------------------------------------------------------
+# Where a run writes: names that nobody has, held while it lasts; and what runs before it left unfinished.
+
+_LONGEST = 2**16  # bytes of a marker
+_NAME = "name="  # begins the line of a marker that says whose it is
+
+
+@contextmanager
+def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
+    """Files for the release and the model that nobody has, not even a run of the same spec at the same time.
+
+    A paid release is never overwritten: names are numbered, and one is held by a locked marker file while the run
+    lasts. The marker of a run that failed after it had saved something stays, as does that of one that was killed; as
+    long as no model of its name is there, that run is unfinished. Raises OptionError, unless `again`, where the output
+    folder has an unfinished run of this name; ModelFileError where nothing can be written.
+    """
+    from dpgm.cli.common import releases_of, saved_files
+    from dpgm_core._util.files import make_folder
+
+    left: list[_Names] = []
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(make_folder(run.output))
+            left = _left(run)
+            names, lock = _taken(run, left)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
+        stack.callback(os.close, lock)
+        try:
+            asking = [one for one in left if not one.goes_on_as(run)]
+            if asking and not again:
+                raise OptionError(_unfinished(asking))
+            yield names.release, names.model
+        except BaseException as error:
+            files = [*saved_files(releases_of(error)), *names.saved]
+            if files:
+                with suppress(OSError):
+                    names.marker.write_text(
+                        "".join(f"{line}\n" for line in [_NAME + run.name, *map(Path.absolute, files)])
+                    )
+            else:
+                names.clear()
+            raise
+        for one in (names, *left):  # the owner was told of the others, or has gone on with them
+            one.clear()
+
+
+class _Names:
+    """The files of one run. stem: its name with its number."""
+
+    def __init__(self, run: Spec, stem: str) -> None:
+        from dpgm_core.releases.labels import labels_file
+
+        folder = run.output
+        self.folder, self.stem, self.ledger = folder, stem, run.ledger
+        self.marker, self.model = folder / f".{stem}.reserved", folder / f"{stem}.dpgm"
+        self.release = folder / f"{stem}.release.dpgm"
+        self.labels = labels_file(self.release)
+
+    @property
+    def saved(self) -> list[Path]:
+        """What is there of its releases, the first one first, or of its labels where no release is there."""
+        start = f"{self.stem}.release"
+        releases = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
+        labels = [self.labels] if _is_there(self.labels) else []
+        return sorted(releases, key=lambda one: (len(one.name), one.name)) or labels
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another file has one of its names, or the ledger, which may still have to be made."""
+        ledger = None if self.ledger is None else os.path.realpath(self.ledger.path)
+        files = (self.release, self.model, self.labels)
+        return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
+
+    def clear(self) -> None:
+        """Remove the marker, and what `clear_parts` removes."""
+        self.clear_parts()
+        _removed(self.marker)
+
+    def clear_parts(self) -> None:
+        """Remove hidden files that a killed run has begun: the room for its files."""
+        from dpgm_core._util.files import find_parts, numbered_path
+
+        for file in (self.model, self.labels, self.release, numbered_path(self.release, 2)):
+            for part in find_parts(file):
+                _removed(part)
+
+    def _said(self) -> list[str]:
+        """The lines of the marker; none where it cannot be read."""
+        with suppress(OSError, ValueError):
+            return self.marker.read_bytes()[:_LONGEST].decode().splitlines()
+        return []
+
+    def is_of(self, run: Spec) -> bool:
+        """Whether the marker was left under the name of this run: another run may be called as this one's second."""
+        said = self._said()
+        return not said or not said[0].startswith(_NAME) or said[0] == _NAME + run.name
+
+    def left(self) -> list[Path]:
+        """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
+        saved = self.saved
+        if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
+            return []
+        said = [Path(line) for line in self._said() if not line.startswith(_NAME)]
+        return saved + [one for one in said if _is_there(one) and one not in [*map(Path.absolute, saved)]]
+
+    def goes_on_as(self, run: Spec) -> bool:
+        """Whether a run takes up the labels that are all that this one has left."""
+        return run.labels_from is not None and self.saved == [self.labels] == [_same(self.labels, run.labels_from)]
+
+    def _files(self) -> list[Path]:
+        with suppress(OSError):  # it may be what failed
+            return [one for one in self.folder.iterdir() if one.name.endswith(".dpgm")]
+        return []
+
+
+def _same(one: Path, other: Path) -> Path | None:
+    """The first, if both are one file."""
+    with suppress(OSError):
+        return one if one.samefile(other) else None
+    return None
+
+
+def _left(run: Spec) -> list[_Names]:
+    """The unfinished runs of this name, whatever their number; markers that tell of nothing are removed."""
+    pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
+    markers = [match for marker in run.output.iterdir() if (match := pattern.fullmatch(marker.name))]
+    left = []
+    for match in sorted(markers, key=lambda marker: int(marker[2] or 1)):
+        names = _Names(run, match[1])
+        lock = _locked(names.marker, create=False)
+        if lock is None:
+            continue
+        if _is_same_file(names.marker, lock):  # else it finished meanwhile
+            if names.left():
+                left += [names] if names.is_of(run) else []
+            elif names.is_taken:
+                names.clear()
+        os.close(lock)
+    return left
+
+
+def _taken(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
+    """The first free names, not of a run that is `left`, and the lock on their marker."""
+    stems = {one.stem for one in left}
+    for number in itertools.count(1):
+        names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
+        while names.stem not in stems and not names.is_taken:
+            was_there = _is_there(names.marker)
+            lock = _locked(names.marker, create=True, was_there=was_there)
+            if lock is None:
+                break  # of a run that is under way
+            is_held = _is_same_file(names.marker, lock)
+            if is_held and not names.is_taken:
+                names.clear_parts()
+                names.marker.write_text(f"{_NAME}{run.name}\n")  # in place of what a run that is over wrote into it
+                return names, lock
+            if is_held and not was_there:
+                _removed(names.marker)
+            os.close(lock)
+    raise AssertionError
+
+
+def _locked(marker: Path, *, create: bool, was_there: bool = True) -> int | None:
+    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock.
+
+    Without locks of files, as on some network disks, a marker that is there is taken for that of a run under way.
+    """
+    if sys.platform == "win32":
+        try:
+            os.close(os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return None
+        return os.open(os.devnull, os.O_RDWR)  # an open file could not be removed
+    import fcntl
+
+    try:
+        descriptor = os.open(marker, os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o666)
+    except FileNotFoundError:
+        return None  # it finished meanwhile
+    try:
+        # Runs that only look do not take each other for one that is under way.
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if create else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError as error:
+        if was_there or isinstance(error, BlockingIOError):
+            os.close(descriptor)
+            return None
+    return descriptor
+
+
+def _is_same_file(marker: Path, lock: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    try:
+        return os.path.samestat(marker.lstat(), os.fstat(lock))
+    except OSError:
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _removed(marker: Path) -> None:
+    with suppress(OSError):
+        marker.unlink()
+
+
+def _unfinished(left: Sequence[_Names]) -> str:
+    """What an earlier run has paid for, and how to go on with it."""
+    first = left[0]
+    files = first.left()
+    if files == [first.labels]:
+        what = f"the labels in {first.labels} are paid for, and their run of this name did not finish; go on"
+        how = f"--set labels_from={shlex.quote(str(first.labels.absolute()))}"
+    else:
+        what = f"the release {files[0]} is paid for, and its run of this name did not finish; make a model of it, free,"
+        how = shlex.join(["dpgm", "learn", *map(str, files), "-o", str(first.model)])
+    more = f" ({len(left) - 1} more like it)" if len(left) > 1 else ""
+    return f"{what} with: {how}{more}. To spend again all the same, add --again, or give another name (--set name=...)"
+
+
+def free_path(path: Path) -> Path:
+    """The path, or the first numbered one beside it that nobody has."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
+
+
+# --------------------------------------------------------------------------------------------------
+# What `dpgm compare` prints of several files.
+
+_COMPARED_MAX_ROWS_SHOWN = 15  # rows of a table
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Side by side, then each of the others against the first; caveats on stderr."""
+    from dpgm.comparison.page import short_names, side_by_side
+
+    for subject in comparison.subjects:
+        stamp(Path(subject.name), subject.caveats)
+    short = short_names(comparison)
+    print_table(["", *short.values()], side_by_side(comparison))
+    for pair in comparison.pairs:
+        print_out()
+        _print_pair(pair, short[pair.first], short[pair.other])
+    print_out()
+    print_out(comparison.privacy)
+
+
+def _print_pair(pair: Pair, first: str, other: str) -> None:
+    """What sets the two apart. first, other: what they are called here."""
+    from dpgm.comparison.page import apart, shared_lines
+
+    print_out(f"{other} against {first}")
+    for line in shared_lines(pair, first, other):
+        print_out(f"  {line}")
+    single = [one for one in pair.differences if len(one.attributes) == 1]
+    several = [one for one in pair.differences if len(one.attributes) > 1]
+    for what, some in (("attribute", single), ("table", several)):
+        if some:
+            _print_differences(what, some)
+    if pair.gaps:
+        _print_gaps(pair.gaps)
+    sentence = apart(pair)
+    if sentence is not None:
+        print_out()
+        print_out(sentence)
+    for note in pair.notes:
+        print_out(f"note: {note}")
+
+
+def _print_differences(what: str, differences: Sequence[Difference]) -> None:
+    scores = any(one.score is not None for one in differences)
+    rows = []
+    for one in differences[:_COMPARED_MAX_ROWS_SHOWN]:
+        score = [] if not scores else ["-" if one.score is None else f"{one.score:.1f}"]
+        shares = [", ".join(one.cell.values()), f"{one.first:.2%}", f"{one.other:.2%}"]
+        rows.append([" x ".join(one.attributes), f"{one.total_variation:.4f}", *score, *shares])
+    print_out()
+    print_table([what, "total variation", *(["score"] if scores else []), "most at", "first", "other"], rows)
+    _print_rest(len(differences))
+
+
+def _print_gaps(gaps: Sequence[Gap]) -> None:
+    from dpgm.comparison.page import GAPS_MEAN
+
+    rows = []
+    for one in gaps[:_COMPARED_MAX_ROWS_SHOWN]:
+        numbers = (one.deviations, one.largest, one.noise_first, one.noise_other)
+        rows.append([" x ".join(one.attributes), *(f"{value:.4g}" for value in numbers)])
+    print_out()
+    print_table(["table", "apart (noise sds)", "furthest cell", "noise, first", "noise, other"], rows)
+    _print_rest(len(gaps))
+    print_out()
+    print_out(GAPS_MEAN)
+
+
+def _print_rest(count: int) -> None:
+    if count > _COMPARED_MAX_ROWS_SHOWN:
+        print_out(f"... {count - _COMPARED_MAX_ROWS_SHOWN:,} more, closer together; --json has all")
+
+
+# --------------------------------------------------------------------------------------------------
+# What `dpgm query --statistic` says: means, spreads, quantiles and correlations, with error bars if asked for.
+
+#: What may be asked for besides a share from 0 to 1, which is a quantile.
+STATISTICS = ("mean", "sd", "median", "correlation")
+
+
+@frozen(kw_only=True)
+class _Number:
+    """One number. of: the model it is computed from -> the number. placed: whether it is a place on the axis. within:
+    the least and the largest that it can be."""
+
+    names: tuple[str, ...]
+    statistic: str
+    of: Callable[[Model], float]
+    placed: bool
+    within: tuple[float, float]
+
+
+def print_statistics(
+    loaded: tuple[Model, Model | None],
+    model_file: Path,
+    attributes: Sequence[str],
+    statistics: Sequence[str],
+    evidence: Mapping[str, str],
+    level: float | None,
+    as_json: bool,
+) -> None:
+    """A row for each statistic of each attribute, or pair of them. loaded: the model, and one with replicates."""
+    from dpgm_core.models.numeric import number_distribution, share_of
+    from dpgm_core.models.queries import read_evidence
+    from dpgm_core.releases.session import caveats_of, stamp_of
+
+    model, refitted = loaded
+    rows = []
+    notes = []
+    for number in _requested_numbers(model.domain, attributes, statistics, evidence):
+        row: dict[str, Any] = {
+            "attributes": list(number.names),
+            "statistic": number.statistic,
+            "value": number.of(model),
+        }
+        if refitted is not None and level is not None:
+            interval = refitted.interval_of(number.of, level=level, within=number.within)
+            notes += (
+                [] if interval.note is None else [f"{number.statistic} of {' x '.join(number.names)}: {interval.note}"]
+            )
+            row |= {
+                "standard_error": float(interval.standard_error),
+                "low": float(interval.low),
+                "high": float(interval.high),
+            }
+            row["undefined_replicates"] = interval.undefined
+        row["texts"] = [_text(model, number, row[key]) for key in ("value", "low", "high") if key in row]
+        rows.append(row | {"standing": model.standing(number.names, evidence)})
+    present = {
+        name: share_of(number_distribution(model.domain[name]), model.marginal(name, evidence)) for name in attributes
+    }
+    if as_json:
+        facts = stamp_of(model.releases, model.guarantee())
+        sure = {} if refitted is None else {"level": level, "replicates": len(refitted.replicates)}
+        print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    print_evidence_bins(read_evidence(model.domain, evidence).bins(model.domain), evidence)
+    bars = [] if refitted is None else ["low", "high", "standard error"]
+    cells = []
+    for row in rows:
+        error = [f"{row['standard_error']:.6g}"] if bars else []
+        cells.append([" x ".join(row["attributes"]), row["statistic"], *row["texts"], *error, row["standing"]])
+    print_table(["attribute", "statistic", "value", *bars, "standing"], cells)
+    for name, share in present.items():
+        if share < 1:
+            print_out(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
+    for note in notes:
+        print_out(note)
+    if bars:
+        print_out("the intervals cover sampling and noise, and not what the structure misses")
+
+
+def _requested_numbers(
+    domain: Domain, attributes: Sequence[str], statistics: Sequence[str], evidence: Mapping[str, str]
+) -> list[_Number]:
+    """What was asked for. Raises OptionError for no statistic."""
+    from dpgm_core.errors import OptionError, did_you_mean
+
+    numbers = []
+    for statistic in dict.fromkeys(statistics):
+        if statistic == "correlation":
+            if len(attributes) < 2:
+                raise OptionError("a correlation is of two attributes; name both")
+            numbers += [_correlation(one, other, evidence) for one, other in itertools.combinations(attributes, 2)]
+            continue
+        share = 0.5 if statistic == "median" else _share(statistic)
+        if share is None and statistic not in STATISTICS:
+            raise OptionError(
+                f"--statistic is one of {', '.join(STATISTICS)}, or a share from 0 to 1 for a quantile; got "
+                f"{statistic!r}{did_you_mean(statistic, STATISTICS)}"
+            )
+        numbers += [_single(domain[name], statistic, share, evidence) for name in attributes]
+    return numbers
+
+
+def _single(attribute: Attribute, statistic: str, share: float | None, evidence: Mapping[str, str]) -> _Number:
+    from dpgm_core.models.numeric import ends_of, number_distribution
+
+    name, ends = attribute.name, ends_of(number_distribution(attribute))
+    number = partial(_Number, names=(name,), statistic=statistic)
+    if share is not None:
+        return number(of=lambda model: model.quantile(name, share, evidence), placed=True, within=ends)
+    if statistic == "mean":
+        return number(of=lambda model: model.mean(name, evidence), placed=True, within=ends)
+    widest = (ends[1] - ends[0]) / 2  # half of the numbers at either end
+    return number(of=lambda model: math.sqrt(model.variance(name, evidence)), placed=False, within=(0.0, widest))
+
+
+def _correlation(one: str, other: str, evidence: Mapping[str, str]) -> _Number:
+    return _Number(
+        names=(one, other),
+        statistic="correlation",
+        of=lambda model: model.correlation(one, other, evidence),
+        placed=False,
+        within=(-1.0, 1.0),
+    )
+
+
+def _share(text: str) -> float | None:
+    try:
+        share = float(text)
+    except ValueError:
+        return None
+    return share if 0 <= share <= 1 else None
+
+
+def _text(model: Model, number: _Number, value: float) -> str:
+    """A date or time as the column writes it, a number with six digits."""
+    values = model.domain[number.names[0]].values
+    if number.placed and values.is_temporal:
+        return values.text(math.floor(value))
+    return f"{value:.6g}"

@@ -1,0 +1,178 @@
+"""Pictures as SVG, matplotlib figures and Vega-Lite."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from dpgm.plots.canvas import WARNING, Note, cut, wrap_text
+from dpgm_core._util.files import PICTURE_FILE, atomic_write
+from dpgm_core.errors import OptionError, printable
+
+__all__ = [
+    "Picture",
+    "as_json",
+    "disable_math",
+    "finish_figure",
+    "finite",
+    "matplotlib",
+    "new_axes",
+    "save_figure",
+    "specification",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# The protocol of pictures, which can be drawn in several ways.
+
+
+class Picture(Protocol):
+    """A picture made of released values only."""
+
+    @property
+    def title(self) -> str:
+        """What is shown, a line."""
+        ...
+
+    @property
+    def standing(self) -> str:
+        """What it rests on: of all that is shown where that is one thing, else in words."""
+        ...
+
+    def svg(self, *, bare: bool = False) -> str:
+        """One `<svg>` element with a title and a description in words, in `currentColor` and CSS variables with
+        defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link.
+
+        bare: without a title and notes to be seen, for a page that says them itself."""
+        ...
+
+    def vega(self) -> dict[str, Any]:
+        """A Vega-Lite specification with the values in it."""
+        ...
+
+    def draw(self, axes: Any = None) -> Any:
+        """Draw with matplotlib (extra `plots`) on `axes`, or on new ones; returns them."""
+        ...
+
+    def save(self, path: str | Path) -> None:
+        """Write .svg (ours), .json (Vega-Lite), or what matplotlib writes, such as .png and .pdf; by the name."""
+        ...
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the SVG."""
+        ...
+
+
+# --------------------------------------------------------------------------------------------------
+# Vega-Lite specifications.
+
+
+def specification(
+    title: str, notes: Sequence[Note], values: Sequence[Mapping[str, Any]], **parts: Any
+) -> dict[str, Any]:
+    """A specification with its values in it; the notes are the title's second lines.
+
+    >>> found = specification("ages", [], [{"label": "old", "share": 1.0}], mark="bar")
+    >>> sorted(found), found["data"]["values"]
+    (['$schema', 'data', 'mark', 'title'], [{'label': 'old', 'share': 1.0}])
+    """
+    words: dict[str, Any] = {"text": printable(title), "anchor": "start"}
+    if notes:
+        words["subtitle"] = [printable(text) for text, _ in notes]
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": words,
+        "data": {"values": list(values)},
+        **parts,
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON can say it: None for one that is none.
+
+    >>> finite(0.5), finite(float("nan"))
+    (0.5, None)
+    """
+    return None if value is None or value != value else value
+
+
+def as_json(plain: Mapping[str, Any]) -> str:
+    """The text of a specification's file."""
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------
+# Drawing with matplotlib, where it is installed, and saving of pictures.
+
+
+def matplotlib(part: str = "figure") -> ModuleType:
+    """A module of matplotlib. Raises OptionError, with what to install, where it is missing."""
+    try:
+        return importlib.import_module(f"matplotlib.{part}")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise OptionError(
+            "drawing with matplotlib needs it: pip install 'dpgm-core[plots]'; without it, svg() gives the picture, "
+            "and save writes .svg and .json"
+        ) from None
+
+
+def new_axes(axes: Any, width: float, height: float) -> Any:
+    """The axes that are given, or those of a new figure, inches; shown as figures of pyplot are."""
+    if axes is not None:
+        return axes
+    return matplotlib("pyplot").subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def disable_math(texts: Sequence[Any]) -> None:
+    """Take matplotlib texts as they are: dollars in a label start no formula."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def finish_figure(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
+    """Axes with the title above, and below them a name and the notes, red where one warns."""
+    lines = [cut(below, 8, 300)] if below else []
+    for text, _ in notes:
+        lines += wrap_text(text, 8, 460)
+    colour = WARNING[1] if any(warns for _, warns in notes) else "black"
+    words = axes.set_xlabel("\n".join(lines), fontsize=8, color=colour)
+    disable_math([words, axes.set_title(cut(title, 11, 460), loc="left", fontsize=11)])
+    return axes
+
+
+def save_figure(picture: Picture, path: str | Path) -> None:
+    """Write a picture as its name says; one that stands there is replaced, any other file is refused.
+
+    Raises OptionError for a kind of file that nobody writes, ModelFileError.
+    """
+    place = Path(path)
+    kind = place.suffix.lower()
+    if kind == ".svg":
+        content = f"{picture.svg()}\n".encode()
+    elif kind == ".json":
+        content = as_json(picture.vega()).encode()
+    else:
+        content = _render(picture, place, kind)
+    atomic_write(place, content, PICTURE_FILE)
+
+
+def _render(picture: Picture, place: Path, kind: str) -> bytes:
+    """What matplotlib makes of it, without pyplot: nothing is shown and nothing stays open."""
+    figure = matplotlib().Figure(layout="constrained", figsize=(7, 5))
+    known = figure.canvas.get_supported_filetypes()
+    if kind[1:] not in known:
+        raise OptionError(
+            f"cannot save a picture as {place.name!r}: name a file .svg, .json (Vega-Lite) or, with matplotlib, one of "
+            + ", ".join(f".{one}" for one in sorted(known))
+        )
+    picture.draw(figure.subplots())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind[1:], dpi=200, bbox_inches="tight")
+    return buffer.getvalue()

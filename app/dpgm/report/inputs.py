@@ -1,0 +1,148 @@
+"""Inputs of the sections: a model, its file and ledger, and values computed from them once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from attrs import frozen
+
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.models.intervals import Interval
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import TotalPolicy, flaws, of_exchange
+from dpgm_core.releases.release import NoisyTables, condition_of
+from dpgm_core.releases.session import UNKNOWN
+
+__all__ = ["Material", "Promised", "Shares"]
+
+
+@frozen(kw_only=True, eq=False)
+class Shares:
+    """p(attribute), entry by entry: (labels,) each. low, high: None without replicates."""
+
+    estimate: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+@frozen(kw_only=True)
+class Promised:
+    """What is bounded between two data sets. presence: they differ in a unit that is in one alone; otherwise in the
+    values of one, which has as many rows in both if `by_rows`. budget: its loss; None where nothing is bounded.
+
+    An exact number of records that is published tells whether a unit is there. What stays under add-remove is the
+    exchange of values. exchange: its loss under add-remove, see `of_exchange`; None under replace-one, whose budget
+    bounds it, and where nothing is bounded.
+    """
+
+    budget: Budget | None
+    presence: bool
+    by_rows: bool
+    exchange: Budget | None = None
+
+
+class Material:
+    """A model and what a report says of it. file: its name; digest: the SHA-256 of the file, if there is one.
+
+    ledger: what its releases were charged to, if it is shown. level: of all intervals.
+    """
+
+    def __init__(self, model: Model, *, file: str, digest: str | None, ledger: Ledger | None, level: float) -> None:
+        self.model, self.file, self.digest, self.ledger, self.level = model, file, digest, ledger, level
+
+    @property
+    def releases(self) -> tuple[NoisyTables, ...]:
+        """All that was paid for."""
+        return self.model.releases
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes of which something was measured, in the domain's order."""
+        unknown = set(self.model.unmeasured)
+        return tuple(name for name in self.model.domain.names if name not in unknown)
+
+    @cached_property
+    def flaws(self) -> tuple[str, ...]:
+        """Why the guarantee does not hold to the letter, or at all; empty where it does."""
+        if not self.releases:
+            return (f"NO GUARANTEE: {UNKNOWN}",)
+        return flaws(unsafe=(one.unsafe for one in self.releases), private=bool(self.model.private))
+
+    @property
+    def promises(self) -> bool:
+        """Whether there is a budget that binds: releases, and no seed."""
+        return bool(self.releases) and bool(self.model.private)
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """Conditions of the guarantee."""
+        return tuple(filter(None, [condition_of(self.releases)]))
+
+    @property
+    def promised(self) -> Promised:
+        """The bound of the budget; only where there is a budget."""
+        cost, terms = self.model.cost, self.releases[0].terms
+        assert cost is not None  # there are releases
+        by_rows = terms.person is not None and bool(self.conditions)
+        if terms.neighbours is Neighbours.REPLACE_ONE:
+            return Promised(budget=cost, presence=False, by_rows=by_rows)
+        exchange = of_exchange(cost, tables_alone=all(one.tables_alone for one in self.releases))
+        presence = not self.conditions
+        return Promised(budget=cost if presence else exchange, presence=presence, by_rows=by_rows, exchange=exchange)
+
+    @property
+    def policy(self) -> TotalPolicy:
+        """How the number of records became known; what one release publishes no other hides."""
+        known = {one.terms.total_policy for one in self.releases}
+        return "public" if "public" in known else "declared" if "declared" in known else "estimated"
+
+    @property
+    def chose(self) -> bool:
+        """Whether private choices came from the records besides tables: of labels, bins or a structure."""
+        return any(one.session is not None or one.discovery is not None for one in self.releases)
+
+    @cached_property
+    def surest(self) -> NoisyTables | None:
+        """The release that tells the number of records best."""
+        return min(self.model.seen, key=_variance_of_total, default=None)
+
+    @property
+    def counted(self) -> tuple[float, float] | None:
+        """The number of records (of persons, with normalised contributions) and its standard error."""
+        if self.surest is None:
+            return None
+        return self.surest.total / _rate(self.surest), _variance_of_total(self.surest) ** 0.5
+
+    @property
+    def counted_as(self) -> str:
+        """Unit of the count."""
+        return "records" if self.surest is None or self.surest.contributions is None else "persons"
+
+    @cached_property
+    def shares(self) -> Mapping[str, Shares] | None:
+        """Shares of each measured attribute; None where exact answers do not fit."""
+        try:
+            if not self.model.replicates:
+                marginals = self.model.marginals_of([(name,) for name in self.names])
+                return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
+            return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
+        except (TooLarge, InferenceError):
+            return None
+
+
+def _sure(result: Interval) -> Shares:
+    return Shares(estimate=result.estimate, low=result.low, high=result.high)
+
+
+def _rate(release: NoisyTables) -> float:
+    """Sampling rate of a round; 1 otherwise."""
+    return float(1 if release.round is None else release.round.sampling_rate)
+
+
+def _variance_of_total(release: NoisyTables) -> float:
+    return release.total_variance / _rate(release) ** 2

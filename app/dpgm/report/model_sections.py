@@ -1,0 +1,274 @@
+"""Sections on the model: attributes, pairs, graph and fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgm import plots
+from dpgm.plots.functions import matrix_of
+from dpgm.report.inputs import Material, Shares
+from dpgm.report.parts import Section, cut, data_table, figure, fold, join, listing, name, paragraph, per_cent, several
+from dpgm_core._util.html import Html, tag
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.errors import DpgmError, InferenceError, TooLarge
+from dpgm_core.learning.run import goodness_of_fit
+from dpgm_core.models.dependence import Dependence, measure_dependence
+from dpgm_core.releases.session import merges_of, sessions_of
+
+__all__ = ["attributes_section", "fit_section", "graph_section", "pairs_section"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Each attribute's distribution: a picture and a table, with intervals where the model has replicates.
+
+#: Attributes with a picture; labels listed of all attributes together, and of one at least and at most.
+_MAX_PICTURES, _MAX_ROWS, _MIN_LABELS, _MAX_LABELS = 60, 4000, 10, 200
+#: Bytes of all pictures together.
+_MAX_PICTURE_BYTES = 1_500_000
+#: Labels whose table is not folded away.
+_MAX_UNFOLDED_LABELS = 4
+
+
+def attributes_section(material: Material) -> Section:
+    """The distributions."""
+    return Section("attributes", "Each attribute", join(_parts(material)))
+
+
+def _parts(material: Material) -> list[object]:
+    shares = material.shares
+    if not material.names:
+        return [paragraph("No attribute was measured.")]
+    if shares is None:
+        words = "Exact answers about this model do not fit in memory. Ask for approximate ones: "
+        return [paragraph(words, tag("code", f"dpgm report {material.file} --inference loopy-bp"), ".")]
+    words = "Shares of records that the model gives each label"
+    if material.model.replicates:
+        words += (
+            f", with {100 * material.level:g} % intervals. They hold the truth with that probability as far as the "
+            "structure is right: noise, sampling and the learner's own bias are in them."
+        )
+    else:
+        words += (
+            ". They have no intervals, as the model has no replicates: add [intervals] to the spec of its fit, or call "
+            "bootstrap(model) in Python."
+        )
+    parts: list[object] = [paragraph(words)]
+    if len(material.names) > 12:
+        box = tag("input", type="search", id="find", autocomplete="off", spellcheck="false")
+        label = tag("label", "Find an attribute or label", for_="find")
+        parts.append(tag("div", label, box, tag("span", id="found", aria_live="polite"), class_="search", hidden=True))
+    if len(material.names) > _MAX_PICTURES:
+        parts.append(
+            paragraph(
+                f"The first {_MAX_PICTURES} of {len(material.names)} attributes have pictures; the others have tables.",
+                class_="note",
+            )
+        )
+    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_ROWS // len(material.names)))
+    cards = [
+        _card(material, at, one, shares[one], most=most, drawn=at < _MAX_PICTURES)
+        for at, one in enumerate(material.names)
+    ]
+    return [*parts, tag("div", *cards, class_="cards")]
+
+
+def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
+    of = material.model.domain[attribute]
+    picture = Html("")
+    if drawn:
+        room = _MAX_PICTURE_BYTES // min(len(material.names), _MAX_PICTURES)
+        picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
+    table = _table(material, of, shares, most)
+    what = "bins" if of.edges is not None else "labels"
+    standing = material.model.standing(attribute)
+    note = join([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
+    search_text = " ".join([cut(attribute), *map(cut, of.labels[:20])])[:400]
+    return tag(
+        "article",
+        tag("h3", name(attribute), id=f"attribute-{at + 1}"),
+        paragraph(note, class_="note"),
+        picture,
+        table if not picture and of.size <= _MAX_UNFOLDED_LABELS else fold("As a table", table),
+        class_="card",
+        data_find=search_text,
+        aria_labelledby=f"attribute-{at + 1}",
+    )
+
+
+def _table(material: Material, of: Attribute, shares: Shares, most: int) -> Html:
+    """The labels in their order; of too many the most probable ones."""
+    codes = list(range(of.size))
+    if of.size > most:
+        codes = sorted(sorted(codes, key=lambda code: -float(shares.estimate[code]))[:most])
+    sure = shares.low is not None and shares.high is not None
+    header = ["label", "share", *(["from", "to"] if sure else [])]
+    rows = []
+    for code in codes:
+        values = [shares.estimate, *((shares.low, shares.high) if shares.low is not None else ())]
+        rows.append(
+            [tag("bdi", cut(of.labels[code])), *(per_cent(float(one[code])) for one in values if one is not None)]
+        )
+    caption = f"Shares of {cut(of.name)}" + (f", with {100 * material.level:g} % intervals" if sure else "")
+    table = data_table(caption, header, rows, numbers={1, 2, 3})
+    if len(rows) == of.size:
+        return table
+    left = several(of.size - len(rows), "rarer label")
+    return join([table, paragraph(f"{left} left out; dpgm query has them.", class_="note")])
+
+
+# --------------------------------------------------------------------------------------------------
+# Dependence of attributes: a matrix of all pairs, and the most dependent ones.
+
+#: Pairs in the table, and bytes of the picture.
+_PAIRS_MAX_ROWS, _PAIRS_MAX_PICTURE_BYTES = 20, 700_000
+
+
+def pairs_section(material: Material) -> Section:
+    """The pairs."""
+    return Section("pairs", "Pairs of attributes", join(_parts_pairs(material)))
+
+
+def _parts_pairs(material: Material) -> list[object]:
+    if len(material.names) < 2:
+        return [paragraph("There is no pair of measured attributes.")]
+    try:
+        dependence = measure_dependence(material.model, level=material.level)
+    except (TooLarge, InferenceError) as error:
+        return [paragraph(f"Exact answers about pairs do not fit: {error}")]
+    picture = figure(lambda: matrix_of(material.model, dependence), most=_PAIRS_MAX_PICTURE_BYTES)
+    words = (
+        "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
+        "measured where one released table holds both, label by label. All others are answered by structure: they "
+        "follow from the measured tables if what no table holds is independent given what some do, and are right as "
+        "far as that is."
+    )
+    if merges_of(sessions_of(material.releases)):
+        words += (
+            " So are pairs whose table took rare labels together (What was chosen privately): how these differ among "
+            "each other no table tells."
+        )
+    return [paragraph(words), picture, _top(dependence)]
+
+
+def _top(dependence: Dependence) -> Html:
+    order = np.argsort(-dependence.cramers_v, kind="stable")[:_PAIRS_MAX_ROWS]
+    sure = dependence.low is not None and dependence.high is not None
+    header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
+    rows = []
+    for at in order.tolist():
+        numbers = [f"{dependence.cramers_v[at]:.3f}", _nats(dependence.mutual_information[at])]
+        if dependence.low is not None and dependence.high is not None:
+            numbers += [_nats(dependence.low[at]), _nats(dependence.high[at])]
+        rows.append([" × ".join(map(cut, dependence.pairs[at])), *numbers, dependence.standing[at]])
+    level = (
+        ""
+        if dependence.level is None or not sure
+        else f"; {100 * dependence.level:g} % intervals of the mutual information"
+    )
+    caption = f"The {len(rows)} pairs that depend most{level}"
+    return data_table(caption, header, rows, numbers=set(range(1, len(header) - 1)))
+
+
+def _nats(value: float) -> str:
+    return "0" if value == 0 else "< 0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The graph of the model, and its junction tree on demand.
+
+#: Size of each picture, bytes.
+_GRAPH_MAX_PICTURE_BYTES = 250_000
+
+
+def graph_section(material: Material) -> Section:
+    """The graph."""
+    shape = material.model.structure.describe()
+    words = (
+        f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
+        f"{several(shape.attributes, 'attribute')} in {several(shape.components, 'connected part')}. What no line "
+        "joins depends on each other only through what lies between. A line alone is no finding: its width shows how "
+        f"much it tells. Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
+        f"{shape.treewidth})."
+    )
+    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_GRAPH_MAX_PICTURE_BYTES)
+    parts = [
+        paragraph(words),
+        figure(lambda: plots.graph(material.model), most=_GRAPH_MAX_PICTURE_BYTES),
+        fold("The junction tree", tree) if tree else "",
+    ]
+    return Section("graph", "The graph", join(parts))
+
+
+# --------------------------------------------------------------------------------------------------
+# Goodness of fit, and the error of the structure.
+
+_FIT_MAX_ROWS = 15
+
+
+def fit_section(material: Material) -> Section:
+    """Return the section on goodness of fit."""
+    return Section("fit", "How well it fits", join([*_learner(material), *_misfit(material), *_structure(material)]))
+
+
+def _learner(material: Material) -> list[Html]:
+    warnings = []
+    if not material.model.converged:
+        warnings.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
+    if material.releases and not material.model.potentials.values.any():
+        warnings.append(paragraph("The model is uniform: noise explains all that was measured.", class_="over"))
+    return warnings
+
+
+def _misfit(material: Material) -> list[Html]:
+    if not material.releases:
+        return [paragraph("The model carries no release to hold it against.")]
+    heading = Html("<h3>Against its own tables</h3>")
+    try:
+        scores = material.model.misfit()
+    except DpgmError:
+        return [heading, paragraph("It is not known: exact answers do not fit in memory.")]
+    if not scores:
+        return [heading, paragraph("Its tables hold no counts to compare with.")]
+    notes, _ = goodness_of_fit(material.model)
+    words = (
+        "Each noisy table is compared with what the model says of it. The distance is in standard errors, cautiously: "
+        "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."
+    )
+    verdict = notes or [f"All {several(len(scores), 'table')} lie as near to the model as their noise lets be seen."]
+    worst = sorted(scores.items(), key=lambda one: -one[1])[:_FIT_MAX_ROWS]
+    rows = [[" × ".join(map(cut, clique)) or "all records", _score(score)] for clique, score in worst]
+    caption = (
+        "The tables furthest from the model"
+        if len(scores) > _FIT_MAX_ROWS
+        else "Tables and their distance from the model"
+    )
+    table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
+    return [heading, paragraph(words), listing(verdict), table]
+
+
+def _score(score: float) -> str:
+    return f"{round(score, 1) + 0.0:.1f}" if score >= -9.95 else "below -10"  # + 0.0: no -0.0
+
+
+def _structure(material: Material) -> list[Html]:
+    if not material.releases:
+        return []
+    heading = Html("<h3>What the structure misses</h3>")
+    if not material.model.checked:
+        words = (
+            "No table was set aside to tell. Of pairs that no table holds the model says what its structure implies, "
+            "and nothing here says how far that is from the truth. A share of the budget for it: [holdout] share = 0.1 "
+            "in the spec."
+        )
+        return [heading, paragraph(words)]
+    try:
+        error = material.model.structure_error(level=material.level)
+    except DpgmError:
+        return [heading, paragraph("It was measured, but exact answers do not fit in memory.")]
+    words = (
+        f"On pairs that no table holds the model is off by about {float(error.estimate):.3f} in total variation, "
+        f"between {float(error.low):.3f} and {float(error.high):.3f} at {100 * error.level:g} %: so large a share of "
+        "the records would have to be moved to other cells of such a pair's table, on average. Tables that the model "
+        "was not learned from tell."
+    )
+    return [heading, paragraph(words)]

@@ -1,0 +1,261 @@
+"""Parts of a page, and their text."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from fractions import Fraction
+
+from attrs import frozen
+
+from dpgm.plots.picture import Picture
+from dpgm_core._util.exact_numbers import decimal_text
+from dpgm_core._util.html import Html, tag, text
+from dpgm_core.errors import InferenceError, TooLarge, printable
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import best_guess, odds_factor
+
+__all__ = [
+    "CONVERTED_AT",
+    "Section",
+    "amounts",
+    "at_most",
+    "cut",
+    "data_table",
+    "facts",
+    "figure",
+    "fold",
+    "guess_text",
+    "join",
+    "listing",
+    "name",
+    "number",
+    "odds_text",
+    "paragraph",
+    "per_cent",
+    "rounded_up",
+    "several",
+    "stamp",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Building blocks of sections: tables, lists, facts, stamps, and numbers as text.
+
+#: Letters of a name or label that are shown; one label could fill the page.
+_MAX_LETTERS = 120
+#: Letters from which a cell is wrapped.
+_MAX_LINE_LETTERS = 32
+#: Width in pixels from which a picture scrolls.
+_PAGE_PX = 1200
+
+
+@frozen
+class Section:
+    """One section of the page. key: its anchor. title: its heading. body: what stands under it."""
+
+    key: str
+    title: str
+    body: Html
+
+
+def join(parts: Iterable[object]) -> Html:
+    """Several pieces one after the other.
+
+    >>> join(["<", Html("<br>")])
+    '&lt;<br>'
+    """
+    return Html("".join(text(part) for part in parts))
+
+
+def paragraph(*children: object, class_: str | None = None) -> Html:
+    """A paragraph."""
+    return tag("p", *children, class_=class_)
+
+
+def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
+    """A list."""
+    return tag("ol" if ordered else "ul", *(tag("li", item) for item in items))
+
+
+def cut(value: object, most: int = _MAX_LETTERS) -> str:
+    """A name or label as it is shown: what does not print is spelled out, and of long ones the beginning.
+
+    >>> cut("a" * 500)[-24:]
+    'aaaa... (500 characters)'
+    """
+    shown = str(value)
+    if len(shown) > most:
+        return f"{printable(shown[:most])}... ({len(shown):,} characters)"
+    return printable(shown)
+
+
+def name(value: object) -> Html:
+    """A user's name or label inside a sentence: its direction of writing is its own affair."""
+    return tag("bdi", cut(value))
+
+
+def stamp(words: object, *, condition: bool = False) -> Html:
+    """A mark that no reader misses."""
+    return tag("p", words, class_="stamp condition" if condition else "stamp")
+
+
+def fold(summary: object, *children: object) -> Html:
+    """Content that opens on demand."""
+    return tag("details", tag("summary", summary), *children)
+
+
+def facts(pairs: Iterable[tuple[object, object]]) -> Html:
+    """Facts with their names."""
+    return tag("dl", *(tag("div", tag("dt", key), tag("dd", value)) for key, value in pairs), class_="facts")
+
+
+def data_table(
+    caption: object,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Collection[int] = (),
+    label: str | None = None,
+) -> Html:
+    """A table in a region of its own that scrolls and takes the focus; the first cell of a row is its heading.
+
+    numbers: columns that are set to the right. label: of the region, the caption if left out.
+    """
+
+    def kind(column: int, cell: object = "") -> str | None:
+        return (
+            "n"
+            if column in numbers
+            else "w"
+            if len(str(cell)) > _MAX_LINE_LETTERS and not isinstance(cell, Html)
+            else None
+        )
+
+    head = tag("tr", *(tag("th", one, scope="col", class_=kind(at)) for at, one in enumerate(header)))
+    body = (
+        tag(
+            "tr",
+            tag("th", row[0], scope="row", class_=kind(0)),
+            *(tag("td", one, class_=kind(at, one)) for at, one in enumerate(row[1:], start=1)),
+        )
+        for row in rows
+    )
+    made = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
+    return tag("div", made, class_="scroll", role="group", aria_label=label or str(caption), tabindex="0")
+
+
+def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Html:
+    """A picture; nothing where exact answers do not fit, and a sentence where it has more bytes than `most`.
+
+    bare: without its own title and notes.
+    """
+    try:
+        svg = Html(draw().svg(bare=bare))
+    except (TooLarge, InferenceError):
+        return Html("")
+    if len(svg.encode()) > most:
+        return paragraph("The picture is left out: the names and labels in it are too long.", class_="note")
+    wide = re.match(r'[^>]* width="(\d+)', svg)
+    if wide is not None and int(wide[1]) > _PAGE_PX:  # shrunk to the sheet nobody could read it
+        return tag("div", tag("figure", svg), class_="scroll wide", role="group", aria_label="A picture", tabindex="0")
+    return tag("figure", svg)
+
+
+def several(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> several(1, "table"), several(2000, "table")
+    ('1 table', '2,000 tables')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def per_cent(share: float, digits: int = 1) -> str:
+    """A share in per cent.
+
+    >>> per_cent(0.3125), per_cent(0.00004)
+    ('31.2 %', '< 0.1 %')
+    """
+    if 0 < share < 0.5 * 10 ** -(digits + 2):
+        return f"< {10**-digits:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many digits, whole ones with their thousands apart.
+
+    >>> number(20189.5), number(0.012345), number(3.0)
+    ('20,190', '0.0123', '3')
+    """
+    if value and not math.isfinite(value):
+        return "infinite"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A bound to so many digits, rounded up, so that it holds as it reads.
+
+    >>> at_most(2.71828), at_most(0.73105857), at_most(22026.4)
+    ('2.72', '0.732', '22,100')
+    """
+    if value <= 0:
+        return "0"
+    grid = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    up = round(math.ceil(value / grid - 1e-12) * grid, 12)
+    return f"{up:,.0f}" if grid >= 1 else f"{up:.{max(0, -round(math.log10(grid)))}f}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Budgets and units in the words of a report.
+
+#: The deltas at which zCDP is converted to (epsilon, delta).
+CONVERTED_AT = ("1e-6", "1e-9")
+
+
+def amounts(budget: Budget) -> str:
+    """A budget in Greek letters.
+
+    >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.zcdp("0.1"))
+    ('ε = 0.5', 'ε = 1, δ = 1e-06', 'ρ = 0.1')
+    """
+    if budget.kind == "zcdp":
+        return f"ρ = {decimal_text(budget.rho)}"
+    delta = "" if budget.kind == "pure" else f", δ = {decimal_text(budget.delta)}"
+    return f"ε = {decimal_text(budget.epsilon)}{delta}"
+
+
+def rounded_up(value: Fraction, digits: int = 3) -> str:
+    """An exact amount to so many digits and never less than it is, however small.
+
+    >>> rounded_up(Fraction(1, 10**6)), rounded_up(Fraction("1.2341e-7"))
+    ('1e-06', '1.24e-07')
+    """
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))):.{digits}g}"
+
+
+def odds_text(budget: Budget) -> str | None:
+    """The factor by which odds change at most, rounded up; None where there is none for every outcome.
+
+    >>> odds_text(Budget.pure(1)), odds_text(Budget.pure(30)), odds_text(Budget.zcdp(1))
+    ('2.72', 'more than a million', None)
+    """
+    factor = odds_factor(budget)
+    if factor is None:
+        return None
+    return at_most(factor) if factor <= 1e6 else "more than a million"
+
+
+def guess_text(budget: Budget) -> str:
+    """Return how often the best-informed guess is right, in per cent, rounded up.
+
+    >>> guess_text(Budget.pure(1)), guess_text(Budget.pure(50))
+    ('73.2 %', '100 %')
+    """
+    tenths = math.ceil(1000 * best_guess(budget) - 1e-9)
+    return f"{tenths / 10:g} %" if tenths < 1000 else "100 %"

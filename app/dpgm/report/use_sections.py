@@ -1,0 +1,174 @@
+"""Sections on origin and use."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dpgm.report.inputs import Material
+from dpgm.report.noise import drawn_steps
+from dpgm.report.parts import Section, cut, data_table, facts, join, listing, number, paragraph, several
+from dpgm_core._util.files import plain
+from dpgm_core._util.html import Html, tag, text
+from dpgm_core._version import __version__
+from dpgm_core.errors import printable
+
+__all__ = ["origin_section", "use_section"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Versions and provenance: what is needed to learn the model again from its releases.
+
+_COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
+
+
+def origin_section(material: Material) -> Section:
+    """Where it comes from."""
+    return Section("origin", "Versions and provenance", join(_parts(material)))
+
+
+def _parts(material: Material) -> list[object]:
+    model = material.model
+    pairs: list[tuple[object, object]] = [("File", cut(material.file))]
+    if material.digest is not None:
+        pairs.append(("SHA-256 of the file", tag("code", material.digest)))
+    pairs.append(("dpgm that made this page", __version__))
+    pairs += [
+        (title, _maker(model.provenance[kind])) for kind, title in _COMPONENTS if _is_maker(model.provenance.get(kind))
+    ]
+    pairs += [("Mechanism", mechanism) for mechanism in _mechanisms(material)]
+    pairs += [
+        ("Randomness of the noise", _randomness(material)),
+        ("Converged", "yes" if model.converged else "no"),
+        ("Replicates for intervals", f"{len(model.replicates)}"),
+        (
+            "Structure",
+            f"{several(len(model.structure.cliques), 'clique')}, {several(model.structure.cells, 'parameter')}",
+        ),
+    ]
+    if model.conversion_delta is not None:
+        pairs.append(("zCDP converted at", f"δ' = {float(model.conversion_delta):.3g}"))
+    if model.pooled:
+        pairs.append(("Releases", "pooled: the mean of each table, weighted by how little noise it has"))
+    parts: list[object] = [facts(pairs), *_certificate(model.provenance.get("certificate"))]
+    notes = [str(note) for note in model.provenance.get("notes", [])]
+    if notes:
+        parts += [
+            Html("<h3>Notes of the learner</h3>"),
+            listing([cut(note) if len(note) > 1000 else note for note in notes[:30]]),
+        ]
+    words = (
+        "The release behind the model gives the same model again with the same learner, options and versions, at no "
+        "cost; the noise itself is drawn once and cannot be drawn again."
+        if material.promises
+        else "The same seed gives the same noise again."
+        if material.releases
+        else "Nothing is known of where its numbers come from."
+    )
+    return [*parts, paragraph(words)]
+
+
+def _is_maker(record: object) -> bool:
+    return isinstance(record, Mapping) and "name" in record
+
+
+def _maker(record: Mapping[str, Any]) -> Html:
+    version = " ".join(str(record[key]) for key in ("distribution", "version") if record.get(key) is not None)
+    options = record.get("options")
+    parts: list[object] = [tag("strong", cut(record["name"])), f" ({cut(version)})" if version else ""]
+    if isinstance(options, Mapping) and options:
+        parts.append(Html("<br>"))
+        parts.append(
+            tag("code", ", ".join(f"{cut(key)} = {_value(str(key), value)}" for key, value in options.items()))
+        )
+    return join(parts)
+
+
+def _value(key: str, value: object) -> str:
+    """An option; of a seed only that there is one."""
+    if "seed" in key.lower() and value is not None:
+        return "(stated)"
+    return cut(json.dumps(plain(value), ensure_ascii=False))
+
+
+def _mechanisms(material: Material) -> list[Html]:
+    mechanisms: dict[str, Html] = {}
+    for release in drawn_steps(material.releases):
+        for one in release.calibrations:
+            record = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
+            mechanisms.setdefault(json.dumps(plain(record), sort_keys=True), _maker(record))
+    return list(mechanisms.values())[:5]
+
+
+def _randomness(material: Material) -> object:
+    if not material.releases:
+        return "unknown"
+    if not material.promises:
+        return tag("span", "seeded, for simulation only", class_="over")
+    return "the operating system's, not repeatable"
+
+
+def _certificate(certificate: object) -> list[Html]:
+    if not isinstance(certificate, Mapping) or not certificate:
+        return []
+    rows = [
+        [cut(key).replace("_", " "), number(float(value))]
+        for key, value in certificate.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []
+
+
+# --------------------------------------------------------------------------------------------------
+# Commands and Python to query and sample the model, with this file's name.
+
+#: Names that are longer make no example.
+_MAX_LETTERS = 40
+
+
+def use_section(material: Material) -> Section:
+    """Commands."""
+    file = shlex.quote(material.file)
+    plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
+    first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
+    second = shlex.quote(plain[1]) if len(plain) > 1 else first
+    evidence = _evidence(material, plain[1]) if len(plain) > 1 else ""
+    shell = [
+        f"dpgm query {file}",
+        f"dpgm query {file} {first}{' --intervals 0.9' if material.model.replicates else ''}",
+        f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
+        f"dpgm query {file} {first} --given {evidence}" if evidence else "",
+        f"dpgm sample {file} -n 10000 -o synthetic.csv",
+        f"dpgm export {file} --uai model.uai",
+    ]
+    attribute = repr(plain[0]) if plain else "'ATTRIBUTE'"
+    python = [
+        "import dpgm_core as dpgm",
+        f"model = dpgm.load_model({material.file!r})",
+        f"model.marginal({attribute})",
+        f"model.table({attribute}{f', level={material.level:g}' if material.model.replicates else ''})",
+        "model.sample(10_000)",
+        "model.guarantee()",
+    ]
+    words = "All of this is computed from what was released, costs nothing, and can be done as often as you like."
+    return Section("use", "How to use it", join([paragraph(words), _lines(shell, "sh"), _lines(python, "python")]))
+
+
+def _evidence(material: Material, attribute: str) -> str:
+    label = material.model.domain[attribute].labels[0]
+    if len(label) > _MAX_LETTERS or printable(label) != label:
+        return ""
+    return shlex.quote(f"{attribute}={label}")
+
+
+def _lines(lines: list[str], of: str) -> Html:
+    shown = "\n".join(printable(line) for line in lines if line)
+    label = {"sh": "Commands", "python": "Python"}[of]
+    return tag("pre", tag("code", Html(_escaped(shown))), tabindex="0", role="group", aria_label=label)
+
+
+def _escaped(lines: str) -> str:
+    """Several lines as a text; `text` alone would spell out their ends."""
+    return "\n".join(text(line) for line in lines.split("\n"))

@@ -1,0 +1,566 @@
+"""Spec files: a run as one TOML file, and settings over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from attrs import evolve, field, frozen
+
+from dpgm.interop.bif import UNKNOWN, bif_domain, bif_structure
+from dpgm.validated import check_validated
+from dpgm_core._util.exact_numbers import whole
+from dpgm_core._util.files import bounded_bytes, hint_not_a_spec
+from dpgm_core._util.locations import Url, is_url
+from dpgm_core._util.progress import Progress, silent
+from dpgm_core._util.toml import parse_toml
+from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import OptionError, did_you_mean
+from dpgm_core.models.intervals import checked_level, checked_replicates
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.holdout import holdout_share
+from dpgm_core.privacy.measurement import check_split
+from dpgm_core.privacy.sensitivity import Contributions
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.structure.structure import Structure, read_singletons
+from dpgm_core.structure.workload import Workload
+
+if TYPE_CHECKING:
+    from dpgm_core.pipeline import Run
+    from dpgm_core.privacy.ledger import Ledger
+
+__all__ = [
+    "IntervalsSpec",
+    "LedgerSpec",
+    "NAMED",
+    "Spec",
+    "apply_setting",
+    "check_known",
+    "check_shared",
+    "domain_of",
+    "file_stem",
+    "load_spec",
+    "parse_setting",
+    "read_plain",
+    "read_spec",
+    "structure_of",
+    "table_of",
+    "text_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# `KEY.KEY=VALUE` settings, as `--set` takes them, over a table of plain values.
+
+
+def parse_setting(setting: str) -> tuple[list[str], Any]:
+    """`a.b=VALUE` as keys and value; VALUE is TOML, or a plain text if it is not.
+
+    >>> parse_setting("learner.l2=0.5"), parse_setting("learner=naive-mle")
+    ((['learner', 'l2'], 0.5), (['learner'], 'naive-mle'))
+    """
+    key, equals, text = setting.partition("=")
+    keys = [part.strip() for part in key.split(".")]
+    if not equals or not all(keys):
+        raise OptionError(f"a setting must look like KEY=VALUE or KEY.KEY=VALUE, got {setting!r}")
+    try:
+        plain = parse_toml(f"value = {text.strip()}")
+    except ValueError:
+        plain = {}
+    return keys, plain["value"] if set(plain) == {"value"} else text.strip()
+
+
+def apply_setting(plain: dict[str, Any], setting: str, named: Mapping[tuple[str, ...], str | None]) -> None:
+    """Set a key in a table of tables, making tables on the way.
+
+    named: where a text is short for a table with nothing but a name, and the name to take where nothing stands. Raises
+    OptionError where something else than a table stands on the way.
+
+    >>> run = {"learner": "cgm-em"}
+    >>> apply_setting(run, "learner.tau=2", {("learner",): None})
+    >>> run
+    {'learner': {'name': 'cgm-em', 'tau': 2}}
+    """
+    keys, value = parse_setting(setting)
+    table = plain
+    for depth, key in enumerate(keys[:-1], start=1):
+        place = tuple(keys[:depth])
+        inside = table.get(key, named.get(place) or {})
+        if place in named and isinstance(inside, str):
+            inside = {"name": inside}
+        if not isinstance(inside, dict):
+            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
+        table[key] = inside
+        table = inside
+    table[keys[-1]] = value
+
+
+# --------------------------------------------------------------------------------------------------
+# Values of a spec file, checked one by one: tables, texts, names of files. Messages say where they stand.
+
+
+def check_known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse, with OptionError, a key that nobody reads."""
+    for key in plain:
+        if key not in known:
+            raise OptionError(f"{where} has no setting {key!r}{did_you_mean(key, known)}")
+
+
+def table_of(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping[str, Any]:
+    """A table with no other keys than those known. Raises OptionError."""
+    if not isinstance(plain, Mapping):
+        raise OptionError(f"{where}: {key} must be a table, got {plain!r}")
+    check_known(f"{where}: [{key}]", plain, known)
+    return plain
+
+
+def text_of(where: str, key: str, value: object) -> str:
+    """A text that is not empty. Raises OptionError."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
+    return value
+
+
+def file_stem(where: str, value: object) -> str:
+    """A name that files can have. Raises OptionError."""
+    name = text_of(where, "name", value)
+    if any(letter in name for letter in "/\\") or name.startswith(".") or not name.isprintable() or len(name) > 80:
+        raise OptionError(
+            f"{where}: name {name!r} names files: at most 80 letters, no slashes or line breaks, no dot at the start"
+        )
+    return name
+
+
+# --------------------------------------------------------------------------------------------------
+# A run as one TOML file: read, checked key by key, and turned into objects before any record is touched.
+
+MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
+
+_KEYS = (
+    "name",
+    "data",
+    "domain",
+    "neighbours",
+    "unit",
+    "person",
+    "rows_per_person",
+    "contributions",
+    "total",
+    "records",
+    "mechanism",
+    "learner",
+    "inference",
+    "budget",
+    "split",
+    "structure",
+    "workload",
+    "ledger",
+    "output",
+    "intervals",
+    "holdout",
+    "labels_from",
+    "simulation",
+    "validated",
+)
+_REQUIRED = {
+    "data": "",
+    "domain": "",
+    "neighbours": " ('add-remove' or 'replace-one'; there is no default)",
+    "budget": "",
+    "structure": " (the cliques, or selector = 'auto' to have them chosen privately)",
+}
+# Where a name is short for a table with nothing but a name, and which name where there is none.
+NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
+# An earlier spelling of a key in [structure], which is still read.
+_FORMER_KEY, _KEY = "select", "selector"
+# What draws the noise of a selection, whatever the default mechanism is.
+_DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+
+
+@frozen(kw_only=True)
+class LedgerSpec:
+    """Where the ledger is, the budget to create it with if it does not exist, and the owner's word on a spent one."""
+
+    path: Path
+    budget: Budget | None = None
+    create: bool = False
+    when_spent: str | None = None
+
+
+@frozen(kw_only=True)
+class IntervalsSpec:
+    """Error bars on what a run prints: the intervals' level, and how many refits stand behind them."""
+
+    level: float = 0.9
+    replicates: int = 40
+
+
+@frozen(kw_only=True)
+class Spec:
+    """One run, checked. Paths are resolved against the spec file's folder. holdout: its share.
+
+    Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
+    labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
+    domain. records: how many rows are expected to count, public or a guess; plans show it, and it changes no release.
+    remarks: what the owner should know of what was made of the file, one line each.
+    """
+
+    name: str
+    data: Any
+    domain: Domain
+    budget: Budget
+    terms: Terms
+    structure: Structure | None = None
+    selector: str | Mapping[str, Any] | None = None
+    workload: Workload | None = None
+    mechanism: Any = MECHANISM
+    learner: Any = LEARNER
+    inference: Any = INFERENCE
+    split: str = "even"
+    ledger: LedgerSpec | None = None
+    output: Path = field(factory=Path)
+    intervals: IntervalsSpec | None = None
+    holdout: Fraction = Fraction(0)
+    labels_from: Path | None = None
+    seed: int | None = None
+    validated: Path | None = None
+    records: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    def to_run(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        save_release: Path | None = None,
+        progress: Progress = silent,
+        learns: bool = True,
+    ) -> Run:
+        """Return the run that the spec describes, with its components made and its data as a source.
+
+        learns: False for a run that only releases named tables, which needs no learner and no inference.
+        """
+        from dpgm_core._util.randomness import SeededRandomness
+        from dpgm_core.pipeline import Run
+
+        learns = learns or self.structure is None
+        assert self.structure is not None or self.selector is not None  # checked when the spec was read
+        return Run(
+            self.data,
+            self.structure or self.selector,
+            self.budget,
+            self.mechanism,
+            self.learner if learns else None,
+            self.inference if learns else INFERENCE,
+            workload=self.workload,
+            terms=self.terms,
+            randomness=None if self.seed is None else SeededRandomness(self.seed),
+            ledger=ledger,
+            save_release=save_release,
+            progress=progress,
+            split={"tables": self.split, "holdout": self.holdout},
+            labels_from=self.labels_from,
+        )
+
+    @property
+    def select(self) -> str | Mapping[str, Any] | None:
+        """The selector, under its earlier name."""
+        return self.selector
+
+    @property
+    def expected_records(self) -> float | None:
+        """How many records are expected: what the spec says in `records`, or else declares as their total."""
+        return self.terms.declared_total if self.records is None else self.records
+
+
+def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | Path | None = None) -> Spec:
+    """Read a spec file, apply `KEY.KEY=VALUE` settings to it, and check every key.
+
+    validated: a file of `dpgm validate` that must name the spec's domain, in place of the one that the spec names.
+    Raises OptionError, DomainError, StructureError, TooLarge or BudgetError, and DataError for a BIF file; touches no
+    data.
+    """
+    run = read_spec(path, settings)
+    if validated is not None:
+        run = evolve(run, validated=Path(validated), terms=evolve(run.terms, validated=True))
+    if run.validated is not None:
+        check_validated(run.validated, run.domain)
+    return run
+
+
+def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
+    """`load_spec` but for the file of `dpgm validate`, which need not be there: for whoever writes it."""
+    path = Path(path)
+    return _spec(read_plain(path, settings), path)
+
+
+def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
+    """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
+    try:
+        plain = parse_toml(bounded_bytes(path, MAX_BYTES))
+    except OSError as error:
+        raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
+    except ValueError as error:
+        hint = hint_not_a_spec(path)
+        raise OptionError(hint or f"spec file {path} is not valid TOML: {error}") from None
+    _respell(plain, path)
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        places = [part.strip() for part in key.split(".")]
+        if places[:2] == ["structure", _FORMER_KEY]:
+            key = ".".join(["structure", _KEY, *places[2:]])
+        elif places[0] == "check":
+            key = ".".join(["holdout", *places[1:]])
+        apply_setting(plain, key + equals + value, NAMED)
+        _respell(plain, path)
+    return plain
+
+
+def _respell(plain: dict[str, Any], path: Path) -> None:
+    """Move the selector and the holdout from their earlier keys. Raises OptionError where both keys are there."""
+    if "check" in plain:
+        if "holdout" in plain:
+            raise OptionError(f"spec {path.name} has both [holdout] and [check], which mean the same; keep [holdout]")
+        plain["holdout"] = plain.pop("check")
+    table = plain.get("structure")
+    if not isinstance(table, dict) or _FORMER_KEY not in table:
+        return
+    if _KEY in table:
+        raise OptionError(
+            f"spec {path.name}: [structure] has both {_KEY} and {_FORMER_KEY}, which mean the same; keep {_KEY}"
+        )
+    table[_KEY] = table.pop(_FORMER_KEY)
+
+
+def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
+    where = f"spec {path.name}"
+    if "attributes" in plain:
+        raise OptionError(
+            f"{path} describes a domain and is no spec, as it has [attributes]; name it in one: domain = {path.name!r}"
+        )
+    if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
+        said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
+        raise OptionError(f"{where} says {said} by itself; say what is spent in its budget: budget = {{ {said} }}")
+    check_known(where, plain, _KEYS)
+    for key, hint in _REQUIRED.items():
+        if key not in plain:
+            raise OptionError(f"{where} does not say {key!r}{hint}; add it")
+    folder = path.parent
+    read, remarks = domain_of(where, plain["domain"], folder)
+    output = table_of(where, "output", plain.get("output", {}), ("folder",))
+    simulation = table_of(where, "simulation", plain.get("simulation", {}), ("seed",))
+    budget = Budget.parse(plain["budget"])
+    selector = _selector(where, plain)
+    structure = None
+    if selector is not None:
+        _check_selectable(where, plain, budget)
+    else:
+        structure, more = structure_of(where, plain["structure"], read, folder)
+        remarks += more
+    remarks += _needless(read, structure)
+    return Spec(
+        name=file_stem(where, plain.get("name", path.stem)),
+        data=_data(where, plain["data"], folder),
+        domain=read,
+        structure=structure,
+        selector=selector,
+        workload=None if selector is None else _workload(read, plain),
+        budget=budget,
+        terms=Terms(
+            neighbours=plain["neighbours"],
+            unit=text_of(where, "unit", plain["unit"]) if "unit" in plain else None,
+            person=text_of(where, "person", plain["person"]) if "person" in plain else None,
+            rows_per_person=plain.get("rows_per_person", 1),
+            contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
+            total=plain.get("total", "estimated"),
+            validated="validated" in plain,
+        ),
+        mechanism=plain.get("mechanism", MECHANISM) if selector is None else MECHANISM,
+        learner=plain.get("learner", LEARNER),
+        inference=plain.get("inference", INFERENCE),
+        split=check_split(plain.get("split", "even")),
+        ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
+        output=folder / text_of(where, "output.folder", output.get("folder", ".")),
+        intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
+        holdout=_holdout_share(where, plain["holdout"]) if "holdout" in plain else Fraction(0),
+        labels_from=folder / text_of(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
+        validated=folder / text_of(where, "validated", plain["validated"]) if "validated" in plain else None,
+        records=_records(where, plain["records"]) if "records" in plain else None,
+        seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+
+
+def _records(where: str, value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 <= value < 2**53:
+        return float(value)
+    raise OptionError(f"{where}: records must be the number of rows, of at least 1, such as 10000; got {value!r:.80}")
+
+
+def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
+    """The domain, from a file or as it stands, and remarks. A table with a text as its `bif` is no attribute."""
+    if isinstance(plain, str):
+        path = folder / text_of(where, "domain", plain)
+        return bif_domain(path) if path.suffix.lower() == ".bif" else (Domain.load(path), [])
+    if isinstance(plain, Mapping) and isinstance(plain.get("bif"), str):
+        table = table_of(where, "domain", plain, ("bif", "unknown"))
+        return bif_domain(folder / text_of(where, "domain.bif", table["bif"]), table.get("unknown", UNKNOWN))
+    return Domain.from_dict(plain, folder=folder), []
+
+
+def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
+    """The structure that is named, and remarks."""
+    if not isinstance(plain, Mapping) or "bif" not in plain:
+        return Structure.from_dict(domain, plain), []
+    other = next((key for key in plain if key != "bif"), None)
+    if other is not None:
+        raise OptionError(
+            f"{where}: [structure] has both bif and {other}; the graph in a BIF file is a whole structure, so leave "
+            "one of them out"
+        )
+    return bif_structure(folder / text_of(where, "structure.bif", plain["bif"]), domain)
+
+
+def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
+    """What a spec asks for to no purpose: cliques named again, and columns of which there is nothing to learn."""
+    if structure is not None:
+        for clique in dict.fromkeys(structure.duplicates):
+            yield f"[structure] names the clique of {' and '.join(clique)} more than once; it is measured once"
+    measured = domain.names if structure is None else [name for clique in structure.cliques for name in clique]
+    for one in domain:
+        if one.size == 1 and one.name in measured:
+            yield (
+                f"column {one.name} has one label only, so nothing can be learned of it; leave it out of the domain, "
+                "as its tables are paid for all the same"
+            )
+
+
+def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
+    """What is to choose the structure; None where its cliques are named."""
+    table = plain["structure"]
+    if not isinstance(table, Mapping) or _KEY not in table:
+        if "workload" in plain:
+            raise OptionError(
+                f"{where}: [workload] says what a structure is chosen for, but here its cliques are named; leave it "
+                "out, or say selector = 'auto' instead of the cliques"
+            )
+        if table == {}:
+            raise OptionError(
+                f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or selector = 'auto'"
+            )
+        return None
+    other = next((key for key in table if key not in (_KEY, "singletons")), None)
+    if other is not None:
+        raise OptionError(
+            f"{where}: [structure] has both selector and {other}; name the cliques or have them chosen, as in "
+            "--set structure={selector='auto'}"
+        )
+    selector = table[_KEY]
+    if isinstance(selector, Mapping):
+        text_of(where, "structure.selector.name", selector.get("name"))
+        return selector
+    return text_of(where, "structure.selector", selector)
+
+
+def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
+    """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
+    workload = Workload.from_dict(domain, plain.get("workload", {}))
+    return workload.with_singletons() if read_singletons(plain["structure"]) else workload
+
+
+def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
+    """Refuse, by its name, what does not go with a structure that is chosen privately."""
+    drawn = _DRAWN[budget.kind]
+    if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
+        raise OptionError(
+            f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "
+            f"{plain['mechanism']!r:.80} cannot be had; leave mechanism out, or name the cliques"
+        )
+    if plain.get("split", "even") != "even":
+        raise OptionError(
+            f"{where}: split = {plain['split']!r:.80} divides a budget over named cliques, but a selector divides it "
+            "by what it finds; leave split out, or name the cliques"
+        )
+    if "contributions" in plain:
+        raise OptionError(
+            f"{where}: contributions do not go with a selector, as scores of weighted rows are not supported; leave "
+            "contributions out, or name the cliques"
+        )
+
+
+def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
+    table = table_of(where, "ledger", plain, ("path", "budget", "create", "when_spent"))
+    if "path" not in table:
+        raise OptionError(f"{where}: [ledger] needs a path")
+    create = table.get("create", False)
+    if not isinstance(create, bool):
+        raise OptionError(f"{where}: ledger.create must be true or false, got {create!r}")
+    if create and "budget" not in table:
+        raise OptionError(f"{where}: ledger.create = true needs ledger.budget, the whole of what may ever be spent")
+    when_spent = text_of(where, "ledger.when_spent", table["when_spent"]) if "when_spent" in table else None
+    if when_spent is not None and not when_spent.isprintable():
+        raise OptionError(f"{where}: ledger.when_spent ends a one-line message; write it without line breaks or tabs")
+    return LedgerSpec(
+        path=folder / text_of(where, "ledger.path", table["path"]),
+        budget=Budget.parse(table["budget"]) if "budget" in table else None,
+        create=create,
+        when_spent=when_spent,
+    )
+
+
+def _intervals(where: str, plain: object) -> IntervalsSpec:
+    table = table_of(where, "intervals", plain, ("level", "replicates"))
+    return IntervalsSpec(
+        level=checked_level(table.get("level", 0.9)), replicates=checked_replicates(table.get("replicates", 40))
+    )
+
+
+def _holdout_share(where: str, plain: object) -> Fraction:
+    table = table_of(where, "holdout", plain, ("share",))
+    if "share" not in table:
+        raise OptionError(f"{where}: [holdout] needs a share, that of the budget it may cost, such as share = 0.05")
+    return holdout_share(table["share"])
+
+
+def _data(where: str, plain: object, folder: Path) -> Any:
+    if isinstance(plain, str):
+        return _place(where, "data", text_of(where, "data", plain), folder)
+    if isinstance(plain, Mapping):
+        table = dict(plain)
+        if "source" not in table:
+            raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
+        text_of(where, "data.source", table["source"])
+        if isinstance(table.get("path"), str):
+            table["path"] = str(_place(where, "data.path", text_of(where, "data.path", table["path"]), folder))
+        if isinstance(table.get("database"), str):
+            table["database"] = _database_address(table["database"], folder)
+        return table
+    raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
+
+
+def _database_address(address: str, folder: Path) -> str:
+    """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
+    engine, three, file = address.partition(":///")
+    if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):
+        return address
+    return f"{engine}:///{quote(str(folder))}/{file}"
+
+
+def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
+    """Relative to the spec's folder; a URL as it is, unless it lets somebody in: specs are shared."""
+    if not is_url(text):
+        return folder / text
+    check_shared(f"{where}: {key}", text)
+    return text
+
+
+def check_shared(what: str, url: str) -> None:
+    """Refuse, with OptionError, a URL of records that lets whoever knows it in: specs are shared."""
+    if Url(url).is_secret:
+        raise OptionError(
+            f"{what} is a URL with a signature or a key in it; name the plain URL, and let the protocol's own library "
+            "take credentials from the environment"
+        )

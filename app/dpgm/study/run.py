@@ -1,0 +1,237 @@
+"""Runs of a study: workers and the folder of results."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from dpgm.study.one_run import MEASURES, Line, Setting, Single, append, check_limit, judge_of, parse_lines, rewrite
+from dpgm.study.result import StudyResult
+from dpgm.study.study import KINDS, Study
+from dpgm_core._util.files import atomic_write, bounded_bytes, check_writable, plain
+from dpgm_core._util.progress import Progress, check_progress, silent
+from dpgm_core.errors import ModelFileError, OptionError
+
+__all__ = ["Folder", "RUNS", "check_jobs", "run", "spread"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Tasks over processes; results are yielded as they finish.
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse, with OptionError, a number of processes that cannot be had here."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise OptionError(f"jobs must be a whole number of at least 1, got {jobs!r}")
+    if jobs > 1:
+        _joblib()
+
+
+def spread(call: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
+    """What `call` returns for each task: in order with one job, which is this process; else as soon as each is done.
+
+    call, tasks: picklable where there are several jobs. Processes have one thread each, and end with this one.
+    """
+    if jobs == 1:
+        yield from map(call, tasks)
+        return
+    joblib = _joblib()
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        # One task at a time and unordered, so that a result is kept as soon as it is there; nothing goes through files.
+        parallel = joblib.Parallel(
+            n_jobs=jobs, batch_size=1, pre_dispatch=2 * jobs, return_as="generator_unordered", max_nbytes=None
+        )
+    yield from parallel(joblib.delayed(call)(task) for task in tasks)
+
+
+def _joblib() -> Any:
+    try:
+        import joblib
+    except ImportError:
+        raise OptionError(
+            "several jobs need joblib, which is not installed: pip install 'dpgm-core[study]', or take one job"
+        ) from None
+    return joblib
+
+
+# --------------------------------------------------------------------------------------------------
+# The folder of a study: its definition, and a line for each finished run. An interrupted study can be continued.
+
+#: Lines of finished runs, and what they have in common.
+RUNS, ASKED = "runs.jsonl", "study.json"
+_MAX_FILE_BYTES = 2**30
+#: Beyond it a measure is infinite or was not computed by a run.
+_MAX_FINITE = 1e100
+_WHAT = {
+    "truth": "truth",
+    "structure": "cliques to measure",
+    "workload": "workload",
+    "terms": "neighbours or other terms",
+    "split": "split of the budget",
+    "seed": "seed",
+    "dpgm-core": "version of dpgm-core",
+}
+
+
+class Folder:
+    """Where finished runs are kept. facts: `Study.facts`.
+
+    Raises OptionError where the folder holds a study of other facts, ModelFileError where it cannot be used.
+    """
+
+    def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self.dropped = 0
+        known = self._read_facts()
+        if known is None:
+            if self.path.is_dir() and any(self.path.iterdir()):
+                raise OptionError(f"{self.path} has files in it and no {ASKED} of a study; name a new folder with -o")
+            check_writable(self.path / ASKED)
+            content = json.dumps({"dpgm-study": 1, **plain(facts)}, indent=1).encode() + b"\n"
+            atomic_write(self.path / ASKED, content)
+        else:
+            self._compare(known, plain(facts))
+
+    @property
+    def _runs(self) -> Path:
+        return self.path / RUNS
+
+    def lines(self) -> list[Line]:
+        """Finished runs. What a kill left of a line, and what no run wrote, is dropped, from the file too; `dropped`
+        says how many."""
+        if not self._runs.exists():
+            return []
+        try:
+            content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"cannot read {self._runs}: {error}") from None
+        whole, broken = parse_lines(content, _checked)
+        self.dropped = len(broken)
+        if self.dropped or not content.endswith(b"\n"):
+            rewrite(self._runs, whole)
+        return whole
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[str]]:
+        """The file of runs, to append lines to."""
+        try:
+            with self._runs.open("a", encoding="utf-8") as file:
+                yield file
+        except OSError as error:
+            raise ModelFileError(f"cannot write {self._runs}: {error.strerror or error}") from None
+
+    def _read_facts(self) -> Any:
+        path = self.path / ASKED
+        try:
+            if not path.exists():
+                return None
+            known = json.loads(bounded_bytes(path, 2**20))
+        except (OSError, ValueError, RecursionError):
+            known = None
+        if not isinstance(known, dict) or known.get("dpgm-study") != 1:
+            raise ModelFileError(f"{path} is no file of dpgm study; name another folder with -o")
+        return known
+
+    def _compare(self, known: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        other = [what for key, what in _WHAT.items() if known.get(key) != facts[key]]
+        if other:
+            raise OptionError(
+                f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so the "
+                "numbers would not compare; name another folder with -o, take back what was changed, or delete the "
+                "folder. Other components, budgets, sizes and repeats may change: what is finished is kept"
+            )
+
+
+def _checked(line: Line) -> None:
+    """KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
+    texts = [line["key"], *(line[kind] for kind in KINDS)]
+    texts += [line["error"], line["message"]] if "error" in line else []
+    texts += [line["unanswered"]] if "unanswered" in line else []
+    if type(line["run"]) is not int or not all(isinstance(one, str) for one in texts):
+        raise TypeError
+    for measure in MEASURES:
+        value = float(line[measure]) if line.get(measure) is not None else 0.0
+        if not (0 <= value < _MAX_FINITE or math.isinf(value)):
+            raise ValueError
+
+
+# --------------------------------------------------------------------------------------------------
+# Execution of a study's open runs, in sequence or on several processes.
+
+
+def run(
+    study: Study,
+    folder: str | Path | None = None,
+    *,
+    jobs: int = 1,
+    limit: float | None = None,
+    retry: bool = False,
+    progress: Progress = silent,
+) -> StudyResult:
+    """Do all runs of a study that are not in the folder yet, and tell what came of all.
+
+    Records are drawn from the truth and noise from seeds: nobody's data are read, and no ledger is touched. folder:
+    each finished run becomes a line of its `runs.jsonl` at once, and a study that was stopped goes on from there; None
+    keeps all in memory. jobs: processes of one thread each; more than one needs joblib (extra `study`). The numbers do
+    not depend on it, but for the seconds. limit: seconds for one run, after which it has failed. A run that fails is a
+    result too, and is not tried again unless retry is True. Raises OptionError, also for a folder of another study,
+    TooLarge for a truth that nothing can be drawn from, and ModelFileError.
+
+    >>> from dpgm_core import Budget, Domain
+    >>> from dpgm.study import generated_truth
+    >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> learners = ["naive-mle", {"name": "naive-mle", "l2": 0.1}]
+    >>> study = Study(
+    ...     truth=truth, neighbours="add-remove", budgets=Budget.pure(1), learners=learners, records=500, repeat=2
+    ... )
+    >>> [(row.method, row.runs, row.failures) for row in run(study).rows]
+    [('naive-mle', 2, 0), ('naive-mle(l2=0.1)', 2, 0)]
+    """
+    check_progress(progress)
+    check_jobs(jobs)
+    check_limit(limit)
+    store = None if folder is None else Folder(folder, study.facts())
+    lines = [] if store is None else store.lines()
+    known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
+    waiting = _waiting(study, known, limit)
+    done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
+    progress("runs", done, total)
+    with nullcontext() if store is None or not waiting else store.writing() as file:
+        for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
+            if file is not None:
+                append(file, line)
+            known[line["key"], line["run"]] = line
+            done += 1
+            progress("runs", done, total)
+    ordered = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
+    return StudyResult.of(study, ordered)
+
+
+def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
+    """Every case's first run before any case's second, so that an early end leaves something everywhere."""
+    setting = Setting(
+        name=str(study.facts()),
+        distribution=study.distribution,
+        structure=study.structure,
+        workload=study.workload,
+        terms=study.terms,
+        split=study.split,
+        seed=study.seed,
+        limit=limit,
+    )
+    missing = [
+        Single(setting=setting, case=case, run=number)
+        for number in range(study.repeat)
+        for case in study.cases
+        if (case.key, number) not in known
+    ]
+    if missing:
+        judge_of(setting)  # a truth that nothing can be drawn from is refused, and is no failure of components
+    return missing

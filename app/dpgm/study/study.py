@@ -1,0 +1,406 @@
+"""Studies: cases, methods and generated truths."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import Attribute, field, frozen
+
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.files import plain
+from dpgm_core._version import __version__
+from dpgm_core.components.builtins import INFERENCE, LEARNER
+from dpgm_core.components.registry import default_registry, make
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import OptionError, StructureError, did_you_mean
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.selector import Selector
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.holdout import Split
+from dpgm_core.privacy.mechanism import Mechanism
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.workload import Workload
+
+__all__ = [
+    "Case",
+    "KINDS",
+    "Method",
+    "NAMED",
+    "Study",
+    "cases_of",
+    "dirichlet_potentials",
+    "generated_truth",
+    "methods_of",
+    "normal_potentials",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# The methods that a study compares: every combination of components, with their names.
+
+#: What a method is made of, in the order of its label.
+KINDS = ("learner", "inference", "mechanism", "selector")
+#: In the place of a selector: the cliques are named.
+NAMED = "named"
+# The mechanism of a kind of budget, where none is stated, and what a selection draws in any case.
+_SUITS = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+
+
+@frozen(kw_only=True, eq=False)
+class Method:
+    """Components that make a model together, and what they are called in tables.
+
+    mechanism: None for the one that suits the budget. selector: None where cliques are named. names: by kind. label:
+    what tells it from the study's other methods.
+    """
+
+    learner: Learner
+    inference: Inference
+    mechanism: Mechanism | None
+    selector: Selector | None
+    names: Mapping[str, str]
+    label: str
+
+    def mechanism_for(self, budget: Budget) -> Mechanism:
+        """The method's own, or the one that suits the budget."""
+        mechanism: Mechanism = make("mechanism", _SUITS[budget.kind]) if self.mechanism is None else self.mechanism
+        return mechanism
+
+
+@frozen(kw_only=True, eq=False)
+class Case:
+    """A method with a budget on so many records. key: names all of that in files, versions included."""
+
+    method: Method
+    budget: Budget
+    records: int
+    key: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a line of results says of it."""
+        names = {**self.method.names}
+        names["mechanism"] = names["mechanism"] or _SUITS[self.budget.kind]
+        return {"key": self.key, **names, "budget": self.budget.to_dict(), "records": self.records}
+
+
+def methods_of(
+    learners: Sequence[Any], inference: Sequence[Any], mechanisms: Sequence[Any], selectors: Sequence[Any]
+) -> tuple[Method, ...]:
+    """Every combination, the learners' changing slowest. Raises PluginError and OptionError."""
+    components = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
+    named = {kind: _named(kind, parts) for kind, parts in components.items()}
+    methods = []
+    for names in itertools.product(*named.values()):
+        parts = {kind: named[kind][name] for kind, name in zip(KINDS, names, strict=True)}
+        if parts["selector"] is not None and names[2] != next(iter(named["mechanism"])):
+            continue  # a selection draws the noise that goes with its budget, whatever the mechanism
+        if parts["selector"] is not None:
+            parts["mechanism"], names = None, (*names[:2], "", names[3])
+        several = [name for kind, name in zip(KINDS, names, strict=True) if len(components[kind]) > 1 and name]
+        methods.append(
+            Method(**parts, names=dict(zip(KINDS, names, strict=True)), label=" / ".join(several) or names[0])
+        )
+    return tuple(methods)
+
+
+def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) -> tuple[Case, ...]:
+    """Every method at every point. Raises OptionError where the same is there twice."""
+    cases = {}
+    for records, budget in points:
+        for method in methods:
+            key = _key(method, budget, records)
+            if key in cases:
+                raise OptionError(
+                    f"the study names {method.label} with {budget} on {records} records twice; once will do"
+                )
+            cases[key] = Case(method=method, budget=budget, records=records, key=key)
+    return tuple(cases.values())
+
+
+def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
+    """Name for tables -> component; "" for a mechanism that suits the budget."""
+    if not components:
+        raise OptionError(f"a study needs at least one {kind}")
+    by_name: dict[str, Any] = {}
+    for one in components:
+        if kind == "mechanism" and one is None:
+            by_name[""] = None
+            continue
+        if kind == "selector" and one == NAMED:
+            by_name[NAMED] = None
+            continue
+        made = make(kind, one)
+        name = _name(kind, one, made)
+        if name in by_name:  # objects with other options
+            if _record(kind, by_name[name]) == _record(kind, made):
+                raise OptionError(f"the study names {kind} {name} twice; once will do")
+            name = f"{name} #{sum(other.partition(' #')[0] == name for other in by_name) + 1}"
+        by_name[name] = made
+    return by_name
+
+
+def _name(kind: str, component: Any, made: object) -> str:
+    """As it was given: the name, and the options that were stated."""
+    if isinstance(component, str):
+        return component
+    if isinstance(component, Mapping):
+        options = ", ".join(f"{key}={_short(value)}" for key, value in component.items() if key != "name")
+        return f"{component['name']}({options})" if options else str(component["name"])
+    return default_registry().name_of(kind, made) or type(made).__name__
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping) and "name" in value:
+        return _name("", value, None)
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _record(kind: str, component: object) -> dict[str, Any]:
+    """What a component is, in plain values: its distribution, version and options."""
+    registry = default_registry()
+    return {**registry.record(kind, component), "options": plain(registry.options_of(component))}
+
+
+def _key(method: Method, budget: Budget, records: int) -> str:
+    parts = {"mechanism": method.mechanism_for(budget), "learner": method.learner, "inference": method.inference}
+    made = {kind: plain(_record(kind, part)) for kind, part in parts.items()}
+    made["selector"] = None if method.selector is None else plain(_record("selector", method.selector))
+    spelled = json.dumps([made, budget.to_dict(), records], sort_keys=True)
+    return hashlib.sha256(spelled.encode()).hexdigest()[:16]
+
+
+# --------------------------------------------------------------------------------------------------
+# The definition of a study: a truth, what is compared on it, and how often.
+
+_MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """What was given as one thing or as several."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else (value,)
+
+
+def _budgets(value: Any) -> tuple[Budget, ...]:
+    return tuple(map(Budget.parse, _as_tuple(value)))
+
+
+def _whole(least: int, most: int, *, several: bool = False) -> Any:
+    def check(_: object, attribute: Attribute[Any], value: Any) -> None:
+        for one in value if several else (value,):
+            if isinstance(one, bool) or not isinstance(one, int) or not least <= one <= most:
+                raise OptionError(f"{attribute.name} must be a whole number from {least} to {most:,}, got {one!r}")
+
+    return check
+
+
+def _split(split: Split | str | Mapping[str, Any]) -> Split:
+    return Split.of(split)
+
+
+def _model(truth: object) -> Model:
+    if not isinstance(truth, Model):
+        raise OptionError(
+            f"a study draws its records from a model, got {type(truth).__name__}; see generated_truth and load_model"
+        )
+    return truth
+
+
+def _drawable(_: object, __: object, terms: Terms) -> None:
+    if terms.declared_total is not None:
+        raise OptionError(
+            f"total = {terms.total} is what an owner declares of real records; in a study say records = "
+            f"{terms.total:g} and total = 'public'"
+        )
+
+
+@frozen(kw_only=True, eq=False)
+class Study:
+    """Every learner x inference x mechanism x selector, on every number of records and every budget, `repeat` times.
+
+    truth: the model that records are drawn from; `generated_truth` makes one up, `load_model` reads one. budgets,
+    learners, inference, mechanisms, selectors: one or several, as `fit` takes them. mechanisms: None for "laplace" or
+    "gaussian", as suits the budget. selectors: "named" for the cliques of `structure`, by default the truth's; others
+    choose for the `workload`, with noise of their own. records: how many are drawn, one number or several; by default
+    as many as the truth was learned from, or 10,000. neighbours: of the releases; or else terms. split: as in `fit`.
+    seed: of all records and noise. Run r has the same records whatever the method, and the same noise where mechanism,
+    budget and tables are the same, so that methods are compared on pairs. output, remarks: of a study that was read
+    from a file, where the command keeps its runs, and what of the file was left alone.
+
+    Raises PluginError, OptionError, BudgetError and StructureError for what cannot be asked.
+
+    >>> from dpgm_core import Domain
+    >>> from dpgm.study import generated_truth
+    >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> study = Study(truth=truth, neighbours="add-remove", budgets=Budget.pure(1), learners=["naive-mle", "eb-map"])
+    >>> [method.label for method in study.methods], study.records
+    (['naive-mle', 'eb-map'], (10000,))
+    """
+
+    truth: Model = field(converter=_model)
+    budgets: tuple[Budget, ...] = field(converter=_budgets)
+    learners: tuple[Any, ...] = field(default=LEARNER, converter=_as_tuple)
+    inference: tuple[Any, ...] = field(default=INFERENCE, converter=_as_tuple)
+    mechanisms: tuple[Any, ...] = field(default=None, converter=_as_tuple)
+    selectors: tuple[Any, ...] = field(default=NAMED, converter=_as_tuple)
+    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MAX_RECORDS, several=True))
+    distribution: Tables = field(init=False, repr=False)
+    structure: Structure = field(repr=False)
+    workload: Workload = field(repr=False)
+    neighbours: str | None = field(default=None, repr=False)
+    terms: Terms = field(validator=_drawable, repr=False)
+    split: Split = field(default=Split(), converter=_split)
+    repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
+    seed: int = field(default=0, validator=_whole(0, 2**64))
+    name: str = "study"
+    output: Path | None = field(default=None, repr=False)
+    remarks: Sequence[str] = field(default=(), repr=False)
+    methods: tuple[Method, ...] = field(init=False, repr=False)
+    cases: tuple[Case, ...] = field(init=False, repr=False)
+
+    @records.default
+    def _as_many_as_learned_from(self) -> tuple[int, ...]:
+        known = [round(one.total) for one in self.truth.releases]
+        return (max(1, known[0]) if known else 10_000,)
+
+    @distribution.default
+    def _over_all_codes(self) -> Tables:
+        return self.truth.expanded()
+
+    @structure.default
+    def _of_the_truth(self) -> Structure:
+        return self.distribution.structure
+
+    @workload.default
+    def _of_the_domain(self) -> Workload:
+        return Workload.default(self.distribution.structure.domain)
+
+    @terms.default
+    def _stated(self) -> Terms:
+        return Terms.of(None, self.neighbours)
+
+    @methods.default
+    def _product(self) -> tuple[Method, ...]:
+        return methods_of(self.learners, self.inference, self.mechanisms, self.selectors)
+
+    @cases.default
+    def _points(self) -> tuple[Case, ...]:
+        return cases_of(self.methods, itertools.product(self.records, self.budgets))
+
+    def __attrs_post_init__(self) -> None:
+        for what in (self.structure, self.workload):
+            if what.domain != self.distribution.structure.domain:
+                raise StructureError(
+                    f"the {type(what).__name__.lower()} and the truth have different attributes or labels; make it "
+                    "over the truth's domain"
+                )
+        runs = len(self.cases) * self.repeat
+        if not 1 <= runs <= _MAX_RUNS:
+            raise OptionError(f"a study has from 1 to {_MAX_RUNS:,} runs, this one {runs:,}")
+
+    def facts(self) -> dict[str, Any]:
+        """What all its runs share and no case names, plain values; what is finished goes with the same facts only."""
+        chooses = any(method.selector is not None for method in self.methods)
+        return {
+            "truth": _digest(self.distribution.structure.to_dict(), self.distribution.values.tolist()),
+            "structure": _digest(self.structure.to_dict()),
+            "workload": _digest(self.workload.to_dict()) if chooses else None,
+            "terms": plain(self.terms.to_dict()),
+            "split": {"tables": self.split.tables, "check": float(self.split.holdout)},
+            "seed": self.seed,
+            "dpgm-core": __version__,
+        }
+
+
+def _digest(*values: Any) -> str:
+    spelled = json.dumps(values, ensure_ascii=True, sort_keys=True)
+    return f"sha256:{hashlib.sha256(spelled.encode()).hexdigest()[:32]}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Truths to draw records from: models made up by a seed, as in the synthetic experiments of Bernstein et al. (2017).
+
+#: Edges of a "random" graph that an attribute has on average; for ten attributes the paper's p = 0.4.
+_DEGREE = 3.6
+
+
+def dirichlet_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
+    """Log-potentials, nats: of each table `strength` times the logarithms of a draw from Dirichlet(1, ..., 1).
+
+    strength: 1 is the paper's; at 0 all records are equally likely.
+
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> round(float(np.exp(dirichlet_potentials(structure, np.random.default_rng(0)).values).sum()), 9)
+    1.0
+    """
+    tables = [np.log(generator.dirichlet(np.ones(size))) for size in structure.sizes]
+    return Tables(structure, strength * np.concatenate(tables))
+
+
+def normal_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
+    """Log-potentials, nats, that are independent and normal with mean 0 and standard deviation `strength`.
+
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> normal_potentials(structure, np.random.default_rng(0), strength=0).values.tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    values: FloatArray = generator.normal(scale=strength, size=structure.cells)
+    return Tables(structure, values)
+
+
+_POTENTIALS: Mapping[str, Callable[[Structure, np.random.Generator, float], Tables]] = {
+    "dirichlet": dirichlet_potentials,
+    "normal": normal_potentials,
+}
+
+
+def generated_truth(
+    domain: Domain,
+    structure: str | Mapping[str, Any] = "chain",
+    *,
+    potentials: str = "dirichlet",
+    strength: float = 1.0,
+    seed: int = 0,
+) -> Model:
+    """A model made up by a seed, which knows of no records.
+
+    structure: "chain", "tree" (balanced), "third-order" (edges up to three places apart), "random" (a connected graph
+    by the seed, 3.6 edges to an attribute), or a table such as [structure] in a spec. potentials: "dirichlet" or
+    "normal", of that strength. Raises OptionError, StructureError.
+
+    >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), "third-order", seed=1)
+    >>> truth.structure.cliques, truth.private
+    ((('a', 'b'), ('a', 'c'), ('b', 'c')), None)
+    """
+    if not isinstance(potentials, str) or potentials not in _POTENTIALS:
+        raise OptionError(f"a truth has no potentials {potentials!r}{did_you_mean(str(potentials), _POTENTIALS)}")
+    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not 0 <= strength < 100:
+        raise OptionError(f"a truth's strength must be a number from 0 to 100, got {strength!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise OptionError(f"a truth's seed must be a whole number of at least 0, got {seed!r}")
+    over = Structure.from_dict(domain, _table(structure, len(domain), seed))
+    return Model(over, _POTENTIALS[potentials](over, np.random.default_rng(seed), strength))
+
+
+def _table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
+    """The [structure] table of a name."""
+    if isinstance(structure, Mapping):
+        return structure
+    named: Mapping[str, Mapping[str, Any]] = {
+        "chain": {"graph": "chain"},
+        "tree": {"graph": "tree"},
+        "third-order": {"graph": "chain", "order": 3},
+        "random": {"graph": "erdos-renyi", "p": min(1.0, _DEGREE / max(1, attributes - 1)), "seed": seed},
+    }
+    if not isinstance(structure, str) or structure not in named:
+        raise OptionError(f"a truth has no structure {structure!r}{did_you_mean(str(structure), named)}")
+    return named[structure]

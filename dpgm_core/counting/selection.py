@@ -1,0 +1,71 @@
+"""Scores by the distance of true tables to public predictions: whole numbers, whatever the order of records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgm_core._util.arrays import IntArray
+from dpgm_core.privacy.selection import SCORE_GRID, WEIGHT_GRID, TableDistance
+from dpgm_core.structure.tables import Tables
+
+__all__ = ["distances", "whole_scores"]
+
+#: Units of 1/1024 record at which a cell's, a table's and a sum's distance are cut, so that sums and products fit 64
+#: bits. No cut moves two distances apart.
+_MOST_CELL, _MOST_TABLE, _MOST_SUM = 2**40, 2**47, 2**62
+
+
+def distances(counts: Tables, scores: TableDistance) -> IntArray:
+    """|n - m|_1 of each candidate, or |c - m_c|, (candidates,), in units of 1/1024 record. Secret.
+
+    counts: n, int64, over the candidates. Every cell of n is cut before it is summed, and one that moves by a record
+    moves no further when it is cut, so what `TableDistance` says of a person holds of these whole numbers too.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.structure import Structure
+    >>> pair = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> distances(Tables(pair, np.array([3, 1])), TableDistance(candidates=pair, predicted=np.full(2, 2.0))).tolist()
+    [2048]
+    """
+    if scores.contrast:
+        return _contrasts_apart(counts, scores)
+    limit = _MOST_CELL // SCORE_GRID
+    apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
+    most = min(_MOST_CELL, _MOST_SUM // max(counts.structure.sizes))
+    starts = [part.start for part in counts.structure.slices]
+    sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
+    return sums
+
+
+def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
+    """|c - m_c| of each candidate, in units of 1/1024 record."""
+    # Half of the greatest sum each, as c and m_c may be of opposite signs.
+    most = min(_MOST_CELL, _MOST_SUM // 2 // max(counts.structure.sizes))
+    ours = np.minimum(np.minimum(counts.values, most // SCORE_GRID + 1) * SCORE_GRID, most)
+    apart = ours - np.clip(scores.rounded, -most, most)
+    starts = np.array([part.start for part in counts.structure.slices])
+    # Of binary attributes the bits of a cell's place in its table are its codes, and their sum's parity is its sign.
+    codes = np.arange(counts.structure.cells) - np.repeat(starts, counts.structure.sizes)
+    for shift in (32, 16, 8, 4, 2, 1):
+        codes ^= codes >> shift
+    apart[codes & 1 == 1] *= -1
+    sums: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MOST_TABLE)
+    return sums
+
+
+def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
+    """w (|n - m|_1 - b) in units of 1/grid record, rounded down, (candidates,). Secret.
+
+    apart: from `distances`. grid: a power of two up to 1024. As no weight is above 1, one person moves such a score by
+    at most ceil(grid x) where a distance moves by at most x records; for whole x that is grid x.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.structure import Structure
+    >>> pair = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> scores = TableDistance(candidates=pair, predicted=np.full(2, 2.0), offsets=(1.0,))
+    >>> whole_scores(np.array([2048]), scores, 16).tolist()
+    [16]
+    """
+    weighted = (apart - scores.whole_offsets) * scores.whole_weights
+    units: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
+    return units

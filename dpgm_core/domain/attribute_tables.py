@@ -1,0 +1,388 @@
+"""Attribute tables: reading and writing the description of one column."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any, TypeVar
+
+from dpgm_core.domain.bins import (
+    DAY,
+    OTHER,
+    UNITS,
+    PrivateBins,
+    PrivateLabels,
+    bin_edge,
+    bounds,
+    calendar_edges,
+    equal_edges,
+    exact_share,
+    grid_cells,
+)
+from dpgm_core.domain.labels import EXACT, Matching, bin_labels
+from dpgm_core.domain.values import PLAIN, Values
+from dpgm_core.errors import DomainError, did_you_mean
+
+__all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "attribute_fields", "attribute_table", "special_codes"]
+
+
+# --------------------------------------------------------------------------------------------------
+# The table of one attribute, as a domain file has it, read into the parts of an `Attribute`.
+
+T = TypeVar("T")
+
+#: The most labels an attribute may have.
+MAX_SIZE = 2**22
+#: The label of values that are null or unknown, where the domain names none.
+MISSING = "missing"
+
+_VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
+#: Rules by which raw texts match.
+MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
+#: What says which labels there are.
+FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
+#: What a table may hold.
+KEYS = (*FORM, *_VALUES, *MATCHING, "null_values", "unknown", "missing", "null", "todo")
+
+_SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
+_BINS = 32
+_HOURS = 24  # bins of a whole day
+
+
+def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `Attribute` that a table stands for. Raises DomainError, with the attribute's name.
+
+    >>> attribute_fields("a", {"labels": ["x", "y"]})["labels"]
+    ('x', 'y', 'missing')
+    """
+    where = f"attribute {name!r}"
+    _check(where, plain)
+    values = _named(where, lambda: Values(**_values(plain)))
+    matching = _named(where, lambda: Matching(**{key: plain[key] for key in MATCHING if key in plain}))
+    fields: dict[str, Any] = {"values": values, "matching": matching}
+    if "null_values" in plain:
+        fields["null_values"] = tuple(_texts(where, "null_values", plain["null_values"]))
+    if "size" in plain:
+        return fields | _sized(name, where, plain)
+    if "bins" in plain or "min" in plain or "max" in plain or (values.kind == "time" and "labels" not in plain):
+        more, labels = _binned(name, where, plain, values)
+    elif isinstance(plain.get("labels"), Mapping):
+        return fields | _open(where, plain)
+    else:
+        if "labels" not in plain and values.kind == "boolean":
+            labels = ["false", "true"]
+            fields["matching"] = matching if "case" in plain else _named(where, lambda: Matching(**_caseless(plain)))
+        else:
+            labels = _texts(where, "labels", plain["labels"])
+        if not isinstance(plain.get("coded", False), bool):
+            raise DomainError(f"{where}: coded must be true or false, got {plain['coded']!r}")
+        more = {"coded": plain.get("coded", False)}
+    every, unknown, null = _special(where, labels, plain)
+    return fields | more | {"labels": every, "unknown": unknown, "null": null}
+
+
+def special_codes(labels: Sequence[str], unknown: str, null: str) -> tuple[tuple[str, ...], int, int]:
+    """The labels with those of unknown and null values, appended where they are new, and the codes of the two.
+
+    >>> special_codes(["x"], "?", "x")
+    (('x', '?'), 1, 0)
+    """
+    every = list(labels)
+    for label in (unknown, null):
+        if label not in every:
+            every.append(label)
+    return tuple(every), every.index(unknown), every.index(null)
+
+
+def _check(where: str, plain: object) -> None:
+    if not isinstance(plain, Mapping):
+        raise DomainError(f"{where} must be a table such as {{ size = 3 }}, got {plain!r}")
+    for key in plain:
+        if key not in KEYS:
+            raise DomainError(f"{where} has no setting {key!r}{did_you_mean(key, KEYS)}")
+    if "todo" in plain:
+        raise DomainError(f"{where} is incomplete: {plain['todo']!s:.200}")
+    if "missing" in plain and "null" in plain:
+        raise DomainError(f"{where} has both missing and null, which is its old name; leave null out")
+    shapes = [key for key in ("bins", "size", "labels") if key in plain]
+    if "size" in shapes and len(shapes) > 1:
+        raise DomainError(f"{where} needs one of labels, bins or size; it has {shapes}")
+    ranged = "min" in plain or "max" in plain
+    if not shapes and not ranged and plain.get("type") not in ("boolean", "time"):
+        raise DomainError(f"{where} needs one of labels, bins or size; it has none of them")
+    if ranged and not ("min" in plain and "max" in plain):
+        raise DomainError(f"{where} needs both min and max, or neither")
+    if ranged and ("size" in plain or ("labels" in plain and "bins" not in plain)):
+        raise DomainError(f"{where}: min and max go with bins, not with {shapes[0]}")
+    if "coded" in plain and ("size" in plain or "bins" in plain or ranged):
+        raise DomainError(f"{where}: coded goes with labels, not with {'size' if 'size' in plain else 'bins'}")
+    if "cap" in plain and not ("bins" in plain or ranged):
+        raise DomainError(f"{where}: cap goes with bins, not with {shapes[0] if shapes else 'labels'}")
+
+
+def _values(plain: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {part: plain[key] for key, part in _VALUES.items() if key in plain}
+    if "kind" not in parts:
+        bins = plain.get("bins")
+        ends = [plain.get("min"), plain.get("max"), *(bins if isinstance(bins, (list, tuple)) else [])]
+        kinds = {"datetime": datetime, "date": date, "time": time}
+        matching = [kind for kind, of in kinds.items() if any(isinstance(end, of) for end in ends)]
+        if matching:
+            parts["kind"] = matching[0]
+        elif "min" in plain or parts:
+            parts["kind"] = "number" if "format" not in parts else "date"
+    return parts
+
+
+def _caseless(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {"case": False} | {key: plain[key] for key in MATCHING if key in plain}
+
+
+def _sized(name: str, where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    size = plain["size"]
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise DomainError(f"{where}: size must be a whole number of at least 1, got {size!r}")
+    if size > MAX_SIZE:
+        raise DomainError(f"{where}: size {size} is above the largest possible, {MAX_SIZE}")
+    if "null_values" in plain:
+        raise DomainError(f"{where}: null_values and coded go with labels, not with size")
+    labels = [str(code) for code in range(size)]
+    # The codes of a size may be given as numbers.
+    codes = {key: _code(where, key, plain[key], size) for key in ("unknown", "missing", "null") if key in plain}
+    every, unknown, null = _special(where, labels, codes)
+    return {"labels": every, "unknown": unknown, "null": null}
+
+
+def _binned(name: str, where: str, plain: Mapping[str, Any], values: Values) -> tuple[dict[str, Any], list[str]]:
+    bins, cap = plain.get("bins"), plain.get("cap", False)
+    if not isinstance(cap, bool):
+        raise DomainError(f"{where}: cap must be true or false, got {cap!r}")
+    if values.kind == "boolean":
+        raise DomainError(f"{where}: bins do not go with type = 'boolean'; leave them out")
+    if isinstance(bins, (list, tuple)):
+        if "min" in plain:
+            raise DomainError(f"{where} has both min and max and the edges of its bins, which say them; leave one out")
+        edges = tuple(bin_edge(name, edge, values) for edge in bins)
+        private = None
+        if len(edges) < 2:
+            raise DomainError(f"{where}: bins need at least two edges, got {len(edges)}")
+        if any(not low < high for low, high in itertools.pairwise(edges)):
+            raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)!r:.200}")
+    else:
+        edges, private = _cut(name, where, plain, values)
+    if cap and not all(map(math.isfinite, edges)):
+        raise DomainError(f"{where}: cap goes with finite bounds; infinite edges take everything already")
+    labels = bin_labels(name, edges, values, cap=cap)
+    if "labels" in plain:
+        own_labels = _texts(where, "labels", plain["labels"])
+        if private is not None:
+            raise DomainError(f"{where}: private bins are named by their edges; leave labels out")
+        if len(own_labels) != len(labels):
+            raise DomainError(
+                f"{where}: {len(edges)} edges make {len(labels)} bins, but {len(own_labels)} labels are given"
+            )
+        labels = own_labels
+    return {"edges": edges, "cap": cap, "private": private}, labels
+
+
+def _cut(
+    name: str, where: str, plain: Mapping[str, Any], values: Values
+) -> tuple[tuple[float, ...], PrivateBins | None]:
+    """Edges that are computed from min and max; placeholders if they are to be found privately."""
+    bins = plain.get("bins")
+    if "min" not in plain and values.kind == "time":
+        plain = {**plain, "min": 0, "max": DAY}
+    if "min" not in plain:
+        raise DomainError(
+            f"{where}: bins must be a list of edges, or stand with min and max, as bins = 32, 'month' or "
+            f"{{ private = 32 }} do; got {bins!r:.60}"
+        )
+    low, high = bounds(name, plain["min"], plain["max"], values)
+    if bins is None:
+        whole = values.kind in ("integer", "date")
+        bins = int(high - low) + 1 if whole and high - low < _SINGLE else _BINS
+        if values.kind == "time" and high - low == DAY:
+            bins = _HOURS
+    if isinstance(bins, str):
+        if bins not in UNITS:
+            raise DomainError(f"{where}: bins = {bins!r} is no unit of the calendar: {', '.join(UNITS)}")
+        return calendar_edges(name, low, high, bins, values), None
+    if not isinstance(bins, Mapping):
+        return equal_edges(name, low, high, bins, values), None
+    for key in bins:
+        if key not in ("private", "share"):
+            raise DomainError(f"{where}: bins has no setting {key!r}{did_you_mean(key, ('private', 'share'))}")
+    if "private" not in bins:
+        raise DomainError(f"{where}: bins as a table needs private, as in bins = {{ private = 32 }}")
+    share = _named(where, lambda: exact_share(bins["share"])) if "share" in bins else None
+    cells = grid_cells(low, high, values)
+    private = _named(where, lambda: PrivateBins(count=bins["private"], low=low, high=high, cells=cells, share=share))
+    return equal_edges(name, low, high, private.count, values), private
+
+
+def _open(where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels that are to be found privately, with placeholders."""
+    table = plain["labels"]
+    known = ("private", "keep", "share")
+    for key in table:
+        if key not in known:
+            raise DomainError(f"{where}: labels has no setting {key!r}{did_you_mean(key, known)}")
+    if table.get("private") is not True or "keep" not in table:
+        raise DomainError(f"{where}: labels as a table must be as in labels = {{ private = true, keep = 100 }}")
+    if "coded" in plain:
+        raise DomainError(f"{where}: coded goes with public labels")
+    if "unknown" in plain:
+        raise DomainError(f"{where}: values of an open column that are not found are {OTHER!r}; leave unknown out")
+    share = {"share": _named(where, lambda: exact_share(table["share"]))} if "share" in table else {}
+    private = _named(where, lambda: PrivateLabels(keep=table["keep"], **share))
+    labels = [f"label {number}" for number in range(1, private.keep + 1)]
+    # Where no text is null, as the domain says, other values are the label of all that is not found.
+    never = plain.get("null_values") in ([], ())
+    missing = plain.get("missing", plain.get("null", OTHER if never else MISSING))
+    _text(where, "missing", missing)
+    every, unknown, null = special_codes(labels, OTHER, missing)
+    return {"labels": every, "unknown": unknown, "null": null, "private": private}
+
+
+def _special(where: str, labels: list[str], plain: Mapping[str, Any]) -> tuple[tuple[str, ...], int, int]:
+    if not labels:
+        raise DomainError(f"{where} has no labels; give at least one")
+    for key in ("unknown", "missing", "null"):
+        if key in plain:
+            _text(where, key, plain[key])
+    null = plain.get("missing", plain.get("null"))
+    if "unknown" in plain:
+        return special_codes(labels, plain["unknown"], plain["unknown"] if null is None else null)
+    # A label of its own: no answer that somebody may have given.
+    own = MISSING if null is None or null in labels else null
+    return special_codes(labels, own, own if null is None else null)
+
+
+def _named(where: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except DomainError as error:
+        raise DomainError(f"{where}: {error}") from None
+
+
+def _text(where: str, key: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise DomainError(f"{where}: {key} must be a label (a text in quotes), got {value!r}")
+
+
+def _texts(where: str, key: str, values: object) -> list[str]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+        raise DomainError(f"{where}: {key} must be a list of texts in quotes, got {values!r}")
+    return list(values)
+
+
+def _code(where: str, key: str, value: object, size: int) -> str:
+    if isinstance(value, str):
+        if not (value.isascii() and value.isdigit()):
+            return value  # a label of its own
+        value = int(value[:30])
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise DomainError(f"{where}: {key} must be a code such as 0, got {value!r}")
+    if not 0 <= value < size:
+        raise DomainError(f"{where}: {key} must be a code below {size}, got {value!r}")
+    return str(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Attributes as tables of a domain file, without default settings.
+
+
+def attribute_table(
+    *,
+    labels: tuple[str, ...],
+    unknown: int,
+    null: int,
+    edges: tuple[float, ...] | None,
+    cap: bool,
+    null_values: tuple[str, ...],
+    coded: bool,
+    matching: Matching,
+    values: Values,
+    private: PrivateBins | PrivateLabels | None,
+) -> dict[str, Any]:
+    """The table of an attribute of these parts, without what goes without saying; plain TOML and JSON values.
+
+    >>> from dpgm_core.domain.attribute_tables import attribute_fields
+    >>> fields = attribute_fields("a", {"bins": [0, 1, 2], "type": "number"})
+    >>> attribute_table(**{"cap": False, "null_values": ("",), "coded": False, "private": None} | fields)
+    {'type': 'number', 'bins': [0.0, 1.0, 2.0]}
+    """
+    plain: dict[str, Any] = {key: value for key, value in _parts(values).items() if value != _parts(PLAIN)[key]}
+    own = unknown == null == len(labels) - 1 and labels[-1] == MISSING  # what goes without saying
+    if isinstance(private, PrivateLabels):
+        plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
+        own = True
+        if labels[null] != MISSING:
+            plain["missing"] = labels[null]
+    elif isinstance(private, PrivateBins):
+        share = {} if private.share is None else {"share": str(private.share)}
+        plain |= {"min": _place(private.low, values), "max": _place(private.high, values)}
+        plain["bins"] = {"private": private.count, **share}
+    elif edges is not None:
+        plain["bins"] = [_place(edge, values) for edge in edges]
+        if list(labels[: len(edges) - 1]) != _default_labels(edges, values, cap):
+            plain["labels"] = list(labels[: len(edges) - 1])
+    else:
+        plain["labels"] = list(labels[:-1] if own and len(labels) > 1 else labels)
+    if cap:
+        plain["cap"] = True
+    if not own:
+        plain["unknown"] = labels[unknown]
+        if null != unknown:
+            plain["missing"] = labels[null]
+    plain |= {key: value for key, value in _rules(matching).items() if value != _rules(EXACT)[key]}
+    if null_values != ("",):
+        plain["null_values"] = list(null_values)
+    if coded:
+        plain["coded"] = True
+    return plain
+
+
+def _default_labels(edges: tuple[float, ...], values: Values, cap: bool) -> list[str] | None:
+    try:
+        return bin_labels("", edges, values, cap=cap)
+    except DomainError:  # bins of this kind have no names of their own
+        return None
+
+
+def _place(edge: float, values: Values) -> float | str:
+    """A place of the axis as a file has it; JSON has no infinity, so infinite edges travel as texts."""
+    if not math.isfinite(edge):
+        return str(edge)
+    if values.kind == "integer" and edge.is_integer():
+        return int(edge)
+    if values.is_temporal and edge.is_integer():
+        try:
+            written = Values(kind=values.kind).text(edge)
+        except DomainError:
+            return edge
+        if Values(kind=values.kind).number(written) == edge and "." not in written:
+            return written
+    return edge
+
+
+def _parts(values: Values) -> dict[str, Any]:
+    return {
+        "type": values.kind,
+        "format": values.format,
+        "decimals": values.decimals,
+        "scale": values.scale,
+        "shape": values.shape,
+    }
+
+
+def _rules(matching: Matching) -> dict[str, Any]:
+    return {
+        "case": matching.case,
+        "blanks": matching.blanks,
+        "numbers": matching.numbers,
+        "thousands": matching.thousands,
+        "decimal": matching.decimal,
+    }

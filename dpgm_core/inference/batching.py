@@ -1,0 +1,177 @@
+"""Batches of inference, and threads that end with the call."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.blas import said
+from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+
+__all__ = ["Batched", "cores", "in_threads", "infer_all", "rows_of"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Inferences for many potentials on one structure: together where the engine can, else one after another.
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """Engine that answers for many potentials in less than one call after another."""
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """Return what `infer` returns for each row of log-potentials (n, cells), nats; raise what `infer` raises."""
+        ...
+
+
+def rows_of(potentials: Array, structure: Structure) -> FloatArray:
+    """Return the potentials of `infer_many` as (n, cells); raise StructureError for another shape and for non-numbers.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> rows_of(np.zeros((3, 2), dtype=int), Structure(Domain.from_sizes({"a": 2}), [("a",)])).dtype
+    dtype('float64')
+    """
+    rows = np.ascontiguousarray(potentials)
+    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or rows.shape[1] != structure.cells:
+        raise StructureError(
+            f"infer_many: potentials must be numbers of shape (n, {structure.cells}), got {rows.dtype} of {rows.shape}"
+        )
+    return rows.astype(np.float64, copy=False)
+
+
+def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
+    """Return marginals of one record and log Z at each of the log-potentials, in their order.
+
+    Parameters
+    ----------
+    points : sequence of arrays (cells,)
+        Nats. Raises what `Engine.infer` raises.
+
+    Examples
+    --------
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.inference.junction_tree.engine import JunctionTree
+    >>> from dpgm_core.structure import Structure
+    >>> engine = JunctionTree().compile(Structure(Domain.from_sizes({"a": 2}), [("a",)]))
+    >>> [one.marginals["a"].round(3).tolist() for one in infer_all(engine, [np.zeros(2), np.log([1.0, 3.0])])]
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    if len(points) > 1 and isinstance(engine, Batched):
+        return engine.infer_many(np.array(points))
+    return [engine.infer(Tables(engine.structure, point)) for point in points]
+
+
+# --------------------------------------------------------------------------------------------------
+# Independent calls in several threads, for kernels and matrix products, which release the interpreter's lock.
+
+_Result = TypeVar("_Result")
+
+# Threads begin and end within a call, so that a forked process inherits none; that takes about .1 ms.
+_MIN_SECONDS = 1e-3
+
+
+class _Own(threading.local):
+    """Whether this thread is one of several that work side by side."""
+
+    shares = False
+
+
+_OWN = _Own()
+
+
+def cores() -> int:
+    """Return how many threads may work at once: by DPGM_THREADS or else OMP_NUM_THREADS, at most the usable cores.
+
+    Those that run many processes on one machine, such as joblib, dask and Spark, say it by OMP_NUM_THREADS. A process
+    of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. What our own programs set
+    for BLAS says nothing here. Raises OptionError where DPGM_THREADS is no number above 0.
+    """
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if ours := os.environ.get("DPGM_THREADS", "").strip():
+        if not ours.isdecimal() or int(ours) < 1:
+            raise OptionError(f"DPGM_THREADS must be a number of threads, 1 or more, got {ours!r}")
+        return min(int(ours), usable)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes and processes.parent_process():
+        return 1
+    first = said("OMP_NUM_THREADS").split(",")[0].strip()  # the others are for nested regions
+    return min(int(first), usable) if first.isdecimal() and int(first) > 0 else usable
+
+
+def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, workers: int | None = None) -> list[_Result]:
+    """The results of independent calls, in their order; at most `workers` (None: `cores`) at once, this thread too.
+
+    seconds: what all of them are predicted to take one after the other; below a millisecond they do so, as they do
+    within a call of another `in_threads`. Of calls that raise, the first one's exception is raised, when those that had
+    begun are done; no others begin, and no thread is left. The calls see the caller's context (numpy.errstate).
+
+    >>> in_threads([lambda: 1, lambda: 2], seconds=1.0)
+    [1, 2]
+    """
+    workers = min(len(calls), cores() if workers is None else workers)
+    if workers < 2 or seconds < _MIN_SECONDS or _OWN.shares:
+        return [call() for call in calls]
+    return _Batch(calls).run(workers)
+
+
+class _Batch(Generic[_Result]):
+    """Calls that several threads take from one row, one after the other."""
+
+    def __init__(self, calls: Sequence[Callable[[], _Result]]) -> None:
+        self._calls = calls
+        self._waiting = iter(range(len(calls)))
+        self._taking = threading.Lock()
+        self._stopped = False
+        self._errors = np.geterr()  # of the thread alone, before numpy 2
+        self._results: dict[int, _Result] = {}
+        self._failures: dict[int, BaseException] = {}
+
+    def run(self, workers: int) -> list[_Result]:
+        started = []
+        try:
+            for _ in range(workers - 1):
+                thread = threading.Thread(target=contextvars.copy_context().run, args=(self._work,))
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives no more; those that are there take all
+                    break
+                started.append(thread)
+            self._work()
+        finally:  # also where Ctrl-C came in between two calls
+            self._stopped = True
+            for thread in started:
+                thread.join()
+        if self._failures:
+            # Ctrl-C before all else; then the first of the row, whichever happened to fail first
+            raise min(self._failures.items(), key=lambda one: (isinstance(one[1], Exception), one[0]))[1]
+        return [self._results[number] for number in range(len(self._calls))]
+
+    def _work(self) -> None:
+        _OWN.shares = True
+        try:
+            with np.errstate(**self._errors):
+                self._take()
+        finally:
+            _OWN.shares = False
+
+    def _take(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                self._results[number] = self._calls[number]()
+            except BaseException as error:  # raised again in the thread that called
+                self._failures[number] = error
+                self._stopped = True
+
+    def _next(self) -> int | None:
+        with self._taking:
+            return None if self._stopped else next(self._waiting, None)

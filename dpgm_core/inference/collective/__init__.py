@@ -1,0 +1,1 @@
+"""Collective inference: hidden true tables, given noisy ones."""

@@ -1,1 +1,0 @@
-"""Exact inference on the junction tree: a contraction is planned once, and executed again and again."""

@@ -1,0 +1,327 @@
+"""Second derivatives of the log-partition function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.errors import InferenceError
+from dpgm_core.inference.junction_tree.contraction import Contraction, Letters
+from dpgm_core.inference.junction_tree.lowering import Program
+from dpgm_core.inference.junction_tree.probability import Calibration
+from dpgm_core.inference.junction_tree.tangents import Backend, TangentExecutor
+from dpgm_core.structure.structure import Structure
+
+__all__ = ["Curvature", "LogCurvature", "Means", "Walkers", "means_of"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Second derivatives of the log-partition from logarithms: slower than `tangents`, and safe whatever the potentials.
+#
+# Forward over reverse on a contraction, in relative tangents. With t = d log value of each node and s = d log adjoint,
+# a step out = sum left * right gives t(out) = E[t(left) + t(right) | out], the mean over the letters summed, and its
+# adjoint s(left) = E[s(out) + t(right) | left]; where nothing is summed both are plain sums. The weights of these
+# means are probabilities, so nothing over- or underflows whatever the potentials, and zeros are safe. At the root s =
+# -t, and in the end d marginals = marginals * (t + s). Only nodes that a direction reaches have tangents. Source:
+# Pearlmutter (1994), on the differential approach of Darwiche (2003).
+
+_MAX_CACHED_CELLS = 2**24  # weights of at most this many cells, 128 MiB, are kept between calls
+_MAX_TANGENT_DOUBLES = 2**23  # doubles that the tangents of one walk may take
+_LOG_CURVATURE_COLUMNS = 128  # directions walked at once: enough for matrix products, few enough for the cache
+
+
+class LogCurvature:
+    """Cov(T) of the tables T of one record at fixed potentials, as a linear map.
+
+    means: of the contraction, made once per engine. values, adjoints: the logarithms of every node and of its
+    normalised adjoint (`logspace`).
+    """
+
+    def __init__(
+        self,
+        contraction: Contraction,
+        structure: Structure,
+        means: Means,
+        values: Sequence[FloatArray],
+        adjoints: Sequence[FloatArray],
+    ) -> None:
+        self._contraction, self._structure, self._means = contraction, structure, means
+        self._values, self._adjoints = values, adjoints
+        self._kept: dict[tuple[int, int, int], FloatArray] = {}
+        weights = sum(mean.cells for walk in means for step in walk for mean in step if mean.inner)
+        self._keep = weights <= _MAX_CACHED_CELLS
+        cells = 2 * sum(contraction.cells(node) for node in range(len(contraction.nodes)))
+        self._columns = max(1, min(_LOG_CURVATURE_COLUMNS, _MAX_TANGENT_DOUBLES // max(1, cells)))
+
+    def __call__(self, columns: FloatArray) -> FloatArray:
+        """Cov(T) V for V (cells, m), finite."""
+        product = np.zeros(columns.shape)
+        for low in range(0, columns.shape[1], self._columns):
+            part = slice(low, low + self._columns)
+            self._walk(np.ascontiguousarray(columns[:, part]), product[:, part])
+        return product
+
+    def _walk(self, directions: FloatArray, product: FloatArray) -> None:
+        contraction, inputs = self._contraction, len(self._contraction.groups)
+        forward, backward = self._means
+        # None stands for zero: the direction does not reach the node.
+        tangents: list[FloatArray | None] = [None] * len(contraction.nodes)
+        adjoints: list[FloatArray | None] = [None] * len(contraction.nodes)
+        for node, group in enumerate(contraction.groups):
+            block = directions[self._structure.slices[group]]
+            if contraction.nodes[node] and block.any():  # a table without letters is constant
+                tangents[node] = block.reshape(*contraction.shape(node), -1)
+        for step in forward:
+            for mean in step:
+                self._add(mean, tangents[mean.source], tangents)
+        for root in contraction.roots:
+            above = tangents[root]
+            adjoints[root] = None if above is None else -above
+        for step in reversed(backward):
+            for mean in step:
+                self._add(mean, (adjoints if mean.adjoint else tangents)[mean.source], adjoints)
+        for node in range(inputs):
+            marginals = np.exp(self._values[node] + self._adjoints[node]).reshape(-1, 1)
+            part = product[self._structure.slices[contraction.groups[node]]]
+            for relative in (tangents[node], adjoints[node]):
+                if relative is not None:
+                    part += marginals * relative.reshape(len(part), -1)
+
+    def _add(self, mean: _Mean, tangent: FloatArray | None, into: list[FloatArray | None]) -> None:
+        """Add the conditional mean of a tangent to the target's."""
+        if tangent is None:
+            return
+        contraction, last = self._contraction, len(mean.order)
+        if not mean.inner:
+            term = np.broadcast_to(
+                tangent.transpose(*mean.order, last).reshape(*mean.spread, -1),
+                (*contraction.shape(mean.target), tangent.shape[-1]),
+            )
+        else:
+            rows = tangent.transpose(*mean.order, last).reshape(mean.batch, mean.inner, -1)
+            term = np.matmul(self._weights(mean), rows).reshape(*mean.made, -1)
+            term = term.transpose(*mean.placed, len(mean.made))
+        before = into[mean.target]
+        into[mean.target] = term if before is None else before + term
+
+    def _weights(self, mean: _Mean) -> FloatArray:
+        """p(summed letters | target's letters): (batch, free, inner)."""
+        key = (mean.step, mean.source, mean.target)
+        if key in self._kept:
+            return self._kept[key]
+
+        def table(laid: _Laid, adjoint: bool) -> FloatArray:
+            node, axes, shape = laid
+            return (self._adjoints if adjoint else self._values)[node].transpose(axes).reshape(shape)
+
+        log_weights = sum(table(laid, laid[0] == mean.above) for laid in mean.factors)
+        # Where the target is 0 so is every term: weights that nothing reads are set to 0.
+        norm = table(mean.norm, mean.above is not None)
+        weights = np.exp(log_weights - np.where(norm == -np.inf, 0.0, norm)).reshape(mean.batch, -1, mean.inner)
+        if self._keep:
+            self._kept[key] = weights
+        return weights
+
+
+# A node, and how its axes are laid over the letters (batch, free, inner) of a mean.
+_Laid = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+@frozen(kw_only=True)
+class _Mean:
+    """One term of a step: the tangent of `source` averaged into that of `target`.
+
+    adjoint: whether the source's tangent is that of its adjoint. above: the step's output, on the way back. order:
+    the source's axes as (batch, inner). inner: cells summed, 0 for none; then `spread` is the shape that broadcasts to
+    the target. made, placed: shape and axes of the product. factors, norm: the tables the weights are made of.
+    """
+
+    step: int
+    source: int
+    target: int
+    adjoint: bool
+    above: int | None
+    order: tuple[int, ...]
+    batch: int
+    inner: int
+    cells: int
+    spread: tuple[int, ...]
+    made: tuple[int, ...]
+    placed: tuple[int, ...]
+    factors: tuple[_Laid, ...]
+    norm: _Laid
+
+
+#: The means of every step, forwards and backwards.
+Means = tuple[tuple[tuple[_Mean, ...], ...], tuple[tuple[_Mean, ...], ...]]
+
+
+def means_of(contraction: Contraction) -> Means:
+    """Every mean that a walk over the contraction takes, with its axes settled."""
+    forward, backward = [], []
+    for number, step in enumerate(contraction.steps):
+        operands = (step.left,) if step.right is None else (step.left, step.right)
+        forward.append(tuple(_mean(contraction, number, node, step.out, operands, None) for node in operands))
+        terms = []
+        for target in operands:
+            sources = (step.out, *(node for node in operands if node != target))
+            terms += [_mean(contraction, number, node, target, sources, step.out) for node in sources]
+        backward.append(tuple(terms))
+    return tuple(forward), tuple(backward)
+
+
+def _mean(
+    contraction: Contraction, step: int, source: int, target: int, factors: tuple[int, ...], above: int | None
+) -> _Mean:
+    """above: the step's output when the tangents are those of adjoints, None on the way forward."""
+    axes_in, out = contraction.nodes[source], contraction.nodes[target]
+    inner = tuple(letter for letter in axes_in if letter not in out)
+    batch = tuple(letter for letter in out if letter in axes_in)
+    free = tuple(letter for letter in out if letter not in axes_in)
+    letters = (*batch, *free, *inner)
+
+    def cells(some: Letters) -> int:
+        return math.prod(contraction.sizes[letter] for letter in some)
+
+    def laid(node: int) -> _Laid:
+        own = contraction.nodes[node]
+        axes = tuple(own.index(letter) for letter in letters if letter in own)
+        return node, axes, tuple(contraction.sizes[letter] if letter in own else 1 for letter in letters)
+
+    made = (*batch, *free)
+    return _Mean(
+        step=step,
+        source=source,
+        target=target,
+        adjoint=source == above,
+        above=above,
+        order=tuple(axes_in.index(letter) for letter in (*batch, *inner)),
+        batch=cells(batch),
+        inner=cells(inner) if inner else 0,
+        cells=cells(letters),
+        spread=tuple(contraction.sizes[letter] if letter in axes_in else 1 for letter in out),
+        made=tuple(contraction.sizes[letter] for letter in made),
+        placed=tuple(made.index(letter) for letter in out),
+        factors=tuple(map(laid, factors)) if inner else (),
+        norm=laid(target),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Second derivatives of the log-partition: the covariance of a model's tables times any number of directions.
+
+# Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
+# largest table, and those of all of the structure's tables, may take.
+_COLUMNS, _MAX_TABLE_DOUBLES, _MAX_STRUCTURE_DOUBLES = 64, 2**16, 2**19
+_TURNED_COLUMNS, _TURNED_ROWS, _MAX_TURNED_DOUBLES = 64, 512, 2**21  # turned at once, and doubles that this may take
+_MAX_EMPTY_RATIO = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
+_MAX_DIRECTION = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled
+
+
+class Walkers:
+    """Executors for one direction and for many, made once per engine on first use."""
+
+    def __init__(self, contraction: Contraction, structure: Structure, keeping: Program, backend: Backend) -> None:
+        self._contraction, self._structure, self._keeping = contraction, structure, keeping
+        self._backend = backend
+        largest = max((contraction.cells(node) for node in range(len(contraction.nodes))), default=1)
+        self.many = max(1, min(_COLUMNS, _MAX_TABLE_DOUBLES // largest, _MAX_STRUCTURE_DOUBLES // structure.cells))
+        self._made: dict[int, TangentExecutor] = {}
+
+    def of(self, columns: int) -> TangentExecutor:
+        """The walker of so many directions; two threads may make it twice."""
+        if columns not in self._made:
+            self._made[columns] = TangentExecutor(
+                self._contraction, self._structure, self._keeping, columns, self._backend
+            )
+        return self._made[columns]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Walkers, (self._contraction, self._structure, self._keeping, self._backend)
+
+
+class Curvature:
+    """Cov(T) of the tables T of one record at fixed potentials, as a linear map.
+
+    calibration: one inference with its messages, None where probabilities cannot hold it. in_logarithms: makes the map
+    that needs none.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        walkers: Walkers,
+        calibration: Calibration | None,
+        in_logarithms: Callable[[], LogCurvature],
+    ) -> None:
+        self._structure, self._walkers, self._calibration = structure, walkers, calibration
+        self._in_logarithms = in_logarithms
+        self._logarithms: LogCurvature | None = None
+
+    def __call__(self, directions: FloatArray) -> FloatArray:
+        """Cov(T) V for V (cells,) or (cells, m), finite: the derivative of the marginals of one record along V.
+
+        About the work of two inferences per direction, less for many at once. Raises InferenceError.
+        """
+        vectors = np.asarray(directions, dtype=np.float64)
+        if vectors.ndim not in (1, 2) or vectors.shape[0] != self._structure.cells:
+            raise InferenceError(
+                f"curvature: directions must have shape ({self._structure.cells},) or ({self._structure.cells}, m), "
+                f"got {vectors.shape}"
+            )
+        columns = vectors.reshape(len(vectors), math.prod(vectors.shape[1:]))
+        product = np.empty(columns.shape)
+        most = max(self._walkers.many, min(_TURNED_COLUMNS, _MAX_TURNED_DOUBLES // len(columns)))
+        for low in range(0, columns.shape[1], most):
+            part = slice(low, low + most)
+            # One row per direction: what a walk takes lies together.
+            rows = np.empty(columns[:, part].T.shape)
+            _turn(columns[:, part], rows)
+            self._walk(rows)
+            _turn(rows, product[:, part])
+        return product.reshape(vectors.shape)
+
+    def _walk(self, rows: FloatArray) -> None:
+        """Replace directions (m, cells) by their products."""
+        low, many = 0, self._walkers.many
+        while low < len(rows):
+            at_once = many if (len(rows) - low) * _MAX_EMPTY_RATIO > many else 1
+            part = slice(low, low + at_once)
+            rows[part] = self._scaled(rows[part], at_once)
+            low += at_once
+
+    def _scaled(self, rows: FloatArray, at_once: int) -> FloatArray:
+        """The products (m, cells) of directions (m, cells), which are overwritten."""
+        with np.errstate(all="ignore"):
+            largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        if not np.isfinite(largest).all():
+            raise InferenceError("curvature: directions hold NaN or infinities; they must be finite")
+        if float(largest.max()) <= _MAX_DIRECTION and float(largest.min()) >= 1 / _MAX_DIRECTION:
+            return self._products(rows, at_once)
+        size = np.where(largest > 0, largest, 1.0)[:, None]
+        rows /= size
+        return self._products(rows, at_once) * size
+
+    def _products(self, rows: FloatArray, at_once: int) -> FloatArray:
+        if self._calibration is not None:
+            with np.errstate(all="ignore"):  # what is not finite is seen here
+                products = self._walkers.of(at_once)(self._calibration, rows)
+                # A sum is finite only if each of its terms is.
+                if np.isfinite(products.sum()):
+                    return products
+        if self._logarithms is None:
+            self._logarithms = self._in_logarithms()
+        return self._logarithms(rows.T).T
+
+
+def _turn(table: FloatArray, into: FloatArray) -> None:
+    """into = table transposed, in blocks that the cache holds on both sides."""
+    for low in range(0, table.shape[0], _TURNED_ROWS):
+        for first in range(0, table.shape[1], _TURNED_ROWS):
+            part, other = slice(low, low + _TURNED_ROWS), slice(first, first + _TURNED_ROWS)
+            into[other, part] = table[part, other].T

@@ -1,0 +1,1 @@
+"""Compiled kernels (numba), and their cache."""

@@ -1,1 +1,0 @@
-"""Durable records of what has been spent on a data set."""

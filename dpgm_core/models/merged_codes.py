@@ -1,0 +1,464 @@
+"""Merged codes: a model over coarser codes, answered over the finer ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core._util.arrays import Codes, FloatArray, IntArray
+from dpgm_core.domain.attribute import code_dtype
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge
+from dpgm_core.inference.contract import Estimates
+from dpgm_core.inference.junction_tree.rounded_sampling import divide_rows
+from dpgm_core.models.distribution import Distribution, collect_potentials, expectation, pieces_of
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import human_bytes
+from dpgm_core.structure.tables import Tables
+
+__all__ = [
+    "MergedAttribute",
+    "MergedCodes",
+    "MergedDistribution",
+    "SampleMethod",
+    "block_weights",
+    "checked_count",
+    "divergence",
+    "draw_codes",
+    "expand_potentials",
+    "find_merged_codes",
+    "reweight",
+    "with_merged_codes",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Merged codes of a model: it is learned over fewer codes of some attributes and answers about all of them.
+#
+# A session may merge rare codes once their one-way tables are released, and count all else by blocks of merged codes.
+# Within a block, p(code | block) comes from the released one-way table and is taken as independent of all other
+# attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)). That is post-processing of the release, and free.
+
+#: Part of the noise's standard deviation that is added to each estimated count of a block.
+_MIN_NOISE_SHARE = 0.25
+
+
+@frozen(kw_only=True, eq=False)
+class MergedAttribute:
+    """The blocks of merged codes of one attribute.
+
+    codes: (labels,), the block of each. weights: (labels,), the probability of each in its block. counts, variance: the
+    noisy one-way table behind the weights, records, and the noise of a cell; None and 0 where none was released.
+
+    >>> one = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> one.expand(np.array([0.2, 0.8]), 0).round(3).tolist(), one.likeliest.tolist(), one.is_alone.tolist()
+    ([0.2, 0.6, 0.2], [0, 1], [True, False, False])
+    """
+
+    codes: IntArray
+    weights: FloatArray
+    counts: FloatArray | None = None
+    variance: float = 0.0
+
+    def expand(self, table: FloatArray, axis: int) -> FloatArray:
+        """Spread an axis of blocks over their codes."""
+        shape = [-1 if at == axis else 1 for at in range(table.ndim)]
+        return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
+
+    @cached_property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return int(self.codes.max()) + 1
+
+    @cached_property
+    def is_alone(self) -> FloatArray:
+        """(labels,): whether a code is a block of its own."""
+        return np.asarray(np.bincount(self.codes)[self.codes] == 1)
+
+    @cached_property
+    def likeliest(self) -> IntArray:
+        """(blocks,): the first most probable code of each."""
+        order = np.lexsort((np.arange(len(self.codes)), -self.weights, self.codes))
+        return np.asarray(order[np.searchsorted(self.codes[order], np.arange(self.blocks))])
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """(labels,): nats, -inf for weight 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    def log_weights_in(self, blocks: IntArray) -> FloatArray:
+        """(blocks, labels): nats, -inf for codes of other blocks."""
+        return np.where(self.codes == blocks[:, None], self.log_weights, -np.inf)
+
+    def draw(self, blocks: IntArray, at: FloatArray) -> IntArray:
+        """Draw codes of records in these blocks; at: quantiles inside each block's distribution, in [0, 1)."""
+        order = np.argsort(self.codes, kind="stable")
+        sorted_codes, sorted_weights = self.codes[order], self.weights[order]
+        starts = np.searchsorted(sorted_codes, np.arange(self.blocks))
+        ends = np.append(starts[1:], len(order))
+        upto = np.cumsum(sorted_weights)
+        upto -= np.concatenate([[0.0], upto])[starts][sorted_codes]
+        # From the last code with weight on it is 1 exactly, so that no rounding leads to one without.
+        last = np.maximum.reduceat(np.where(sorted_weights > 0, np.arange(len(order)), -1), starts)
+        upto[np.arange(len(order)) >= last[sorted_codes]] = 1.0
+        line = sorted_codes + np.minimum(upto, 1.0)
+        points = np.minimum(blocks + at, np.nextafter(blocks + 1.0, 0.0))
+        place = np.searchsorted(line, points, side="right")
+        return np.asarray(order[np.clip(place, starts[blocks], ends[blocks] - 1)])
+
+
+@frozen(kw_only=True, eq=False)
+class MergedCodes:
+    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its blocks."""
+
+    fine: Domain
+    of: Mapping[str, MergedAttribute]
+
+    def to_blocks(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """Return evidence with codes replaced by their blocks."""
+        return {name: int(self.of[name].codes[code]) if name in self.of else code for name, code in fixed.items()}
+
+    def is_possible(self, fixed: Mapping[str, int]) -> bool:
+        """Whether no code has weight 0 in its block."""
+        return all(self.of[name].weights[code] > 0 for name, code in fixed.items() if name in self.of)
+
+    def expand(self, names: Clique, table: FloatArray) -> FloatArray:
+        """Return probabilities of codes from those of blocks."""
+        for axis, name in enumerate(names):
+            if name in self.of:
+                table = self.of[name].expand(table, axis)
+        return table
+
+    def needs_independence(self, names: Sequence[str], fixed: Mapping[str, int]) -> bool:
+        """Whether an answer about these attributes relies on the independent split of blocks, beyond released tables.
+
+        A single attribute has its one-way table, if it was released; fixed to a code of its own it is not split.
+        """
+        split = [one for one in names if one in self.of]
+        split += [one for one, code in fixed.items() if one in self.of and not self.of[one].is_alone[code]]
+        if len(names) + len(fixed) > 1:
+            return bool(split)
+        return any(self.of[one].counts is None for one in split)
+
+    def redraw(self, shares: Mapping[str, FloatArray], total: float, generator: np.random.Generator) -> MergedCodes:
+        """Draw weights as other records and noise could have given them, for the error bars of answers.
+
+        shares: p of each merged attribute's codes. total: N. The draws are not shrunk again: the weights are nearly
+        even already, so shrinking refits would all agree, however uneven the truth is. Blocks keep the model's mass.
+        Without a released table nothing is drawn.
+        """
+        return evolve(self, of={name: _redraw(one, total * shares[name], generator) for name, one in self.of.items()})
+
+
+def find_merged_codes(domain: Domain, releases: Sequence[NoisyTables]) -> MergedCodes | None:
+    """Return the merged codes of a model over `domain`, as the sessions among its releases state them; None without.
+
+    Raises StructureError for merges that do not lead to the model's attributes.
+    """
+    merged = [one for one in releases if one.session is not None and one.session.merges]
+    codes: dict[str, tuple[int, ...]] = {}
+    fine = {one.name: one for one in domain}
+    for release in merged:
+        session = release.session
+        assert session is not None
+        for name, new in session.merges.items():
+            if name not in domain:
+                continue
+            whole = session.workload.domain[name]
+            if whole.coarsened(new) != domain[name] or codes.get(name, tuple(new)) != tuple(new):
+                raise StructureError(
+                    f"a session merged the codes of {name!r} to others than the model has, or two did so differently; "
+                    "learn over the domain of the session"
+                )
+            if domain[name] != whole:
+                codes[name], fine[name] = tuple(new), whole
+    if not codes:
+        return None
+    measured = Domain(fine.values(), domain.constraints)
+    return MergedCodes(
+        fine=measured, of={name: _merged_attribute(measured, name, new, merged) for name, new in codes.items()}
+    )
+
+
+def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
+    """Return p(code | block) from noisy counts, (labels,): shrunk toward the block's mean, and above 0 under noise.
+
+    variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
+    differ mostly by noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as
+    noise and sampling explain their spread (the positive-part rule of James and Stein, with as many degrees of freedom
+    as there are, so that two codes are shrunk too), then projected on the nearest distribution, and each gets a part of
+    the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
+
+    >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
+    [1.0, 0.71, 0.29, 0.5, 0.5]
+    """
+    weights = np.ones(len(counts))
+    for block in range(int(codes.max()) + 1):
+        inside = np.flatnonzero(codes == block)
+        if len(inside) == 1:
+            continue
+        weights[inside] = 1 / len(inside)
+        mean = float(counts[inside].mean())
+        if mean <= 0:
+            continue
+        apart = counts[inside] - mean
+        spread = float(apart @ apart)
+        explained = (len(inside) - 1) * (variance + mean) if variance > 0 else 0.0
+        shrunk = mean + max(0.0, 1 - explained / spread) * apart if spread > 0 else np.full(len(inside), mean)
+        likely = mean * len(inside) * _nearest(shrunk / shrunk.sum()) + _MIN_NOISE_SHARE * math.sqrt(variance)
+        weights[inside] = likely / likely.sum()
+    return weights
+
+
+def _redraw(level: MergedAttribute, expected: FloatArray, generator: np.random.Generator) -> MergedAttribute:
+    if level.counts is None:
+        return level
+    errors = generator.normal(size=len(expected)) * np.sqrt(expected + level.variance)
+    sizes = np.bincount(level.codes)
+    errors -= (np.bincount(level.codes, weights=errors) / sizes)[level.codes]
+    return evolve(level, weights=block_weights(expected + errors, 0.0, level.codes))
+
+
+def _nearest(values: FloatArray) -> FloatArray:
+    """Return the nearest distribution, in Euclidean distance, to numbers that sum to 1."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    above = np.flatnonzero(ordered > excess)[-1]
+    shifted = np.maximum(values - excess[above], 0.0)
+    return np.asarray(shifted / shifted.sum())
+
+
+def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
+    """Return the blocks of one attribute, with weights from all one-way tables over it by inverse variance."""
+    codes = np.asarray(new, dtype=np.int64)
+    tops, bottom = np.zeros(len(codes)), 0.0
+    for release in releases:
+        for step in release.steps:
+            if not isinstance(step, NoisyTables) or step.holdout or step.structure.domain[name] != fine[name]:
+                continue
+            for number, group in enumerate(step.structure.groups):
+                if group == ((name,),):
+                    tops += step.tables.group(number) / step.noise[number].variance
+                    bottom += 1 / step.noise[number].variance
+    if bottom == 0:
+        even = 1 / np.bincount(codes)[codes]
+        return MergedAttribute(codes=codes, weights=even)
+    counts, variance = tops / bottom, 1 / bottom
+    return MergedAttribute(
+        codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The distribution of a model with merged codes: queried over all codes, answered from the one over blocks.
+
+#: Sampling method: independent records, or records whose tables are the expected counts, rounded.
+SampleMethod: TypeAlias = Literal["independent", "rounded"]
+
+#: Largest size of log-potentials expanded over all codes.
+_MAX_BYTES = 2**30
+
+
+class MergedDistribution:
+    """p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)), with the methods of a `Distribution`.
+
+    base: over the blocks of merged codes. merged: the merged attributes.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> merge = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> merged = MergedCodes(fine=Domain.from_sizes({"a": 3}), of={"a": merge})
+    >>> merged = MergedDistribution(Distribution(Tables.zeros(structure), "junction-tree"), merged)
+    >>> merged.marginals_of([("a",)], {})[0].tolist(), merged.most_probable({})
+    ([0.5, 0.375, 0.125], {'a': 0})
+    """
+
+    def __init__(self, base: Distribution, merged: MergedCodes) -> None:
+        self.base = base
+        self.merged = merged
+
+    def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+        """Return p(names | fixed) of each query, axes in the order of its names. Raises TooLarge and InferenceError."""
+        self._check(fixed)
+        # Given its block, a code tells nothing of the other attributes.
+        tables = self.base.marginals_of(queries, self.merged.to_blocks(fixed))
+        return [self.merged.expand(names, table) for names, table in zip(queries, tables, strict=True)]
+
+    def estimates_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+        """Return `marginals_of` with Monte Carlo errors; None for an engine that states none."""
+        self._check(fixed)
+        estimates = self.base.estimates_of(queries, self.merged.to_blocks(fixed))
+        if estimates is None:
+            return None
+
+        def spread(tables: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+            # a code has a share of its block, which is known: its error has the same
+            return tuple(self.merged.expand(names, table) for names, table in zip(queries, tables, strict=True))
+
+        return evolve(estimates, tables=spread(estimates.tables), errors=spread(estimates.errors))
+
+    def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """Return the codes of a most probable record: a block counts with its likeliest code and that code's weight."""
+        self._check(fixed)
+        free = {name: merge for name, merge in self.merged.of.items() if name not in fixed}
+        best = [((name,), merge.log_weights[merge.likeliest]) for name, merge in free.items()]
+        pieces = [*pieces_of(self.base.potentials), *best]
+        weighted = collect_potentials(self.base.structure.domain, pieces)[1]
+        codes = Distribution(weighted, self.base.inference).most_probable(self.merged.to_blocks(fixed))
+        codes |= {name: int(merge.likeliest[codes[name]]) for name, merge in free.items()}
+        return {**codes, **fixed}
+
+    def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
+        """Return codes of independent records of p(. | fixed), one array per attribute. Raises InferenceError."""
+        fixed = fixed or {}
+        self._check(fixed)
+        return self._split(
+            self.base.sample(count, generator, self.merged.to_blocks(fixed)),
+            lambda merge, blocks: merge.draw(blocks, generator.random(count)),
+            fixed,
+        )
+
+    def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
+        """Return codes of records whose tables are the expected ones up to rounding, also inside blocks."""
+        fixed = fixed or {}
+        self._check(fixed)
+        order = generator.permutation(count)
+
+        def codes_of(merge: MergedAttribute, blocks: IntArray) -> IntArray:
+            nonlocal order  # each split spreads its codes over those of the one before
+            size = len(merge.codes)
+            codes, order = divide_rows(blocks, lambda rows: merge.log_weights_in(blocks[rows]), size, order, generator)
+            return codes
+
+        return self._split(self.base.rounded(count, generator, self.merged.to_blocks(fixed)), codes_of, fixed)
+
+    def entropy(self) -> float:
+        """Return the entropy of one record, nats: of the blocks, plus that inside blocks."""
+        inside = sum(self._inside(name, merge.log_weights) for name, merge in self.merged.of.items())
+        return max(0.0, self.base.entropy() - inside)
+
+    def _split(
+        self, columns: Codes, codes_of: Callable[[MergedAttribute, IntArray], IntArray], fixed: Mapping[str, int]
+    ) -> Codes:
+        """Replace the blocks of merged attributes by codes; fixed attributes by their code."""
+        codes = []
+        for one, column in zip(self.merged.fine, columns, strict=True):
+            merge = self.merged.of.get(one.name)
+            if merge is not None and one.name in fixed:
+                column = np.full(len(column), fixed[one.name], code_dtype(one.size))
+            elif merge is not None:
+                column = codes_of(merge, column.astype(np.int64)).astype(code_dtype(one.size))
+            codes.append(column)
+        return codes
+
+    def _inside(self, name: str, logs: FloatArray) -> float:
+        """Return the expectation of a function of one attribute's code, which may be infinite with probability 0."""
+        return expectation(self.marginals_of([(name,)], {})[0], logs)
+
+    def _check(self, fixed: Mapping[str, int]) -> None:
+        if not self.merged.is_possible(fixed):
+            raise InferenceError("what is given has probability 0 under the model")
+
+
+def with_merged_codes(base: Distribution, merged: MergedCodes | None) -> Distribution | MergedDistribution:
+    """Return the distribution over all codes; the one over the structure where none are merged."""
+    return base if merged is None else MergedDistribution(base, merged)
+
+
+def reweight(
+    distribution: Distribution | MergedDistribution, pieces: Sequence[tuple[Clique, FloatArray]]
+) -> Distribution | MergedDistribution:
+    """Multiply the distribution with log-weights of attributes without merged codes; the result is unnormalised."""
+    if not pieces:
+        return distribution
+    base = distribution.base
+    potentials = collect_potentials(base.structure.domain, [*pieces_of(base.potentials), *pieces])[1]
+    return with_merged_codes(
+        Distribution(potentials, base.inference),
+        None if isinstance(distribution, Distribution) else distribution.merged,
+    )
+
+
+def draw_codes(
+    distribution: Distribution | MergedDistribution,
+    count: int,
+    method: SampleMethod,
+    generator: np.random.Generator,
+    fixed: Mapping[str, int] | None = None,
+) -> Codes:
+    """Return codes of records of p(. | fixed), one array per attribute of the domain.
+
+    Raises OptionError for an invalid number of records or method, InferenceError for an engine that cannot sample.
+    """
+    count = checked_count(count, method)
+    draw = distribution.sample if method == "independent" else distribution.rounded
+    return draw(count, generator, fixed)
+
+
+def checked_count(count: object, method: object) -> int:
+    """Return a checked number of records, for a known method. Raises OptionError."""
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
+        raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
+    if method not in ("independent", "rounded"):
+        raise OptionError(f"records can be sampled 'independent' or 'rounded', got {method!r}")
+    return int(count)
+
+
+def divergence(one: Distribution | MergedDistribution, other: Distribution | MergedDistribution) -> float:
+    """Return KL(one || other), nats, over one domain, merged or not: -H(p) + log Z_q - E_p[theta_q + log w_q]."""
+    if isinstance(one, Distribution) and isinstance(other, Distribution):
+        return one.divergence(other)
+    base, merged = (other, {}) if isinstance(other, Distribution) else (other.base, other.merged.of)
+    pieces = [(names, table) for names, table in pieces_of(base.potentials) if names]
+    constant = sum(float(table) for names, table in pieces_of(base.potentials) if not names)
+    queries = list(dict.fromkeys([*(names for names, _ in pieces), *((name,) for name in merged)]))
+    marginals = dict(zip(queries, one.marginals_of(queries, {}), strict=True))
+    terms = [expectation(marginals[names].reshape(-1), _spread(names, table, merged)) for names, table in pieces]
+    terms += [expectation(marginals[name,], merge.log_weights) for name, merge in merged.items()]
+    return max(0.0, base.beliefs().log_partition - constant - sum(terms) - one.entropy())
+
+
+def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
+    """Return log-potentials of the same distribution over all codes; unchanged where none are merged.
+
+    Raises TooLarge, with sizes, for more than 1 GiB.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> merge = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> merged = MergedCodes(fine=Domain.from_sizes({"a": 3}), of={"a": merge})
+    >>> np.exp(expand_potentials(Tables.zeros(structure), merged)["a"]).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    if merged is None:
+        return potentials
+    needed = 8 * sum(math.prod(merged.fine.shape(clique)) for clique in potentials.structure.cliques)
+    if needed > _MAX_BYTES:
+        raise TooLarge(
+            f"the model over all codes of its {len(merged.of)} merged attributes takes {human_bytes(needed)}, against "
+            f"{human_bytes(_MAX_BYTES)}; write its own potentials, which are over merged codes"
+        )
+    shapes = {names: merged.fine.shape(names) for names, _ in pieces_of(potentials)}
+    pieces = [
+        (names, _spread(names, table, merged.of).reshape(shapes[names])) for names, table in pieces_of(potentials)
+    ]
+    return collect_potentials(merged.fine, [*pieces, *(((name,), one.log_weights) for name, one in merged.of.items())])[
+        1
+    ]
+
+
+def _spread(names: Clique, table: FloatArray, merged: Mapping[str, MergedAttribute]) -> FloatArray:
+    """Return a table over blocks as a flat one over codes, each with the value of its block."""
+    for axis, name in enumerate(names):
+        if name in merged:
+            table = table.take(merged[name].codes, axis=axis)
+    return table.reshape(-1)

@@ -1,0 +1,427 @@
+"""The durable record of what has been spent on one data set: an SQLite file that is charged before noise is drawn.
+
+Terms (relation, unit, person key, rows per person, whole budget) are fixed when the owner creates it. A charge is
+committed to disk before `charge` returns, one writer at a time, so neither several processes nor a kill at any point
+can spend more than the budget: a crash wastes what was charged and leaks nothing. Amounts are exact fractions.
+
+Composition. Pure epsilons add, deltas add, rhos add (Dwork and Roth 2014, Theorem 3.16; Bun and Steinke 2016, Lemma
+1.7); a stated conversion_delta turns the rhos of an (epsilon, delta) ledger into epsilon (`privacy.conversion`).
+Amounts may be chosen after seeing earlier releases as long as one kind is charged (privacy filters: Rogers, Roth,
+Ullman, Vadhan 2016; Feldman and Zrnic 2021); how an (epsilon, delta) ledger is split between zCDP and other charges
+must not depend on earlier releases.
+
+Only numbers, times of charges, the owner's texts and the conditions of charges are stored; nothing computed from data.
+
+The file alone is the ledger: after a crash it holds every charge that was acknowledged, or is refused as damaged until
+the journal beside it is there, which the next call uses. A file that is whole is never rolled back. Limits: keep it on
+a local disk (networks may not lock); a file of several names (hard links) is refused; of one that is mounted under two
+names the journal is found under one only, so mount the folder; and whoever restores an old copy can spend again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
+from dpgm_core._util.html import Html, card, first
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, Overspent, brief, clipped
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger_file import (
+    NOT_RECORDED,
+    TALLIED,
+    VERSION,
+    LedgerEntry,
+    LedgerTerms,
+    add,
+    bring_up_to_date,
+    check_amounts,
+    check_conditions,
+    check_rights,
+    new_identity,
+    read,
+    recovered,
+    text_line,
+    write_new,
+)
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import PUBLIC_N, Terms, default_unit, of_exchange
+
+__all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
+
+# which kinds of charges a ledger of a kind can add up
+_TAKES = {"pure": ("pure",), "zcdp": ("pure", "zcdp"), "approx": ("pure", "zcdp", "approx")}
+_RULES = {
+    "pure": "Pure epsilons add.",
+    "zcdp": "Rhos add; a pure charge of epsilon counts as epsilon^2 / 2.",
+    "approx": "Epsilons add and deltas add.",
+}
+
+# Exact sums of many odd fractions grow without bound; beyond 400 digits they are shown on this grid, against us.
+_GRID = 10**100
+
+
+class Ledger:
+    """A ledger file; make one with `Ledger.create` or `Ledger.open`.
+
+    Every call opens the file, reads it afresh and closes it, so an object may be shared by threads and survive a fork.
+    Damaged, foreign and too new files, and those of several names (hard links), raise ModelFileError at any call.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    terms : LedgerTerms
+        Its terms.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "survey.ledger"
+    >>> ledger = Ledger.create(path, name="survey", budget=Budget.pure(1), neighbours="add-remove")
+    >>> entry = ledger.charge(Budget.pure("0.3"), note="first release")
+    >>> print(ledger.remaining())
+    epsilon = 0.7
+    """
+
+    def __init__(self, path: Path, terms: LedgerTerms) -> None:
+        self.path = path
+        self.terms = terms
+        self._charged: dict[int, str] = {}  # identities of the charges made through this object, by number
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        name: str,
+        budget: Budget,
+        neighbours: Neighbours | str,
+        unit: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        conversion_delta: Amount | None = None,
+    ) -> Ledger:
+        """Make a new ledger file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        name, budget, neighbours, unit, person, rows_per_person
+            The terms; see `LedgerTerms`. unit: by default a person if there is a person key, else a record.
+        conversion_delta : int, float, str, Decimal or Fraction, optional
+            Half the budget's delta by default.
+
+        Raises
+        ------
+        BudgetError
+            For terms that make no sense and for an existing file.
+        ModelFileError
+            When the file cannot be written.
+        """
+        path = _followed(path, new=True)
+        check_amounts(budget)
+        stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
+        if stated is None and budget.kind == "approx":
+            stated = budget.delta / 2
+        terms = LedgerTerms(
+            name=name,
+            budget=budget,
+            neighbours=Neighbours.of(neighbours),
+            unit=unit or default_unit(person),
+            person=person,
+            rows_per_person=rows_per_person,
+            conversion_delta=stated,
+            identity=new_identity(),
+        )
+        write_new(path, terms)
+        return cls(path, terms)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ledger:
+        """Open an existing ledger, and bring one of an older dpgm to today's form; never creates one.
+
+        A ledger of an older dpgm that may not be written is read as it is, from schema 2 on.
+
+        Raises
+        ------
+        ModelFileError
+            For a file that is missing, damaged or no ledger.
+        BudgetError
+            Where another process keeps it locked.
+        """
+        path = _followed(path)
+        if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
+            raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
+        bring_up_to_date(path)
+        with recovered(path) as connection:
+            terms, _ = read(path, connection, TALLIED)
+        return cls(path, terms)
+
+    @property
+    def name(self) -> str:
+        """The owner's name of the data set."""
+        return self.terms.name
+
+    @property
+    def budget(self) -> Budget:
+        """All that may ever be spent."""
+        return self.terms.budget
+
+    @property
+    def identity(self) -> str | None:
+        """Random hexadecimal digits that tell this ledger from others of the same name.
+
+        None for a ledger of an older dpgm that may not be written, which therefore has none.
+        """
+        return self.terms.identity
+
+    def provenance(self, entry: int | None) -> dict[str, Any]:
+        """Return what a file states of a charge that was made through this object."""
+        facts = {"ledger": self.name, "entry": entry, "ledger_identity": self.identity}
+        return facts if entry not in self._charged else facts | {"entry_identity": self._charged[entry]}
+
+    def entry_of(self, provenance: Mapping[str, Any]) -> LedgerEntry | None:
+        """Return the charge that paid for a file with this provenance, or None.
+
+        A file that was written before ledgers had identities is known by the ledger's name and the number of the charge
+        alone. It belongs to a charge that was made before, too.
+        """
+        if provenance.get("ledger") != self.name or provenance.get("ledger_identity") not in (None, self.identity):
+            return None
+        key = provenance.get("entry"), provenance.get("entry_identity")
+        return next((one for one in self.history() if (one.id, one.identity) == key), None)
+
+    def check_terms(self, terms: Terms) -> None:
+        """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
+        pairs = {
+            "neighbours": (self.terms.neighbours.value, terms.neighbours.value),
+            "unit": (self.terms.unit, terms.protected),
+            "person": (self.terms.person, terms.person),
+            "rows_per_person": (self.terms.rows_per_person, terms.rows_per_person),
+        }
+        for what, (fixed, stated) in pairs.items():
+            if fixed != stated:
+                raise BudgetError(
+                    f"a release with {what} = {stated!r} was asked of ledger {self.name!r}, which was created with "
+                    f"{what} = {fixed!r}; guarantees of different kinds do not add up: "
+                    "use the ledger's terms, or a ledger of its own"
+                )
+
+    def check(self, budget: Budget) -> None:
+        """Refuse what `charge` would refuse now, and charge nothing."""
+        check_rights(self.path)
+        with recovered(self.path) as connection:
+            self._refuse(budget, self._charges(connection))
+
+    def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
+        """Charge a budget, on disk when this returns. Draw noise after it, never before.
+
+        Parameters
+        ----------
+        budget : Budget
+            What the release costs.
+        note : str
+            The owner's text, up to 200 characters, kept in the file.
+        conditions : tuple of str
+            Under which alone the guarantee holds, at most ten (see `LedgerEntry`).
+
+        Returns
+        -------
+        int
+            The number of the entry.
+
+        Raises
+        ------
+        Overspent
+            Where too little is left; nothing is charged.
+        BudgetError
+            For a kind that the ledger cannot add up, or when another process locks the file too long; nothing is
+            charged.
+        """
+        text_line("the note of a charge", note, empty=True)
+        check_conditions(conditions)
+        check_rights(self.path)
+        with recovered(self.path) as connection:
+            # The lock comes first: what is read cannot change before it is written.
+            connection.execute("BEGIN IMMEDIATE")
+            self._refuse(budget, self._charges(connection))
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            identity = new_identity()
+            number = add(connection, now, budget, note, conditions, identity)
+            self._charged[number] = identity
+            connection.execute("COMMIT")
+            return number
+
+    def mark_released(self, entry: int) -> None:
+        """Record that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
+        whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
+        with recovered(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._charges(connection)
+            if not connection.execute("UPDATE charges SET status = 'released' WHERE id = ?", (entry,)).rowcount:
+                raise BudgetError(f"ledger {self.name!r} has no entry {entry}")
+            connection.execute("COMMIT")
+
+    def spent(self) -> Budget:
+        """Return what all charges come to, saved or not, in the kind of the whole budget."""
+        return _readable(self.terms.total(entry.cost for entry in self.history()), math.ceil)
+
+    def remaining(self) -> Budget:
+        """Return what one more charge of the ledger's own kind may cost.
+
+        Notes
+        -----
+        An (epsilon, delta) ledger with zCDP charges may have room for more rho than this pair suggests, because the
+        conversion is concave in rho and its delta is counted once; `check` computes it exactly.
+        """
+        return _readable(self.budget - self.terms.total(entry.cost for entry in self.history()), math.floor)
+
+    def history(self) -> tuple[LedgerEntry, ...]:
+        """Return every charge, oldest first."""
+        with recovered(self.path) as connection:
+            return self._charges(connection, TALLIED)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the terms and totals as plain values; conditions: under which charges were made, and how many."""
+        return self.terms.to_dict() | {
+            "spent": self.spent().to_dict(),
+            "remaining": self.remaining().to_dict(),
+            "conditions": _conditions(self.history()),
+        }
+
+    def describe(self) -> str:
+        """Return the terms and the total, in words."""
+        terms, entries = self.terms, self.history()
+        spent = terms.total(entry.cost for entry in entries)
+        rows = "1 row" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows"
+        person = "" if terms.person is None else f", person key {terms.person!r}"
+        lines = [
+            f"ledger {terms.name!r}: {terms.unit}, {rows} each{person}, neighbours {terms.neighbours.value}",
+            f"budget:    {terms.budget}",
+            f"spent:     {spent} in {len(entries)} charge(s)",
+            f"remaining: {terms.budget - spent}",
+            _RULES[terms.budget.kind],
+        ]
+        if terms.conversion_delta is not None:
+            lines.append(
+                f"zCDP charges: their rhos add and are converted at delta' = {decimal_text(terms.conversion_delta)}."
+            )
+        lines += _remarks(terms, entries)
+        lost = sum(entry.status == "charged" for entry in entries)
+        if lost:
+            lines.append(f"{lost} charge(s) not marked as saved: paid for, whether or not anything was released.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return brief("Ledger", clipped(self.name, 60), str(self.budget), clipped(self.path, 200))
+
+    def _repr_html_(self) -> Html:
+        """Return a card read afresh; for a file that cannot be read, one that says so."""
+        try:
+            entries = self.history()
+        except DpgmError as error:
+            return card(f"Ledger {clipped(self.name)}", [("file", clipped(self.path, 200)), ("not read", str(error))])
+        left = self.budget - self.terms.total(entry.cost for entry in entries)
+        facts = [("budget", str(self.budget)), ("spent", str(self.terms.total(entry.cost for entry in entries)))]
+        facts += [("left", str(left)), ("charges", f"{len(entries):,}"), ("protected", self.terms.unit)]
+        facts += [("relation", self.terms.neighbours.value), ("remarks", " ".join(_remarks(self.terms, entries)))]
+        rows = ((one.id, one.when, str(one.cost), one.status, one.note) for one in reversed(entries))
+        header = ["charge", "when (UTC)", "cost", "status", "note"]
+        return card(f"Ledger {clipped(self.name)}", facts, first(header, rows, len(entries)))
+
+    def _charges(
+        self, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
+    ) -> tuple[LedgerEntry, ...]:
+        terms, entries = read(self.path, connection, versions)
+        if terms != self.terms:
+            raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
+        return entries
+
+    def _refuse(self, budget: Budget, entries: tuple[LedgerEntry, ...]) -> None:
+        check_amounts(budget)
+        whole_budget = self.terms.budget
+        if budget.kind not in _TAKES[whole_budget.kind]:
+            raise BudgetError(
+                f"{budget} cannot be charged to ledger {self.name!r}, which holds {whole_budget}: that kind does not "
+                f"add up to it; spend a budget of kind {' or '.join(_TAKES[whole_budget.kind])}, or use another ledger"
+            )
+        costs = [entry.cost for entry in entries]
+        if not self.terms.total([*costs, budget]) <= whole_budget:
+            spent = self.terms.total(costs)
+            raise Overspent(
+                f"{budget} was asked of ledger {self.name!r}, but {spent} of {whole_budget} is spent and only "
+                f"{whole_budget - spent} is left; nothing was charged: ask for no more than is left, or learn "
+                "and sample from what was released before, which is free"
+            )
+
+
+def _followed(path: str | Path, *, new: bool = False) -> Path:
+    """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
+    new file where one leads nowhere."""
+    named, what = Path(path), "a name that no file can have"
+    try:
+        above = (named, *named.absolute().parents)
+        dead = next((one for one in above if new and one.is_symlink() and not one.exists()), None)
+        if dead is None:
+            return named.resolve()
+        what = f"{dead} is a link that leads nowhere"
+    except RuntimeError:
+        what = "links in it lead in a circle"
+    except (OSError, ValueError):  # too long, a NUL
+        pass
+    raise ModelFileError(f"cannot use {str(path)!r:.200} as a ledger: {what}; name another file")
+
+
+def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:
+    """Return how many charges were made under each condition."""
+    return dict(Counter(condition for entry in entries for condition in dict.fromkeys(entry.conditions)))
+
+
+def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
+    """Return what the total does not say: charges that promise less, and those of which it is not known."""
+    counted = _conditions(entries)
+    unknown = counted.pop(NOT_RECORDED, 0)
+    conditional = sum(bool(entry.conditions) for entry in entries) - unknown
+    lines = []
+    if conditional:
+        listed = ", ".join(f"{condition} ({number})" for condition, number in counted.items())
+        lines.append(
+            f"{conditional} of {len(entries)} charge(s) are conditional: {listed}; "
+            "the total is no unconditional guarantee."
+        )
+    if PUBLIC_N in counted and terms.neighbours is Neighbours.ADD_REMOVE:
+        # A ledger does not know what was released, so this is the bound for every kind of query.
+        worth = of_exchange(terms.total(entry.cost for entry in entries), tables_alone=False)
+        lines.append(
+            f"{PUBLIC_N}: no charge hides whether a person is in the data; between data sets of equal N that differ in "
+            + ("one person nothing is bounded." if worth is None else f"one person all charges cost at most {worth}.")
+        )
+    if unknown:
+        lines.append(
+            f"{unknown} of {len(entries)} charge(s): conditions {NOT_RECORDED}; "
+            "the total is unconditional only if these releases are."
+        )
+    return lines
+
+
+def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:
+    """Return the budget, with its parts on a grid where they are too long to be written and read back."""
+    try:
+        check_amounts(budget)
+    except BudgetError:
+        return Budget(
+            budget.kind,
+            epsilon=Fraction(rounded(budget.epsilon * _GRID), _GRID),
+            delta=Fraction(rounded(budget.delta * _GRID), _GRID),
+            rho=Fraction(rounded(budget.rho * _GRID), _GRID),
+        )
+    return budget

@@ -1,0 +1,711 @@
+"""The ledger's file: entries, locks, schema, migration and recovery."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import random
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from attrs import evolve, frozen
+
+from dpgm_core._util.exact_numbers import amount, decimal_text, whole
+from dpgm_core._util.files import make_folder, sync_folder
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
+from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.sensitivity import Neighbours
+
+__all__ = [
+    "CONDITIONS",
+    "IDENTITY",
+    "JOURNAL",
+    "LedgerEntry",
+    "LedgerStatus",
+    "LedgerTerms",
+    "NOT_RECORDED",
+    "SCHEMA",
+    "SIDECARS",
+    "TALLIED",
+    "VERSION",
+    "add",
+    "bring_up_to_date",
+    "busy",
+    "check_amounts",
+    "check_conditions",
+    "check_one_name",
+    "check_rights",
+    "connected",
+    "digest",
+    "identified",
+    "is_locked",
+    "new_identity",
+    "opened",
+    "part_name",
+    "read",
+    "recovered",
+    "rows",
+    "text_line",
+    "unwritable",
+    "write_new",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Terms and charges of a ledger, checked when they are made and on every reading.
+
+LedgerStatus: TypeAlias = Literal["charged", "released"]
+
+#: What stands for the conditions of charges that were made before ledgers kept them; "none" would be a promise.
+NOT_RECORDED = "not recorded before schema 2"
+
+_TEXT_LIMIT = 200
+_MAX_CONDITIONS = 10
+_PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
+
+
+@frozen(kw_only=True)
+class LedgerTerms:
+    """The terms that a ledger is created with and keeps for its life.
+
+    Parameters
+    ----------
+    name : str
+        The owner's name of the data set.
+    budget : Budget
+        All that may ever be spent.
+    neighbours : Neighbours
+        The neighbouring relation of all releases.
+    unit, person, rows_per_person
+        The protected unit, as in `Terms`.
+    conversion_delta : Fraction or None
+        For (epsilon, delta) only: the delta at which zCDP charges are converted.
+    identity : str, optional
+        Random hexadecimal digits that are also in the files that the ledger paid for; None only while a file of an
+        older schema is read.
+
+    Raises
+    ------
+    BudgetError
+        For terms that do not go together.
+    """
+
+    name: str
+    budget: Budget
+    neighbours: Neighbours
+    unit: str
+    person: str | None
+    rows_per_person: int
+    conversion_delta: Fraction | None
+    identity: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        text_line("the name of a ledger", self.name)
+        text_line("the unit of a ledger", self.unit)
+        if self.person is not None:
+            text_line("the person key of a ledger", self.person)
+        if self.identity is not None:
+            text_line("the identity of a ledger", self.identity)
+        whole("rows_per_person", self.rows_per_person, least=1)
+        check_amounts(self.budget)
+        if (self.budget.kind == "approx") is not isinstance(self.conversion_delta, Fraction):
+            raise BudgetError(f"conversion_delta belongs to an (epsilon, delta) ledger; this one holds {self.budget}")
+        if self.conversion_delta is not None and not 0 < self.conversion_delta <= self.budget.delta:
+            raise BudgetError(
+                f"conversion_delta must be above 0 and at most the delta of {self.budget}; "
+                f"got {decimal_text(self.conversion_delta)}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, amounts as exact texts."""
+        delta = self.conversion_delta
+        return {
+            "name": self.name,
+            "budget": self.budget.to_dict(),
+            "neighbours": self.neighbours.value,
+            "unit": self.unit,
+            "person": self.person,
+            "rows_per_person": self.rows_per_person,
+            "conversion_delta": None if delta is None else str(delta),
+        } | ({} if self.identity is None else {"identity": self.identity})
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> LedgerTerms:
+        """Return the terms that `to_dict` wrote."""
+        delta = plain["conversion_delta"]
+        return cls(
+            **plain
+            | {
+                "budget": Budget.parse(plain["budget"]),
+                "neighbours": Neighbours.of(plain["neighbours"]),
+                "conversion_delta": None if delta is None else amount("conversion_delta", delta),
+            }
+        )
+
+    def total(self, costs: Iterable[Budget]) -> Budget:
+        """Return what these charges come to, in the kind of the whole budget."""
+        costs = list(costs)
+        if self.budget.kind == "zcdp":
+            return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
+        if self.budget.kind == "pure":
+            return Budget("pure", epsilon=sum((cost.epsilon for cost in costs), Fraction(0)))
+        return composed([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
+
+
+@frozen(kw_only=True)
+class LedgerEntry:
+    """One charge of a ledger.
+
+    Parameters
+    ----------
+    id : int
+        Its number, from 1.
+    when : str
+        The time of the charge, UTC.
+    cost : Budget
+        What was charged.
+    note : str
+        The owner's text.
+    conditions : tuple of str
+        Under which alone the guarantee holds, such as "conditional on public N"; () for a guarantee without conditions.
+        A charge that was made before ledgers recorded them has ("not recorded before schema 2",).
+    status : {"charged", "released"}
+        "released" once the release was saved.
+    identity : str, optional
+        Random hexadecimal digits that the files paid for by this charge carry too; None for a charge made before schema
+        3.
+    """
+
+    id: int
+    when: str
+    cost: Budget
+    note: str
+    conditions: tuple[str, ...]
+    status: LedgerStatus
+    identity: str | None = None
+
+    def __repr__(self) -> str:
+        return brief("LedgerEntry", f"{self.id}", self.when, str(self.cost), self.status, clipped(self.note, 80))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, amounts as exact texts."""
+        return {
+            "id": self.id,
+            "when": self.when,
+            "cost": self.cost.to_dict(),
+            "note": self.note,
+            "conditions": list(self.conditions),
+            "status": self.status,
+            "identity": self.identity,
+        }
+
+
+def text_line(what: str, value: object, *, empty: bool = False) -> None:
+    """Refuse what is not one short line of text."""
+    if (
+        not isinstance(value, str)
+        or not value.isprintable()
+        or len(value) > _TEXT_LIMIT
+        or not (value.strip() or empty)
+    ):
+        raise BudgetError(f"{what} must be one line of text of up to {_TEXT_LIMIT} characters")
+
+
+def check_amounts(budget: object) -> None:
+    """Refuse what no ledger can hold, charge or read back."""
+    if not isinstance(budget, Budget) or budget.is_zero:
+        raise BudgetError(f"a ledger needs a positive Budget, such as Budget.pure(0.5); got {budget}")
+    for part in (budget.epsilon, budget.delta, budget.rho):
+        if max(part.as_integer_ratio()) >= _PART_LIMIT:
+            raise BudgetError("a ledger takes amounts whose numerator and denominator have at most 400 digits")
+
+
+def check_conditions(conditions: object) -> None:
+    """Refuse what is not a tuple of a few short texts."""
+    if not isinstance(conditions, tuple) or len(conditions) > _MAX_CONDITIONS:
+        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MAX_CONDITIONS} texts")
+    for condition in conditions:
+        text_line("a condition of a charge", condition)
+
+
+# --------------------------------------------------------------------------------------------------
+# Access to the file of a ledger, by a connection whose commits survive a power cut.
+
+_MAX_VALUE_BYTES = 2**20  # bytes of one value; the terms take a few thousand
+BUSY_SECONDS = 30.0  # how long a call waits for another process
+
+_MAX_LOOKS = 10
+
+#: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
+SIDECARS = ("-journal", "-wal", "-shm")
+
+
+@contextlib.contextmanager
+def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    """Open the file, and close it (rolled back, unless committed) at the end; SQLite's errors become ours.
+
+    mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
+    """
+    check_one_name(path)
+    with opened(path, f"mode={mode}") as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    """Open the file as `connected` does, whatever names it has. how: the options of SQLite's address."""
+    try:
+        address = f"{path.as_uri()}?{how}"
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        with contextlib.closing(connection):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # A commit is the journal's end. FULL does not sync the folder after that: a power cut could bring the
+            # journal back, and with it the file as it was before a charge that was already acknowledged.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            yield connection
+    except sqlite3.Error as error:
+        raise _translated(path, error) from None
+    except UnicodeDecodeError:  # SQLite quotes the file in its message
+        raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether another process has locked the file."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def check_one_name(path: Path) -> None:
+    """Refuse, with ModelFileError, a file of several names (hard links): a journal belongs to one of them only.
+
+    What a killed creation leaves is a second name too, but one that nobody uses; it is removed. A missing file passes.
+    """
+    for look in range(_MAX_LOOKS):
+        try:
+            if path.stat().st_nlink <= 1:
+                return
+            if look:  # such a name may have come while another was removed: others create, or remove a journal
+                time.sleep(random.uniform(0.001, 0.02))
+            _remove_parts(path)
+            names = path.stat().st_nlink
+        except OSError:
+            return  # no file: SQLite says so
+    if names > 1:
+        raise ModelFileError(
+            f"ledger {path} has {names} names (hard links), and what a cut-off charge leaves beside one of them is not "
+            f"seen under another; remove all but one (find FOLDER -samefile {path.name}) and keep the one that has a "
+            "-journal or -wal file beside it"
+        )
+
+
+def check_rights(path: Path) -> None:
+    """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
+    if not has_rights(path):
+        raise unwritable(path)
+
+
+def has_rights(path: Path) -> bool:
+    """Return whether the file may be written, and its folder take a journal."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+
+
+def part_name(path: Path, token: str) -> Path:
+    """Return the name of a ledger while it is being made."""
+    return path.with_name(f".{path.name}.{token}.part")
+
+
+def _remove_parts(path: Path) -> None:
+    """Remove the file's other names that only `part_name` gives; removing one of several names loses nothing."""
+    pattern = re.compile(re.escape(part_name(path, "@").name).replace("@", "[0-9a-f]{16}"))
+    with contextlib.suppress(OSError):
+        own = path.stat()
+        for other in path.parent.iterdir():
+            if pattern.fullmatch(other.name):
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    if os.path.samestat(own, other.lstat()):
+                        other.unlink()
+
+
+def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if is_locked(error):
+        return busy(path)
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return unwritable(path)
+    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
+    reason = str(error) if str(error).isprintable() else "it is damaged"  # SQLite quotes the file in its message
+    return ModelFileError(f"{path} is not a usable dpgm ledger: {reason}")
+
+
+def busy(path: Path) -> BudgetError:
+    """Return the error for a file that another process keeps locked."""
+    return BudgetError(
+        f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
+    )
+
+
+def unwritable(path: Path) -> BudgetError:
+    """Return the error for a file, or a folder for its journal, that is read-only."""
+    return BudgetError(
+        f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The file of a ledger: how its terms and charges are written, made and read with suspicion.
+#
+# An SQLite database with a rollback journal: one row of terms, one row per charge, and one row that tallies them. Locks
+# on it belong to the file, whatever its name; the journal belongs to the name. So the tally holds the number of charges
+# and a digest over terms and charges, written in the transaction of each charge: the file without its journal, in the
+# middle of a charge, adds up only if it holds a state that was committed. Whatever this module did not write, or cannot
+# add up, raises ModelFileError.
+
+APPLICATION = 0x6470676D  # "dpgm"
+VERSION = 3
+#: Schemas with a tally.
+TALLIED = (2, VERSION)
+JOURNAL = "delete"
+
+#: The columns that schemas 2 and 3 added; the statements read as SQLite keeps them, and as it extends older ones.
+CONDITIONS, IDENTITY = "conditions TEXT", "identity TEXT"
+SCHEMA = {
+    "terms": "CREATE TABLE terms (document TEXT NOT NULL)",
+    "charges": (
+        "CREATE TABLE charges (id INTEGER PRIMARY KEY, charged_at TEXT NOT NULL, cost TEXT NOT NULL, "
+        f"note TEXT NOT NULL, status TEXT NOT NULL, {CONDITIONS}, {IDENTITY})"
+    ),
+    "tally": "CREATE TABLE tally (charges INTEGER NOT NULL, digest TEXT NOT NULL)",
+}
+
+_CHARGES_2 = SCHEMA["charges"].replace(f", {IDENTITY}", "")
+_SCHEMAS = {
+    1: {"terms": SCHEMA["terms"], "charges": _CHARGES_2.replace(f", {CONDITIONS}", "")},
+    2: SCHEMA | {"charges": _CHARGES_2},
+    VERSION: SCHEMA,
+}
+
+# What the digest covers of a charge: all but whether its release was saved, which changes and is no amount.
+_CHARGE = {2: "id, charged_at, cost, note, conditions", VERSION: "id, charged_at, cost, note, conditions, identity"}
+_MAX_NAME_BYTES = 255  # of a file, on every file system in use
+
+
+def identified(path: Path, connection: sqlite3.Connection) -> int:
+    """Return the schema of the file; ModelFileError when it is no ledger, or one that this dpgm does not know."""
+    application, version = (
+        connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
+    )
+    if application != APPLICATION:
+        raise ModelFileError(f"{path} is not a dpgm ledger")
+    if not 1 <= version <= VERSION:
+        raise ModelFileError(
+            f"ledger {path} has schema {version}, this dpgm knows {VERSION}; use the dpgm that wrote it"
+        )
+    return int(version)
+
+
+def read(
+    path: Path, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
+) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
+    """Return terms and charges, from one consistent snapshot; ModelFileError for what this module did not write.
+
+    versions: the schemas, of those with a tally, that are read.
+    """
+    if not connection.in_transaction:
+        connection.execute("BEGIN")
+    version = identified(path, connection)
+    if version not in versions or connection.execute("PRAGMA journal_mode").fetchone() != (JOURNAL,):
+        raise ModelFileError(f"ledger {path} has the form of an older dpgm; open it again, which brings it up to date")
+    terms, entries = rows(path, connection, version)
+    tally = connection.execute("SELECT charges, digest FROM tally").fetchall()
+    if tally != [(len(entries), digest(connection, version))]:
+        raise _damaged(path)
+    return terms, entries
+
+
+def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
+    """Return terms and charges of a file with exactly the tables of this schema.
+
+    Each is checked by itself, and their sum; the tally is not.
+    """
+    # No other object either: a foreign trigger or view could change what a charge does.
+    if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != _SCHEMAS[version]:
+        raise ModelFileError(f"ledger {path} has tables that dpgm did not make; it cannot be trusted")
+    conditions = "conditions" if version >= 2 else "NULL"
+    identity = "identity" if version >= 3 else "NULL"
+    try:
+        ((document,),) = connection.execute("SELECT document FROM terms")
+        terms = LedgerTerms.from_dict(json.loads(_text(document)))
+        entries = tuple(
+            LedgerEntry(
+                id=number,
+                when=_text(when),
+                cost=Budget.parse(json.loads(_text(cost))),
+                note=_text(note),
+                conditions=_read(said),
+                status=status,
+                identity=None if mark is None else _text(mark),
+            )
+            for number, when, cost, note, said, status, mark in connection.execute(
+                f"SELECT id, charged_at, cost, note, {conditions}, status, {identity} FROM charges ORDER BY id"
+            )
+        )
+        sound = [entry.id for entry in entries] == list(range(1, len(entries) + 1))
+        sound = sound and all(entry.status in ("charged", "released") for entry in entries)
+        sound = sound and (terms.identity is not None) is (version >= 3)
+        sound = sound and terms.total(entry.cost for entry in entries) <= terms.budget
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, BudgetError):
+        sound = False
+    # A file that was copied in the middle of a charge may read well and still be no sound tree to write into.
+    if not sound or connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
+        raise _damaged(path)
+    return terms, entries
+
+
+def add(
+    connection: sqlite3.Connection, when: str, cost: Budget, note: str, conditions: tuple[str, ...], identity: str
+) -> int:
+    """Write one more charge, in a transaction that has `read` the file, and return its number."""
+    previous = connection.execute("SELECT digest FROM tally").fetchone()[0]
+    written = (when, json.dumps(cost.to_dict()), note, json.dumps(conditions), identity)
+    row = connection.execute(
+        "INSERT INTO charges (charged_at, cost, note, status, conditions, identity) VALUES (?, ?, ?, 'charged', ?, ?)",
+        written,
+    )
+    number = int(row.lastrowid or 0)
+    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(previous, (number, *written))))
+    return number
+
+
+def new_identity() -> str:
+    """Return 128 random bits as hexadecimal digits, which tell a ledger or a charge from others of the same name."""
+    return secrets.token_hex(16)
+
+
+def digest(connection: sqlite3.Connection, version: int = VERSION) -> str:
+    """Return the SHA-256 chain over the terms and every charge, oldest first, as they are in a file of this schema."""
+    ((document,),) = connection.execute("SELECT document FROM terms")
+    chain = _chained("", (document,))
+    for charge in connection.execute(f"SELECT {_CHARGE[version]} FROM charges ORDER BY id"):
+        chain = _chained(chain, charge)
+    return chain
+
+
+def write_new(path: Path, terms: LedgerTerms) -> None:
+    """Make the file, whole or not at all; BudgetError when there is one already, ModelFileError when it cannot be."""
+    leftovers = [name for name in (f"{path}{end}" for end in SIDECARS) if os.path.lexists(name)]
+    if leftovers and not os.path.lexists(path):
+        # SQLite would take the journal of the older ledger for one of the new one.
+        raise BudgetError(f"cannot create ledger {path}: {leftovers[0]} belongs to an older ledger; move it away first")
+    part = part_name(path, secrets.token_hex(8))
+    if len(os.fsencode(part.name)) > _MAX_NAME_BYTES:
+        raise ModelFileError(f"cannot create ledger {str(path)!r:.100}...: the name is too long")
+    try:
+        with make_folder(path.parent), connected(part, "rwc") as connection:
+            connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            for statement in SCHEMA.values():
+                connection.execute(statement)
+            connection.execute("INSERT INTO terms VALUES (?)", (json.dumps(terms.to_dict()),))
+            connection.execute("INSERT INTO tally VALUES (0, ?)", (digest(connection),))
+            connection.execute("COMMIT")
+        # Unlike a rename, a link never replaces a file that is already there.
+        os.link(part, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(path):
+            raise BudgetError(
+                f"cannot create ledger {path}: the file exists, and the terms of a ledger are fixed for its life; "
+                "open it, or choose another path"
+            ) from None
+        raise ModelFileError(f"cannot create ledger {path}: {error.strerror or type(error).__name__}") from None
+    finally:
+        for leftover in (part, *(Path(f"{part}{end}") for end in SIDECARS)):
+            with contextlib.suppress(OSError):
+                leftover.unlink(missing_ok=True)
+
+
+def _chained(chain: str, row: Iterable[object]) -> str:
+    return hashlib.sha256(json.dumps([chain, *row]).encode()).hexdigest()
+
+
+def _text(value: object) -> str:
+    """Refuse a value of another storage class, such as a BLOB, which JSON is read from too."""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _read(conditions: object) -> tuple[str, ...]:
+    if conditions is None:
+        return (NOT_RECORDED,)
+    texts = json.loads(_text(conditions))
+    if not isinstance(texts, list):
+        raise TypeError("conditions are a list")
+    check_conditions(tuple(texts))
+    return tuple(texts)
+
+
+def _damaged(path: Path) -> ModelFileError:
+    return ModelFileError(
+        f"ledger {path} is damaged: what it holds does not add up, as in a file that was copied or renamed in the "
+        "middle of a charge; bring it and its -journal together again, and restore nothing older than its last charge"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Journals that are left beside a ledger: used where the file needs one, removed where the file is whole without it.
+#
+# A journal belongs to a name. Where a charge was cut off under one name and others went on under another (a single file
+# that is mounted twice, or renamed and renamed back), SQLite would use the old journal as soon as it sees it, and take
+# their charges back. But who went on found the file whole; so a file that is whole by itself is never rolled back. At
+# worst this keeps a charge that nobody was informed of, which wastes it.
+
+
+@contextlib.contextmanager
+def recovered(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file as `connected` does, once a journal that it does not need is removed; BudgetError if it stays."""
+    until = time.monotonic() + BUSY_SECONDS
+    while os.path.lexists(_journal(path)) and _is_whole(path) and not _removed(path):
+        if time.monotonic() > until:
+            raise busy(path)
+        time.sleep(random.uniform(0.001, 0.01))
+    with connected(path) as connection:
+        yield connection
+
+
+def _journal(path: Path) -> Path:
+    return Path(f"{path}-journal")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the file adds up as it stands, without its journal and without waiting for anybody."""
+    try:
+        with opened(path, "mode=ro&immutable=1") as connection:
+            read(path, connection, TALLIED)
+    except DpgmError:
+        return False
+    return True
+
+
+def _removed(path: Path) -> bool:
+    """Remove the journal of a dead process if the file is whole; False where a process lives or others are at it too.
+
+    The file is locked under another name, for which SQLite does not see the journal; locks belong to the file.
+    """
+    other = part_name(path, secrets.token_hex(8))
+    try:
+        os.link(path, other)
+        with opened(other, "mode=rw") as connection:
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # the lock stays after the commit, until the end
+            connection.execute("BEGIN IMMEDIATE")
+            read(path, connection, TALLIED)
+            # What the killed process wrote may not be on the disk yet, and must be before the journal goes.
+            connection.execute("UPDATE tally SET charges = charges")
+            connection.execute("COMMIT")
+            _journal(path).unlink(missing_ok=True)
+            sync_folder(path.parent)
+    except DpgmError:
+        return False
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EROFS):
+            raise unwritable(path) from None
+        return True  # no file, or a disk without links: SQLite says so, or goes on as it can
+    finally:
+        for leftover in (other, *(Path(f"{other}{end}") for end in SIDECARS)):
+            with contextlib.suppress(OSError):
+                leftover.unlink(missing_ok=True)
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Migration of a ledger to the newest schema, and out of WAL mode, when it is opened. Nothing is charged.
+#
+# Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while
+# no other process locks the file, and then what later schemas add (conditions and a tally; a random identity) is added
+# in one transaction: the amounts and entries stay as they are, and no page that holds charges is moved. A kill at any
+# point leaves a ledger of one form or the other.
+
+
+def bring_up_to_date(path: Path) -> None:
+    """Give an existing ledger the form that `file.read` takes.
+
+    Raises ModelFileError for what is no ledger or damaged, with the file left as it is, and BudgetError when another
+    process holds it too long.
+    """
+    until = time.monotonic() + BUSY_SECONDS
+    while not _without_log(path):
+        if time.monotonic() > until:
+            raise BudgetError(
+                f"ledger {path} has the form of an older dpgm and is held by another process for more than "
+                f"{BUSY_SECONDS:g} s; nothing was charged: end what still uses it, and try again"
+            )
+        # Two processes that both wait with the file open would wait for each other for ever.
+        time.sleep(random.uniform(0.005, 0.05))
+    _extend(path)
+
+
+def _without_log(path: Path) -> bool:
+    """Write the log back and leave WAL mode; False while another process has the file open."""
+    with recovered(path) as connection:
+        version = identified(path, connection)
+        if connection.execute("PRAGMA journal_mode").fetchone() == (JOURNAL,):
+            return True
+        connection.execute("BEGIN")
+        rows(path, connection, version)  # what is damaged is left alone
+        connection.execute("COMMIT")
+        _refuse_strays(path)
+        try:
+            return bool(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone() == (JOURNAL,))
+        except sqlite3.OperationalError as error:
+            if is_locked(error):
+                return False
+            raise
+
+
+def _refuse_strays(path: Path) -> None:
+    """Refuse where a log lies without its ledger: it may hold charges of this one, which was given another name."""
+    for log in sorted(path.parent.glob("*-wal")):
+        if not os.path.lexists(str(log).removesuffix("-wal")):
+            raise ModelFileError(
+                f"beside ledger {path} lies {log.name} without its ledger and may hold charges of this one; give the "
+                "ledger that name back and open it there, or move the log away if it belongs to another one"
+            )
+
+
+def _extend(path: Path) -> None:
+    with recovered(path) as connection:
+        version = identified(path, connection)
+        if version == VERSION or (version in TALLIED and not has_rights(path)):
+            return  # a file in an archive is read as it is, and not charged
+        connection.execute("BEGIN IMMEDIATE")
+        version = identified(path, connection)
+        if version == VERSION:
+            return  # somebody else did while this process waited
+        if version in TALLIED:
+            terms, entries = read(path, connection, TALLIED)
+        else:
+            terms, entries = rows(path, connection, version)
+            connection.execute(f"ALTER TABLE charges ADD COLUMN {CONDITIONS}")
+            connection.execute(SCHEMA["tally"])
+        connection.execute(f"ALTER TABLE charges ADD COLUMN {IDENTITY}")
+        document = json.dumps(evolve(terms, identity=new_identity()).to_dict())
+        connection.execute("UPDATE terms SET document = ?", (document,))
+        connection.execute("DELETE FROM tally")
+        connection.execute("INSERT INTO tally VALUES (?, ?)", (len(entries), digest(connection)))
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")

@@ -1,0 +1,169 @@
+"""Disk space reserved before a charge, and other places to save where the first fails after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import evolve
+
+from dpgm_core._util.files import part_path
+from dpgm_core.errors import ModelFileError
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure.workload import Workload
+
+__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size", "unsaved"]
+
+_BLOCK = 2**20  # bytes written at once
+_SLACK = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
+_CELLS = 2**17  # of a session's tables of several attributes, at most: few sessions measure as many
+
+#: What is said of a release whose file could not be written anywhere.
+_UNSAVED = "paid for and could NOT be saved ({}): it is in error.releases alone, and lost when this program ends"
+
+
+class Room:
+    """Space for a file, taken before its content is known: a hidden file of that size beside it, written and synced.
+
+    `part` is handed to whatever writes the file, which then needs no other space. Closed, or forgotten, it is removed.
+
+    Parameters
+    ----------
+    path : Path
+        The file that will be written. Its folder need not exist.
+    size : int
+        Bytes. The file may become larger; then the rest of it is at risk.
+
+    Raises
+    ------
+    ModelFileError
+        Where there is not so much space, or no file can be written.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> room = Room(folder / "x.dpgm", 100)
+    >>> room.part.stat().st_size
+    100
+    >>> room.close()
+    >>> list(folder.iterdir())
+    []
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        folder = next((one for one in path.absolute().parents if one.is_dir()), path.parent)
+        self.part = part_path(folder / path.name)
+        # A forked process must not remove it as it ends.
+        self._remove = weakref.finalize(self, _remove, self.part, os.getpid())
+        try:
+            with self.part.open("xb") as file:
+                for start in range(0, size, _BLOCK):
+                    file.write(os.urandom(min(_BLOCK, size - start)))  # zeros take no space on some disks
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self.close()
+            reason = error.strerror or type(error).__name__
+            raise ModelFileError(
+                f"there is no room for {path}, which may take {size:,} bytes ({reason}); nothing was charged for it: "
+                "make room, or write to another disk"
+            ) from None
+
+    def close(self) -> None:
+        """Give the space back."""
+        self._remove()
+
+
+def release_size(release: NoisyTables) -> int:
+    """Return how many bytes the file of a release takes at most; its numbers may be those of a plan.
+
+    Numbers of a plan are all 0; facts of the payment that are not known yet are short.
+    """
+    return _document_size(release.to_document()) + 8 * len(release.numbers) + len(release.numbers) // 1000 + _SLACK
+
+
+def session_size(workload: Workload) -> int:
+    """Return how many bytes the file of a session over this workload takes, unless it measures unusually much.
+
+    Twice over, as each step writes it anew while the file of the step before is still there.
+    """
+    sizes = {one.name: one.size for one in workload.domain}
+    alone = sum(sizes[name] for name in workload.attributes)
+    tables = 0
+    for clique in workload.candidates:
+        cells = 1
+        for name in clique:
+            cells *= sizes[name]
+        tables += cells if len(clique) > 1 else 0
+        if tables >= _CELLS:
+            tables = _CELLS
+            break
+    facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
+    return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK)
+
+
+def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callable[[Path], object]) -> Path:
+    """Save what could not be written to its own place in a new folder that only its owner can enter.
+
+    Parameters
+    ----------
+    path : Path
+        Where it was to be; the file keeps its name.
+    why : Exception
+        What its own place said.
+    ledger : Path or None
+        The file of the ledger. The folder is made beside it, else in the system's temporary folder.
+    save : function
+        Writes the file to the path that it is called with.
+
+    Returns
+    -------
+    Path
+        Where it is.
+
+    Raises
+    ------
+    ModelFileError
+        Where no place takes it; the message has the reason of each.
+    """
+    said = [str(why)]
+    for place in (None,) if ledger is None else (ledger.parent, None):
+        folder: Path | None = None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="dpgm-", dir=place))
+            save(folder / path.name)
+            (folder / path.name).chmod(0o600)
+        except (OSError, ModelFileError) as error:
+            said.append(str(error))
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return folder / path.name
+    raise ModelFileError("; ".join(said)) from why
+
+
+def unsaved(release: NoisyTables, error: Exception) -> NoisyTables:
+    """Return the release with what keeps it from being saved anywhere."""
+    return evolve(release, saved_as=None, save_error=str(error))
+
+
+def saved_text(releases: Sequence[NoisyTables]) -> str | None:
+    """Return what is true of releases some of which could not be saved anywhere; None where there is none."""
+    lost = [one.save_error for one in releases if one.save_error is not None and one.saved_as is None]
+    return _UNSAVED.format(lost[0]) if lost else None
+
+
+def _document_size(document: object) -> int:
+    return len(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _remove(part: Path, process: int) -> None:
+    if os.getpid() == process:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -1,0 +1,491 @@
+"""Views of a release that learners see: consistent tables, coarser codes, and derived tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.randomness import Randomness
+from dpgm_core.errors import BudgetError, InferenceError, StructureError
+from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.contrasts import spread
+from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.privacy.mechanism import Calibration, DualTerm, Noise
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+
+__all__ = [
+    "DerivedNoise",
+    "ScaledNoise",
+    "SummedNoise",
+    "block_sums",
+    "cell_variances",
+    "cells_as_drawn",
+    "check_untouched",
+    "coarsened",
+    "emptied",
+    "equalize_totals",
+    "implausible",
+    "plausible",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Releases of normalised contributions as learners see them: in persons, all tables of one total.
+#
+# Weighted tables need not sum to the same: a person may have nothing to add to one and much to another. Learners know
+# one total only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it; that is
+# post-processing, and free. The release itself, as saved and shown, stays as it was.
+
+
+@frozen(kw_only=True)
+class ScaledNoise:
+    """The noise of a table that was multiplied by `factor`; for learning, never for a release.
+
+    >>> from dpgm_core import Sensitivity, make
+    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=60, l2_squared=3600, linf=60), Budget.pure(1))
+    >>> ScaledNoise(noise=noise, factor=1 / 60).dual.bound
+    1.0
+    """
+
+    noise: Noise
+    factor: float
+
+    @property
+    def cost(self) -> Budget:
+        """That of the noise as it was drawn."""
+        return self.noise.cost
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Scale and sensitivity change together; truncated noise keeps its event, as a bound is whole."""
+        event = self.noise.event
+        if event.bound is not None:
+            return event
+        return evolve(event, scale=event.scale * self.factor, sensitivity=event.sensitivity * self.factor)
+
+    @property
+    def variance(self) -> float:
+        """records**2, per cell."""
+        return self.noise.variance * self.factor**2
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """psi(r / f) has the conjugate psi*(f u)."""
+        term = self.noise.dual
+        if term is None:
+            return None
+        return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
+
+    @property
+    def exact(self) -> bool:
+        """False: its values are multiples of the factor."""
+        return False
+
+    @property
+    def unsafe(self) -> str | None:
+        """That of the noise as it was drawn."""
+        return self.noise.unsafe
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """That of the noise, scaled."""
+        low, high = self.noise.support
+        return low * self.factor, high * self.factor
+
+    @property
+    def log_concave(self) -> bool:
+        """That of the noise."""
+        return self.noise.log_concave
+
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        """Fresh noise, float64."""
+        return self.factor * self.noise.draw(shape, randomness).astype(np.float64)
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """That of the noise at residual / factor, per record."""
+        return self.noise.logpdf(residual / self.factor) - math.log(self.factor)
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return self.noise.score(residual / self.factor) / self.factor
+
+
+def equalize_totals(release: NoisyTables) -> NoisyTables:
+    """The release in persons, each group's table brought to m_g N by its own noisy sum; itself if it counts records.
+
+    The sampling variance that learners derive from `total`, one record drawn per person, is nominal: a person's rows
+    count together as one.
+    """
+    if release.contributions is None:
+        return release
+    structure = release.structure
+    factors = release.total * np.asarray(structure.multiplicities, np.float64) / release.totals
+    return evolve(
+        release,
+        tables=Tables(structure, release.tables.values * release.tables.repeat(factors)),
+        measurement=Measurement(
+            structure=structure,
+            calibrations=tuple(
+                evolve(
+                    release.calibrations[number],
+                    noise=ScaledNoise(noise=noise, factor=float(factor)),
+                    component=None,
+                    options={},
+                )
+                for noise, factor, number in zip(release.noise, factors, release.measurement.of_group, strict=True)
+            ),
+            of_group=tuple(range(len(factors))),
+            together=release.measurement.together,
+        ),
+        terms=evolve(release.terms, contributions=None),
+        original=release,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Noise of tables computed from released ones: free, and Gaussian to learners.
+
+
+class DerivedNoise:
+    """A base of the noise of sums and means, to be given a variance and a draw; for learning, never for a release.
+
+    Its density is the Gaussian of the same variance, to which sums of independent noise tend.
+    """
+
+    @property
+    def cost(self) -> Budget:
+        """Raises BudgetError: the releases were paid for, not what is made of them."""
+        self._refuse()
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Raises BudgetError, like `cost`."""
+        self._refuse()
+
+    @property
+    def variance(self) -> float:
+        """records**2."""
+        raise NotImplementedError
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """The Gaussian's."""
+        return DualTerm(bound=math.inf, curvature=self.variance)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The Gaussian's: all numbers."""
+        return -math.inf, math.inf
+
+    @property
+    def log_concave(self) -> bool:
+        """True, as the Gaussian is."""
+        return True
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """The Gaussian's, per record."""
+        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return -residual / self.variance
+
+    def _refuse(self) -> NoReturn:
+        raise BudgetError(
+            f"{type(self).__name__} costs nothing of its own; ask the releases behind it, `NoisyTables.published`"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Releases over merged codes: tables are summed by block. Post-processing, free.
+#
+# A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of
+# noise is one variance per table. The view states the mean over its cells: squares summed over a table are then
+# expected right.
+
+
+@frozen(kw_only=True)
+class SummedNoise(DerivedNoise):
+    """The noise of one table that was summed by block; for learning, never for a release.
+
+    noise: of each cell that was summed. blocks: how many of them each cell of the table holds, in the table's order.
+    Variance and density are those of the mean cell, and the density is the Gaussian, to which sums of noise tend; draws
+    have the true law, cell by cell.
+
+    >>> from dpgm_core import Budget, Sensitivity, make
+    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
+    >>> SummedNoise(noise=noise, blocks=(1, 3)).variance / noise.variance
+    2.0
+    """
+
+    noise: Noise
+    blocks: tuple[int, ...]
+
+    @property
+    def variance(self) -> float:
+        """records**2, the mean over the cells."""
+        return self.noise.variance * sum(self.blocks) / len(self.blocks)
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws are whole numbers, as sums of whole numbers are."""
+        return self.noise.exact
+
+    @property
+    def unsafe(self) -> str | None:
+        """That of the noise as it was drawn."""
+        return self.noise.unsafe
+
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        """Fresh noise of each cell's block, summed. shape: of as many cells as there are blocks. BudgetError else."""
+        if math.prod(shape) != len(self.blocks):
+            raise BudgetError(f"summed noise is of one table of {len(self.blocks)} cells, it has none of shape {shape}")
+        drawn = self.noise.draw((sum(self.blocks),), randomness)
+        starts = np.cumsum((0, *self.blocks[:-1]))
+        return np.asarray(np.add.reduceat(drawn, starts)).reshape(shape)
+
+
+def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> NoisyTables:
+    """The release over its domain `coarsened`; itself if nothing is merged.
+
+    merges: attribute -> the new code of each of its codes. Tables without such an attribute keep their numbers and
+    their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
+    merged otherwise, and for those whose contrasts were measured.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
+    >>> noisy = release(np.array([[0, 0], [1, 1], [2, 1]]), structure, Budget.pure(1), neighbours="add-remove",
+    ...     randomness=SeededRandomness(0))
+    >>> coarse = coarsened(noisy, {"a": [0, 1, 1]})
+    >>> coarse.tables["a"].tolist() == [noisy.tables["a"][0], noisy.tables["a"][1:].sum()]
+    True
+    >>> (coarse.variances / noisy.variances).tolist(), coarse.published == (noisy,)
+    ([1.5, 1.0], True)
+    """
+    fine = release.structure
+    domain = fine.domain.coarsened(merges)
+    codes = {name: np.asarray(merges[name]) for name in merges if domain[name] != fine.domain[name]}
+    if not codes:
+        return release
+    if release.contrasts:
+        check_untouched(fine, codes)
+    for group in fine.groups:
+        _check_tied(group, codes)
+    structure = Structure(domain, [], tied=fine.groups)
+    parts: list[Array] = []
+    calibrations: dict[tuple[int, int], Calibration] = {}
+    of_group: list[int] = []
+    for group, table, number in zip(fine.groups, release.tables.arrays(), release.measurement.of_group, strict=True):
+        blocks: Array = np.ones(table.shape, dtype=np.int64)
+        for axis, name in enumerate(group[0]):
+            if name in codes:
+                table, blocks = (block_sums(one, axis, codes[name]) for one in (table, blocks))
+        parts.append(table.reshape(-1))
+        one, key = release.calibrations[number], (number, -1)
+        if blocks.max() > 1:
+            # A calibration of its own: what shares one is drawn at once, and this is the noise of one table.
+            key = (number, len(of_group))
+            noise = SummedNoise(noise=one.noise, blocks=tuple(map(int, blocks.reshape(-1))))
+            one = evolve(one, noise=noise, component=None, options={})
+        calibrations.setdefault(key, one)
+        of_group.append(list(calibrations).index(key))
+    return evolve(
+        release,
+        tables=Tables(structure, np.concatenate(parts)),
+        measurement=Measurement(
+            structure=structure,
+            calibrations=tuple(calibrations.values()),
+            of_group=tuple(of_group),
+            together=release.measurement.together,
+            contrasts=release.contrasts,
+        ),
+        original=release.original or release,
+        modelled=None,  # over the codes as they were
+    )
+
+
+def cells_as_drawn(release: NoisyTables) -> list[tuple[int, float]]:
+    """How many cells each table had when its noise was drawn, and the variance of one of them, records**2.
+
+    Of a table whose labels were merged later these are the cells before: merged ones have unequal noise, and neither
+    their mean variance nor their mean count tells how well a cell is known.
+
+    >>> from dpgm_core import Budget, Domain, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
+    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
+    >>> cells_as_drawn(coarsened(noisy, {"a": [0, 1, 1]})) == cells_as_drawn(noisy)
+    True
+    """
+    stated = zip(release.structure.sizes, release.variances.tolist(), strict=True)
+    return [
+        (sum(noise.blocks), noise.noise.variance) if isinstance(noise, SummedNoise) else (cells, variance)
+        for noise, (cells, variance) in zip(release.noise, stated, strict=True)
+    ]
+
+
+def cell_variances(release: NoisyTables, clique: Clique) -> FloatArray:
+    """The noise variance of each cell of a table, records**2, axes as in `clique`: a merged cell has that of all in it.
+
+    >>> from dpgm_core import Budget, Domain, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
+    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
+    >>> (cell_variances(coarsened(noisy, {"a": [0, 1, 1]}), ("a",)) / noisy.variances).tolist()
+    [1.0, 2.0]
+    """
+    number = release.structure.find(clique)[0]
+    noise, shape = release.noise[number], release.structure.shapes[number]
+    if not isinstance(noise, SummedNoise):
+        return np.full(release.structure.domain.shape(clique), release.variances[number])
+    order = [release.structure.groups[number][0].index(name) for name in clique]
+    return noise.noise.variance * np.array(noise.blocks, np.float64).reshape(shape).transpose(order)
+
+
+def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
+    """The table with one axis summed by block. codes: the block of each place on it, 0, 1, ... without gaps.
+
+    >>> block_sums(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([0, 1, 1])).tolist()
+    [[1, 5], [4, 11]]
+    """
+    moved = np.moveaxis(table, axis, 0)
+    summed = np.zeros((int(codes.max()) + 1, *moved.shape[1:]), dtype=table.dtype)
+    np.add.at(summed, codes, moved)
+    return np.moveaxis(summed, 0, axis)
+
+
+def check_untouched(measured: Structure, merged: Iterable[str]) -> None:
+    """Refuse, with StructureError, to merge the two labels of an attribute whose contrasts were measured."""
+    names = {name for clique in measured.cliques for name in clique}
+    touched = [name for name in merged if name in names]
+    if touched:
+        raise StructureError(
+            f"labels of {touched[0]!r} cannot be merged: contrasts of it were measured, which tell its two labels apart"
+        )
+
+
+def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> None:
+    for names in zip(*group, strict=True):
+        if len({tuple(codes[name]) if name in codes else None for name in names}) > 1:
+            raise StructureError(
+                f"attributes {', '.join(map(repr, names))} stand in one place of a shared table, so their codes can "
+                "only be merged alike; merge all of them so, or none"
+            )
+
+
+# --------------------------------------------------------------------------------------------------
+# Noisy tables as learners see them: no cell further from what N records allow than its noise ever reaches, and none
+# where a constraint of the domain allows no record.
+#
+# A file may hold any number, and a public total may be wrong. One cell of 2^62 among counts of some hundred says
+# nothing that a model could follow, but keeps a learner busy. A release that is what it says is never changed: by the
+# noise's own law a cell is beyond its reach with a chance below 1e-24. What is counted where no record can be is noise
+# alone, and taken as 0; files keep what was drawn. N is that of the release, estimated from all cells: the noise of
+# those has mean 0, and what records that break a constraint add to them belongs to N, so a sum without them would be
+# too small.
+
+#: How much less likely than no noise is never seen, nats; at the reach of Laplace or Gaussian noise e^-60 is 1e-26.
+_NEVER = 60.0
+#: Of an estimated total, standard deviations.
+_DEVIATIONS = 12.0
+#: Counts are int64, so no more records than this were counted.
+_MOST_RECORDS = 2.0**62
+
+
+def plausible(release: NoisyTables) -> NoisyTables:
+    """The release with cells that its noise cannot have made moved to where it can, and 0 where constraints allow no
+    record; itself if there are none.
+
+    A cell of group g lies within m_g N and 0 and the reach of its noise beyond, a contrast within N and -N; of sums of
+    clipped scores nothing is known. Raises InferenceError for a total above 2^62 records.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
+    >>> from dpgm_core import release as released
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> terms = Terms(neighbours="add-remove", total=9)
+    >>> codes = np.zeros((9, 1), int)
+    >>> noisy = released(codes, structure, Budget.pure(1), terms=terms, randomness=SeededRandomness(0))
+    >>> plausible(noisy) is noisy
+    True
+    >>> plausible(evolve(noisy, tables=Tables(structure, np.array([2**62, 1])))).tables.values.tolist()
+    [119, 1]
+    """
+    near = _within(release)
+    if near.contrasts or not _of_counts(near):  # of products of codes every record has its part
+        return near
+    tables = emptied(near.tables)
+    return near if tables is near.tables else evolve(near, tables=tables, original=near.original or near)
+
+
+def emptied(tables: Tables) -> Tables:
+    """The tables with 0 in all cells that constraints of the domain rule out; the same ones where that is so.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> rule = {"x": {"columns": ["a"], "impossible": [["1"]]}}
+    >>> domain = Domain.from_dict({"attributes": {"a": {"size": 2, "unknown": 0}}, "constraints": rule})
+    >>> emptied(Tables(Structure(domain, [("a",)]), np.array([3, -2])))["a"].tolist()
+    [3, 0]
+    """
+    impossible = tables.structure.impossible
+    if impossible is None or not tables.values[impossible].any():
+        return tables
+    return tables.like(np.where(impossible, tables.values.dtype.type(0), tables.values))
+
+
+def _within(release: NoisyTables) -> NoisyTables:
+    if release.total > _MOST_RECORDS:
+        raise InferenceError(
+            f"the release states {release.total:.3g} records, more than can be counted; it is damaged or made up"
+        )
+    if not _of_counts(release):
+        return release
+    low, high = _limits(release)
+    values = release.measured
+    beyond = (values < low) | (values > high)
+    if not beyond.any():
+        return release
+    moved = values.copy()
+    moved[beyond] = np.rint(np.where(values < low, low, high)[beyond]).astype(values.dtype)
+    structure = release.structure
+    tables = spread(structure, moved, release.total) if release.contrasts else Tables(structure, moved)
+    return evolve(release, tables=tables, original=release.original or release)
+
+
+def implausible(release: NoisyTables) -> int:
+    """How many cells, or contrasts, `plausible` moves because its noise cannot have made them."""
+    seen = _within(release)
+    return 0 if seen is release else int(np.sum(seen.measured != release.measured))
+
+
+def _of_counts(release: NoisyTables) -> bool:
+    return release.round is None or release.round.clip is None
+
+
+def _limits(release: NoisyTables) -> tuple[FloatArray, FloatArray]:
+    """The least and the most of each cell, (cells,), or contrast, (groups,), in the unit of the tables."""
+    most = release.total + _DEVIATIONS * math.sqrt(release.total_variance)
+    reach = np.array([_reach(one.noise) for one in release.calibrations])[list(release.measurement.of_group)]
+    if release.contrasts:
+        return -most - reach, most + reach
+    tied = np.asarray(release.structure.multiplicities, dtype=np.float64)
+    # A table of normalised contributions was brought to m_g N by its own noisy sum.
+    sums = _DEVIATIONS * np.sqrt(np.asarray(release.structure.sizes) * release.variances)
+    return release.tables.repeat(-reach), release.tables.repeat(tied * most + sums + reach)
+
+
+def _reach(noise: Noise) -> float:
+    """A distance that its draws stay within, records: the least power of two in standard deviations that will do."""
+    if all(map(math.isfinite, noise.support)):
+        return max(map(abs, noise.support))
+    if isinstance(noise, SummedNoise):  # its density is that of the mean cell, and the largest block reaches further
+        return _reach(noise.noise) * max(noise.blocks)
+    distances: FloatArray = np.asarray(math.sqrt(noise.variance) * 2.0 ** np.arange(64), dtype=np.float64)
+    density = np.maximum(noise.logpdf(distances), noise.logpdf(-distances))
+    never = density <= float(noise.logpdf(np.zeros(1))[0]) - _NEVER
+    return float(distances[never.argmax()]) if never.any() else math.inf

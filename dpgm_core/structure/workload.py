@@ -1,0 +1,374 @@
+"""Workloads: weighted sets of attributes, and the tables that may be measured for them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from dpgm_core._util.exact_numbers import Amount, amount, whole
+from dpgm_core._util.html import Html, card, first
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, brief, did_you_mean, listed, thousands
+from dpgm_core.structure.graphs import Clique
+
+__all__ = ["MOST_CANDIDATES", "Workload"]
+
+#: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
+MOST_CANDIDATES = 40_000
+#: Largest number of candidates for which the default workload is of three attributes.
+MOST_TRIPLES = 20_000
+#: Default of the largest table that may be measured, cells.
+MAX_CELLS = 10_000
+_KEYS = ("order", "max_cells", "targets", "never", "weights")
+
+
+@frozen(kw_only=True, repr=False)
+class Workload:
+    """Weighted cliques over a domain, and, as candidates, every clique inside one of them.
+
+    Use `all`, `of` or `targeted` to make one.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes of the records.
+    weights : mapping of cliques to Fraction
+        Positive weights.
+    max_cells : int
+        Larger tables are never measured.
+    never : tuple of cliques
+        Cliques that are never measured, nor any that contains one of them.
+
+    Raises
+    ------
+    StructureError, OptionError
+        For cliques and weights that do not fit, and where no candidate is left.
+    TooLarge
+        For more than 40,000 candidates.
+
+    Examples
+    --------
+    >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), order=2, never=[("a", "c")])
+    >>> workload.candidates
+    (('a',), ('b',), ('c',), ('a', 'b'), ('b', 'c'))
+    """
+
+    domain: Domain
+    weights: Mapping[Clique, Fraction]
+    max_cells: int = MAX_CELLS
+    never: tuple[Clique, ...] = ()
+    _plain: Mapping[str, Any] = field(factory=dict, repr=False, eq=False, alias="plain")
+    _sized: Domain | None = field(default=None, alias="sized")  # whose sizes say what fits, if not the domain
+
+    def __attrs_post_init__(self) -> None:
+        if not self.candidates:
+            raise StructureError(
+                f"the workload leaves no table to measure: its cliques have more than {self.max_cells:,} cells or are "
+                "all under `never`; raise max_cells, or leave attributes out"
+            )
+
+    @classmethod
+    def all(
+        cls, domain: Domain, order: int = 3, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()
+    ) -> Workload:
+        """Return every set of `order` attributes with equal weights; of all attributes, where the domain has fewer.
+
+        >>> len(Workload.all(Domain.from_sizes(dict.fromkeys("abcd", 2))).candidates)
+        14
+        """
+        return cls._of_sets(domain, order, None, max_cells, never)
+
+    @classmethod
+    def default(
+        cls,
+        domain: Domain,
+        targets: Iterable[str] | str | None = None,
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Return every set of 3 attributes (with a target, if any) where that leaves at most 20,000 candidates; else of
+        2 attributes where it leaves at most 40,000; else of 1.
+
+        >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
+        True
+        """
+        listed = None if targets is None else _listed(targets)
+        for order in (3, 2):
+            with suppress(TooLarge):
+                workload = cls._of_sets(domain, order, listed, max_cells, never)
+                if order < 3 or len(workload.candidates) <= MOST_TRIPLES:
+                    return workload
+        return cls._of_sets(domain, 1, listed, max_cells, never)
+
+    @classmethod
+    def targeted(
+        cls,
+        domain: Domain,
+        targets: Iterable[str] | str,
+        order: int = 3,
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Return every set of `order` attributes that contains a target.
+
+        >>> list(Workload.targeted(Domain.from_sizes(dict.fromkeys("abc", 2)), "b", order=2).weights)
+        [('a', 'b'), ('b', 'c')]
+        """
+        return cls._of_sets(domain, order, _listed(targets), max_cells, never)
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        weights: Mapping[Clique, Amount] | Iterable[Sequence[str]],
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Return the given cliques, with a weight each or with equal weights.
+
+        >>> Workload.of(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {("b", "a"): 2, ("c",): 1}).weight(("a", "b"))
+        Fraction(1, 1)
+        """
+        pairs = weights.items() if isinstance(weights, Mapping) else ((clique, 1) for clique in weights)
+        amounts: dict[Clique, Fraction] = {}
+        for clique, weight in pairs:
+            named = _ordered(domain, clique)
+            if named in amounts:
+                raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
+            try:
+                amounts[named] = amount(f"the weight of {' x '.join(named)}", weight)
+            except BudgetError as error:
+                raise OptionError(str(error)) from None
+        if not amounts:
+            raise StructureError("the workload names no clique; name at least one, or use Workload.all")
+        return cls(domain=domain, weights=amounts, max_cells=_cells(max_cells), never=_never(domain, never))
+
+    @classmethod
+    def _of_sets(
+        cls,
+        domain: Domain,
+        order: int,
+        targets: Sequence[str] | None,
+        max_cells: int,
+        never: Iterable[Sequence[str]],
+    ) -> Workload:
+        try:
+            size = min(whole("the order of a workload", order, least=1), len(domain))
+        except BudgetError as error:
+            raise OptionError(str(error)) from None
+        if math.comb(len(domain), size) > 10 * MOST_CANDIDATES:
+            raise TooLarge(_too_many(size))
+        target_names = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
+        sets = itertools.combinations(domain.names, size)
+        weights = {names: Fraction(1) for names in sets if target_names is None or target_names & set(names)}
+        plain: dict[str, Any] = {"order": size} | ({} if targets is None else {"targets": list(targets)})
+        return cls(
+            domain=domain, weights=weights, max_cells=_cells(max_cells), never=_never(domain, never), plain=plain
+        )
+
+    @cached_property
+    def candidates(self) -> tuple[Clique, ...]:
+        """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
+        sizes, closure = self.planned_sizes, set[Clique]()
+        barred = [frozenset(clique) for clique in self.never]
+
+        def fits(clique: Clique) -> bool:
+            cells = math.prod(sizes[name] for name in clique)
+            return cells <= self.max_cells and not any(one.issubset(clique) for one in barred)
+
+        for clique in self.weights:
+            if clique in closure:
+                continue
+            # Whatever lies inside a candidate is one, so they grow by an attribute each.
+            inside: list[Clique] = [()]
+            for name in clique:
+                longer = [(*one, name) for one in inside]
+                inside += [one for one in longer if one in closure or fits(one)]
+                if len(inside) > MOST_CANDIDATES + 1:
+                    raise TooLarge(_too_many(max(map(len, self.weights))))
+            closure.update(inside[1:])
+            if len(closure) > MOST_CANDIDATES:
+                raise TooLarge(_too_many(max(map(len, self.weights))))
+        place = {name: number for number, name in enumerate(self.domain.names)}
+        return tuple(sorted(closure, key=lambda clique: (len(clique), [place[name] for name in clique])))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that may be measured, in the domain's order."""
+        return tuple(name for clique in self.candidates if len(clique) == 1 for name in clique)
+
+    def over(self, domain: Domain) -> Workload:
+        """The same over another domain that has its attributes, such as one whose bins were found.
+
+        >>> narrow, wide = Domain.from_sizes({"a": 2}), Domain.from_sizes({"a": 9})
+        >>> Workload.all(narrow).over(wide).domain["a"].size
+        9
+        """
+        return evolve(self, domain=domain)
+
+    def with_singletons(self) -> Workload:
+        """Return the workload with a clique, of the least weight, for each attribute in no clique.
+
+        Raises StructureError for an attribute that no table may hold.
+
+        >>> domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+        >>> Workload.of(domain, {("a", "b"): 2}).with_singletons().attributes
+        ('a', 'b', 'c')
+        """
+        left = [name for name in self.domain.names if name not in self.attributes]
+        if not left:
+            return self
+        least = min(self.weights.values())
+        every: dict[Clique, Amount] = {**self.weights, **dict.fromkeys(((name,) for name in left), least)}
+        workload = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
+        lacking = next((name for name in left if name not in workload.attributes), None)
+        if lacking is not None:
+            raise StructureError(
+                f"singletons: {lacking!r} alone has more than {self.max_cells:,} cells, or stands under `never`; raise "
+                "max_cells, or leave it out of the domain"
+            )
+        return workload
+
+    def with_domain(self, domain: Domain) -> Workload:
+        """Return the same candidates over a domain with released bins or labels, perhaps fewer than were planned for.
+
+        Tables that were too large stay out: otherwise there would be more candidates than were planned for.
+
+        >>> planned, coarse = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
+        >>> Workload.all(planned).with_domain(coarse).candidates
+        (('a',), ('b',))
+        """
+        return evolve(self, domain=domain, sized=self._sized or self.domain)
+
+    @property
+    def planned_sizes(self) -> dict[str, int]:
+        """Name -> number of labels by which tables are small enough: those of the domain, or that were planned for.
+
+        >>> planned, coarse = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
+        >>> Workload.all(planned).with_domain(coarse).planned_sizes
+        {'a': 200}
+        """
+        return (self._sized or self.domain).sizes
+
+    def weight(self, clique: Sequence[str]) -> Fraction:
+        """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so
+        scaled that no candidate has more than 1. Source: McKenna et al. (2022), AIM."""
+        return sum((self._shares[name] for name in clique), Fraction(0)) / self._most
+
+    @cached_property
+    def _shares(self) -> dict[str, Fraction]:
+        shares = dict.fromkeys(self.domain.names, Fraction(0))
+        for clique, weight in self.weights.items():
+            for name in clique:
+                shares[name] += weight
+        return shares
+
+    @cached_property
+    def _most(self) -> Fraction:
+        return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
+
+    def __repr__(self) -> str:
+        tables = f"{len(self.candidates)} candidates of up to {thousands(self.max_cells)} cells"
+        return brief("Workload", f"{len(self.weights)} cliques", tables)
+
+    def _repr_html_(self) -> Html:
+        facts = [("attributes", f"{len(self.domain):,}"), ("candidates", f"{len(self.candidates):,}")]
+        facts += [("cells of a table", f"at most {thousands(self.max_cells)}"), ("cliques", f"{len(self.weights):,}")]
+        facts += [("never measured", f"{len(self.never):,}")] if self.never else []
+        heaviest = sorted(self.weights.items(), key=lambda one: -one[1])
+        rows = ((listed(clique, 8), float(weight)) for clique, weight in heaviest)
+        return card("Workload", facts, first(["clique", "weight"], rows, len(heaviest)))
+
+    @classmethod
+    def from_dict(cls, domain: Domain, plain: object) -> Workload:
+        """Read a `[workload]` table: order or weights, targets, max_cells, never.
+
+        >>> domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+        >>> len(Workload.from_dict(domain, {"order": 2, "targets": ["a"], "never": [["b", "a"]]}).candidates)
+        4
+        """
+        if not isinstance(plain, Mapping):
+            raise OptionError(f"a workload must be a table with {', '.join(_KEYS)}, got {type(plain).__name__}")
+        for key in plain:
+            if key not in _KEYS:
+                raise OptionError(f"a workload has no setting {key!r}{did_you_mean(str(key), _KEYS)}")
+        more: dict[str, Any] = {key: plain[key] for key in ("max_cells", "never") if key in plain}
+        if "never" in more and not isinstance(more["never"], (list, tuple)):
+            raise OptionError('never must be a list of lists of attribute names, such as [["a", "b"]]')
+        if "weights" not in plain:
+            order, targets = plain.get("order"), plain.get("targets")
+            if order is None:
+                return cls.default(domain, targets, **more)
+            return cls.all(domain, order, **more) if targets is None else cls.targeted(domain, targets, order, **more)
+        if "order" in plain or "targets" in plain:
+            raise OptionError("a workload states its cliques by weights or by order and targets, not by both")
+        listed = plain["weights"]
+        if not isinstance(listed, (list, tuple)) or not all(
+            isinstance(one, Mapping) and set(one) in ({"clique"}, {"clique", "weight"}) for one in listed
+        ):
+            raise OptionError('weights must be a list such as [{clique = ["a", "b"], weight = 2}]')
+        weights: dict[Clique, Any] = {}
+        for one in listed:
+            named = _ordered(domain, one["clique"])
+            if named in weights:
+                raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
+            weights[named] = one.get("weight", 1)
+        return cls.of(domain, weights, **more)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` reads them back."""
+        rest = {"max_cells": self.max_cells, "never": [list(clique) for clique in self.never]}
+        if self._plain:
+            return {**self._plain, **rest}
+        return {
+            "weights": [{"clique": list(clique), "weight": str(weight)} for clique, weight in self.weights.items()],
+            **rest,
+        }
+
+
+def _too_many(order: int) -> str:
+    return (
+        f"the workload has more than {MOST_CANDIDATES:,} candidates, which are the most; ask for order = "
+        f"{max(1, order - 1)}, for targets, or for fewer cells a table"
+    )
+
+
+def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
+    listed = isinstance(clique, Sequence) and not isinstance(clique, str)
+    if not listed or not clique or not all(isinstance(name, str) for name in clique):
+        raise StructureError("a clique of a workload must be a list of attribute names, such as ['a', 'b']")
+    for name in clique:
+        domain[name]  # DomainError with a hint
+    if len(set(clique)) < len(clique):
+        raise StructureError(f"clique {' x '.join(clique)} of the workload names an attribute twice")
+    return tuple(name for name in domain.names if name in clique)
+
+
+def _listed(targets: Iterable[str] | str) -> list[str]:
+    listed = [targets] if isinstance(targets, str) or not isinstance(targets, Iterable) else list(targets)
+    if not listed or not all(isinstance(one, str) for one in listed):
+        raise OptionError("the targets of a workload must be names of attributes, at least one")
+    return listed
+
+
+def _never(domain: Domain, never: Iterable[Sequence[str]]) -> tuple[Clique, ...]:
+    if isinstance(never, str):
+        raise StructureError("never must be a list of cliques, each a list of attribute names")
+    return tuple(dict.fromkeys(_ordered(domain, clique) for clique in never))
+
+
+def _cells(most: object) -> int:
+    try:
+        return whole("max_cells", most, least=1)
+    except BudgetError as error:
+        raise OptionError(str(error)) from None

@@ -1,1 +1,0 @@
-"""The named checks, one module for each kind of component."""

@@ -1,0 +1,1 @@
+"""Checks of the conformance kit, one module per kind of component."""
