@@ -19,7 +19,7 @@ _NEIGHBOURS = "tests/neighbours/test_engines.py"
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
-        ["-e .[remote,formats]"],
+        ["-e .[remote]", "-e app[formats]"],
         "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
     ),
     "dask": (["-e plugins/dpgm-dask"], f"plugins/dpgm-dask/tests {_NEIGHBOURS}"),
@@ -30,7 +30,7 @@ ENGINES: dict[str, tuple[list[str], str]] = {
 def main() -> int:
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     wanted = sys.argv[1:] or list(ENGINES)
-    needed = ["-r requirements.txt", "-e .[testing]"]
+    needed = ["-r requirements.txt", "-e plugins/dpgm-testing"]
     attempts = [
         (f"dpgm-{name}", sys.executable, [*needed, *ENGINES[name][0]], pins, f"pytest -q -rs -m '' {ENGINES[name][1]}")
         for name in wanted

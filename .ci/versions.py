@@ -53,7 +53,7 @@ def lower_bounds() -> list[str]:
     Of the plugins those that the README's commands install; `engines.py` has the others.
     """
     texts = []
-    for folder in (".", *plugins()):
+    for folder in (".", "app", "plugins/dpgm-testing", *plugins()):
         project = declared(folder)["project"]
         texts += [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
     texts += development()
@@ -132,7 +132,7 @@ def main() -> int:
         else ["-r requirements.txt", "-e .[fast]"]
     )
     # Without numba, as most users are: it is for extras only, and would keep the newest numpy back.
-    developers = ["-r requirements.txt", "-e .[testing]", *(one for one in development() if one[:5] != "numba")]
+    developers = ["-r requirements.txt", "-e plugins/dpgm-testing", *(one for one in development() if one[:5] != "numba")]
     compiled = "pip install -q numba -c limits.txt && pytest -q -n auto tests/inference"
     # Each of our distributions was built with the oldest hatchling that it allows: a wheel says by which.
     (builder,) = [text.replace("==", " ") for text in lower_bounds() if text.startswith("hatchling")]

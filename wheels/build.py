@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def distributions() -> Iterator[Path]:
-    """The folders: core, the plugins by name, and `dpgm`, which stands for all of them."""
+    """The folders: core, the plugins by name, and the application."""
     yield ROOT
     yield from sorted(file.parent for file in ROOT.glob("plugins/*/pyproject.toml"))
-    yield ROOT / "wheels/dpgm"
+    yield ROOT / "app"
 
 
 def build(source: Path, target: Path) -> None:

@@ -1,7 +1,7 @@
-"""`import dpgm`: the names of `dpgm_core`, the same objects, and `shown`, which displays progress (decision 0031).
+"""The application: the command line, spec files, reports, comparisons, studies, plots and other programs' formats.
 
-A name loads on first use, as in `dpgm_core`. Submodules are core's, so that there is one copy of each: `dpgm.plots` is
-`dpgm.plots`, and imports of what is below it say `dpgm_core`.
+`import dpgm` also gives the public names of `dpgm_core`, the same objects, by the name that was installed (decision
+0031). A name loads on first use, so that `import dpgm` loads neither numpy nor scipy.
 
 >>> import dpgm, dpgm_core
 >>> dpgm.Domain is dpgm_core.Domain
@@ -10,20 +10,29 @@ True
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import dpgm_core
 
-__all__ = ["shown"]
-__all__ += dpgm_core.__all__
+__all__ = [*dpgm_core.__all__, "shown"]
+
+#: Packages of the application that users import from.
+PACKAGES = ("comparison", "interop", "plots", "report", "study")
 
 if TYPE_CHECKING:
+    from dpgm import comparison as comparison
+    from dpgm import interop as interop
     from dpgm import plots as plots
+    from dpgm import report as report
+    from dpgm import study as study
     from dpgm.progress import shown as shown
     from dpgm_core import *  # noqa: F403  the names of its __all__
 else:  # for a type checker every name would be one of ours
 
     def __getattr__(name: str) -> Any:
+        if name in PACKAGES:
+            return importlib.import_module(f"dpgm.{name}")
         if name == "shown":
             from dpgm.progress import shown
 
@@ -32,4 +41,4 @@ else:  # for a type checker every name would be one of ours
 
 
 def __dir__() -> list[str]:
-    return sorted([*dir(dpgm_core), "shown"])
+    return sorted(__all__)

@@ -98,7 +98,7 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
         templates[f"{package}/conformance.py"] = "conformance_source.py"
         words["records"] = f'        records="{package}.conformance:holding",\n'
         words["row"] = f"| `{package}/conformance.py` | how the conformance kit gives the source its records |\n"
-    folder = resources.files("dpgm_core.components") / "templates"
+    folder = resources.files("dpgm") / "templates"
     files = {
         path: Template((folder / f"{template}.txt").read_text("utf-8")).substitute(words)
         for path, template in templates.items()

@@ -13,21 +13,11 @@ __all__ = ["FACES", "face"]
 FACES = (
     "dpgm_core",
     "dpgm_core.plugin",
-    "dpgm_testing",
+    "dpgm_core.domain",
+    "dpgm_core.inference",
+    "dpgm_core.learning",
     "dpgm_core.privacy",
-    "dpgm_core.inference",
     "dpgm_core.sources",
-    "dpgm_core.inference",
-    "dpgm_core.learning",
-    "dpgm_core.learning",
-    "dpgm.interop",
-    "dpgm_core.domain",
-    "dpgm_core.domain",
-    "dpgm_core.domain",
-    "dpgm.plots",
-    "dpgm.report",
-    "dpgm.comparison",
-    "dpgm.study",
 )
 
 

@@ -168,7 +168,7 @@ def new(kind: str, name: str, folder: Path) -> None:
 def check(distribution: str, profile: str, as_json: bool) -> None:
     """Hold all that an installed plugin DISTRIBUTION offers to the conformance checks; exit code 1 if one fails.
 
-    The checks refute, they do not prove; see docs/conformance.md. Needs the extra: pip install dpgm-core[testing].
+    The checks refute, they do not prove; see docs/conformance.md. Needs: pip install dpgm-testing.
     """
     from dpgm_core.errors import OptionError
 
@@ -176,7 +176,7 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
         import hypothesis
         import pytest
     except ImportError as error:
-        raise OptionError(f"dpgm check needs {error.name}; install it with: pip install 'dpgm-core[testing]'") from None
+        raise OptionError(f"dpgm check needs {error.name}; install it with: pip install dpgm-testing") from None
     del hypothesis, pytest
     from dpgm_testing.runner import check_distribution
 
