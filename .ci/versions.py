@@ -132,7 +132,11 @@ def main() -> int:
         else ["-r requirements.txt", "-e .[fast]"]
     )
     # Without numba, as most users are: it is for extras only, and would keep the newest numpy back.
-    developers = ["-r requirements.txt", "-e plugins/dpgm-testing", *(one for one in development() if one[:5] != "numba")]
+    developers = [
+        "-r requirements.txt",
+        "-e plugins/dpgm-testing",
+        *(one for one in development() if one[:5] != "numba"),
+    ]
     compiled = "pip install -q numba -c limits.txt && pytest -q -n auto tests/inference"
     # Each of our distributions was built with the oldest hatchling that it allows: a wheel says by which.
     (builder,) = [text.replace("==", " ") for text in lower_bounds() if text.startswith("hatchling")]

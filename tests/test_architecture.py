@@ -1,4 +1,4 @@
-"""The walls of DESIGN section 2, read from the imports; and what the public face promises."""
+"""Layers, read from the imports; what the public packages promise; and that each module has tests."""
 
 import ast
 import importlib
@@ -14,13 +14,19 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+import dpgm
 import dpgm_core
 from dpgm_core._util.lazy import FACES
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "dpgm_core").rglob("*.py"))
-PLUGINS = sorted(path for path in (ROOT / "plugins").iterdir() if (path / "pyproject.toml").exists())
+#: The folders that hold our packages besides core: the application and the conformance kit.
+OTHERS = {ROOT / "app": "dpgm", ROOT / "plugins/dpgm-testing": "dpgm_testing"}
+PLUGINS = sorted(
+    path for path in (ROOT / "plugins").iterdir() if (path / "pyproject.toml").exists() and path not in OTHERS
+)
 PACKAGES = {plugin: plugin.name.replace("-", "_") for plugin in PLUGINS}
+ALL_FACES = (*FACES, *(f"dpgm.{name}" for name in dpgm.PACKAGES), "dpgm_testing")
 HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba", "threadpoolctl")
 
 
@@ -65,12 +71,16 @@ def imports(path: Path) -> tuple[Import, ...]:
     return tuple(walk(parsed(path), False, False))
 
 
-def module_name(path: Path) -> str:
+def module_name(path: Path, root: Path = ROOT) -> str:
     """dpgm_core/sources/arrow.py -> dpgm_core.sources.arrow"""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_name(path): path for path in CORE}
+#: Modules of core, and of all our packages without plugins.
+CORE_MODULES = {module_name(path): path for path in CORE}
+MODULES = CORE_MODULES | {
+    module_name(path, root): path for root, package in OTHERS.items() for path in sorted((root / package).rglob("*.py"))
+}
 
 
 def core_modules(statement: Import) -> set[str]:
@@ -117,7 +127,7 @@ def test_core_declares_only_its_own_components():
         component.target for component in importlib.import_module("dpgm_core.components.builtins").dpgm_components()
     ]
     assert targets
-    assert all(target.partition(":")[0] in MODULES for target in targets)
+    assert all(target.partition(":")[0] in CORE_MODULES for target in targets)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
@@ -144,16 +154,15 @@ def lint_imports(config: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_floors_hold():
-    """Four contracts of pyproject.toml: floors (exhaustive), no circles even for types, the wall left of the noise, and
-    who may read records. Imports inside functions and for types count."""
+def test_the_layers_hold():
+    """The contracts of pyproject.toml hold; imports inside functions and for types count."""
     code, report = lint_imports(ROOT / "pyproject.toml")
     assert code == 0, report
     assert "4 kept, 0 broken" in report
 
 
 @pytest.mark.landing
-def test_the_floors_can_break(tmp_path):
+def test_the_layers_can_break(tmp_path):
     """The check above can fail: it sees an import inside a function, and one through another module."""
     for name, (source, forbidden) in {
         "inside a function": ("dpgm.cli", "dpgm_core.pipeline"),
@@ -161,7 +170,7 @@ def test_the_floors_can_break(tmp_path):
     }.items():
         config = tmp_path / "pyproject.toml"
         config.write_text(
-            '[tool.importlinter]\nroot_package = "dpgm_core"\n[[tool.importlinter.contracts]]\n'
+            '[tool.importlinter]\nroot_packages = ["dpgm_core", "dpgm"]\n[[tool.importlinter.contracts]]\n'
             f'name = "{name}"\ntype = "forbidden"\nsource_modules = ["{source}"]\n'
             f'forbidden_modules = ["{forbidden}"]\n'
         )
@@ -176,13 +185,15 @@ def test_imports_stand_at_the_top():
         module: path
         for module, path in MODULES.items()
         # The application loads what a command needs: whoever only reads a spec does not wait for learners.
-        if module not in FACES and not module.startswith(("dpgm.cli", "dpgm_testing", "dpgm.spec"))
+        if module not in ALL_FACES
+        and module != "dpgm"
+        and not module.startswith(("dpgm.cli", "dpgm_testing", "dpgm.spec"))
     }
     assert not [
         (module, one.module)
         for module, path in checked.items()
         for one in imports(path)
-        if one.module.startswith("dpgm_core") and (one.deferred or one.typing_only)
+        if one.module.startswith("dpgm") and (one.deferred or one.typing_only)
     ]
 
 
@@ -191,7 +202,7 @@ def test_imports_stand_at_the_top():
 
 def test_import_is_light():
     """Importing the faces loads none of the heavy libraries, and no core module that would."""
-    loaded = run_python(f"import sys, {', '.join(FACES)}; print([name for name in {HEAVY} if name in sys.modules])")
+    loaded = run_python(f"import sys, {', '.join(ALL_FACES)}; print([name for name in {HEAVY} if name in sys.modules])")
     assert loaded.strip() == "[]"
 
 
@@ -238,7 +249,7 @@ def test_plugin_declarations_are_light(plugin):
 
 # --- the public faces ---------------------------------------------------------------------------------------------
 
-LAZY = [face for face in FACES if face != "dpgm_core.plugin"]
+LAZY = [face for face in ALL_FACES if face != "dpgm_core.plugin"]
 #: (face, name) of what is promised; the kit's names are tools, documented with it
 PUBLIC = [(face, name) for face in LAZY for name in importlib.import_module(face).__all__ if face != "dpgm_testing"]
 #: Names that a face defines itself, besides those that it lends.
@@ -249,7 +260,7 @@ OWN = {"dpgm_core": {"__version__"}, "dpgm_core.sources": {"SourceRefused", "Url
 def test_the_lazy_faces_agree_with_themselves(face):
     """`__all__`, what `__getattr__` can load, and what type checkers see are one list; a name stands in one face."""
     package = importlib.import_module(face)
-    stated = [one for one in imports(MODULES[face]) if one.module.startswith("dpgm_core.") and one.typing_only]
+    stated = [one for one in imports(MODULES[face]) if one.module.startswith("dpgm") and one.typing_only]
     typed = {(one.module, one.name) for one in stated if one.name in package.__all__}
     lazy = {(home(face, module), name) for module, names in package._LAZY.items() for name in names}
     assert lazy == typed
@@ -274,7 +285,7 @@ def test_public_names_are_documented():
         if not (inspect.isclass(thing) or inspect.isfunction(thing)):
             continue  # a constant or a type alias: documented where it stands
         undocumented += [] if inspect.getdoc(thing) else [name]
-        ours = [base for base in getattr(thing, "__mro__", ()) if base.__module__.startswith("dpgm_core.")]
+        ours = [base for base in getattr(thing, "__mro__", ()) if base.__module__.startswith("dpgm")]
         for member, value in (item for base in ours for item in vars(base).items()):
             value = getattr(value, "__func__", value)
             if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
@@ -421,57 +432,32 @@ def test_types_are_seen_wherever_they_are_named():
 
 # --- tests mirror the tree ----------------------------------------------------------------------------------------
 
-#: Modules without a test file of their own, and what holds them instead.
-HELD_ELSEWHERE = {
-    "arrays.py": "types alone",
-    "inference/bounds/lower.py": "tests/inference/bounds/test_bounding.py",
-    "inference/bounds/upper.py": "tests/inference/bounds/test_bounding.py",
-    "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
-    "inference/compiled/filling.py": "tests/inference/exact/test_compiled.py",
-    "inference/compiled/guard.py": "tests/inference/exact/test_compiled.py",
-    "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
-    "inference/compiled/loopy.py": "tests/inference/loopy/test_compiled.py",
-    "inference/exact/flat_tangents.py": "tests/inference/exact/test_tangents.py",
-    "inference/loopy/flat.py": "tests/inference/loopy/test_compiled.py",
-    # what checks are made of: a fault in them lets a mutant live
-    "testing/check.py": "tests/mutants",
-    "testing/core_sources.py": "tests/testing/test_kit_first_party.py",
-    "testing/doors.py": "tests/mutants",
-    "testing/evidence.py": "tests/mutants",
-    "testing/learning.py": "tests/mutants",
-    "testing/looping.py": "tests/mutants",
-    "testing/selecting.py": "tests/mutants",
-    "testing/sessions.py": "tests/mutants",
-    "testing/spies.py": "tests/mutants",
-    "testing/subjects.py": "tests/mutants",
-    "testing/unusual.py": "tests/e2e/test_unusual_noise.py",
-}
+#: Modules that no test of their own package imports, and what holds them instead.
+HELD_ELSEWHERE: dict[str, str] = {}
 
 
 def test_tests_mirror_the_tree():
-    """Each module has tests/<same path>/test_<name>.py; protocols are kept by the kit, its checks kill mutants."""
+    """A test in the folder of its package imports each module of core and of the application.
+
+    Protocols are held by the conformance kit, and the checks of the kit by mutants.
+    """
     lacking = []
-    for path in CORE:
-        place = path.relative_to(ROOT / "dpgm_core")
-        if place.name in ("__init__.py", "_version.py", "contract.py") or place.parts[:2] == ("testing", "checks"):
+    for name, path in MODULES.items():
+        if path.name in ("__init__.py", "_version.py", "contract.py") or name.startswith("dpgm_testing"):
             continue
-        if not (ROOT / "tests" / place.parent / f"test_{place.name}").exists():
-            lacking.append(place.as_posix())
+        package = name.split(".")[1]
+        folder = ROOT / ("tests" if name.startswith("dpgm_core.") else "app/tests")
+        places = [folder / package] if (folder / package).is_dir() else [folder]
+        if not any(name in file.read_text(encoding="utf-8") for place in places for file in place.rglob("*.py")):
+            lacking.append(name)
     assert lacking == sorted(HELD_ELSEWHERE)
 
 
-def test_what_is_held_elsewhere_is():
-    """Whoever moves a test away finds out."""
-    assert all((ROOT / where).exists() for where in HELD_ELSEWHERE.values() if where.startswith("tests/"))
-
-
-def test_the_page_on_architecture_has_every_floor():
+def test_the_page_on_architecture_has_every_layer():
     """Its table names what import-linter holds, from the top to the bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (floors,) = (one for one in contracts if one["name"] == "floors")
-    held = [set(layer.split(" | ")) - {"_version"} for layer in floors["layers"]]
-    table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").split("\n## Floors")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| [0-9¼½¾]+ \| ([^|]*) \|", table, re.MULTILINE)
-    told = [set(re.findall(r"`(\w+)/?`", row)) for row in rows]
-    assert sorted(set().union(*told)) == sorted(set().union(*held))
-    assert [one for one in held if one in told] == [one for one in told if one in held]
+    (layers,) = (one for one in contracts if one["name"] == "layers")
+    stated = [set(layer.split(" | ")) - {"_version"} for layer in layers["layers"]]
+    table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").split("\n## Layers")[1].split("\n## ")[0]
+    rows = [set(re.findall(r"`(\w+)/?`", row)) for row in re.findall(r"^\| \d+ \| ([^|]*) \|", table, re.MULTILINE)]
+    assert rows == stated

@@ -5,9 +5,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import Profile, ReferenceLaplace, check_component
 
 from dpgm_core import Budget, Domain, Ledger, OptionError, SeededRandomness, Structure, StructureError, make, release
+from dpgm_testing import Profile, ReferenceLaplace, check_component
 
 SMALL = Profile(name="small", examples=3, draws=20_000, shrink=False)
 JUNCTION_TREE = make("inference", "junction-tree")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.interop import read_network
-from dpgm.scaffold import files_of
 from dpgm_mrf.edges import edges
 from scipy import stats
 
 import dpgm_core
+from dpgm.interop import read_network
+from dpgm.scaffold import files_of
 from dpgm_core._util.lazy import FACES
 from dpgm_core.structure.workload import Workload
 from tests.pages import DOCS, ROOT, assert_prints, blocks, expected_code, run_page

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgm_testing.oracles import all_records, enumerated
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Model, NonPrivateError, Structure, Tables
 from dpgm_core.sources import Shipped, received
+from dpgm_testing.oracles import all_records, enumerated
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 STRUCTURES = {

@@ -11,14 +11,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from dpgm.comparison.subjects import read_subject
 from dpgm.interop import read_bif, read_uai
 from dpgm.interop.uai_tasks import read_evidence, read_mar, read_pr
 from dpgm.spec import read_spec
 from dpgm.study.spec import load_study
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from dpgm_core import (
     Budget,
     Domain,

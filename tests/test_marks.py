@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from dpgm_testing import InferenceConformance
 
 ROOT = Path(__file__).resolve().parents[1]

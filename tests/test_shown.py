@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 from attrs import evolve
-from dpgm.comparison import compare
-from dpgm_testing.strategies import budgets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
+from dpgm.comparison import compare
+from dpgm_testing.strategies import budgets
 
 HOSTILE = "</td></table><script>alert('x')</script>\n\x1b[2J\u202e\"&"
 

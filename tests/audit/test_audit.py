@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 
 from dpgm_core import Budget, Domain, LiveCurator, Sensitivity, Structure, Tables, Terms, make
 from dpgm_core.counting.rows import Persons
@@ -18,6 +17,7 @@ from dpgm_core.curator import session as session_module
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
+from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 from tests.audit.audit import ALARM, audited
 from tests.audit.pipeline import all_cases, draws, thinned
 from tests.audit.refute import verdict

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.interop.uai import write_uai
-from dpgm.interop.uai_tasks import infer_uai, read_mar, read_pr, variable_marginals
 
 from benchmarks.cases.zeros import MADE, beside, instance, planted, timed
+from dpgm.interop.uai import write_uai
+from dpgm.interop.uai_tasks import infer_uai, read_mar, read_pr, variable_marginals
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 
 FOLDER = os.environ.get("DPGM_UAI")

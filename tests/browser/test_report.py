@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dpgm.cli import cli
-from dpgm.report import make_report
 
 import dpgm_core as dpgm
+from dpgm.cli import cli
+from dpgm.report import make_report
 from tests.browser.conftest import ROOT
 
 HOSTILE = ["<script>document.title = 'taken'</script>", "\"><img src='http://192.0.2.1/x'>", "</style>" + "w" * 300]

@@ -8,6 +8,7 @@ import sys
 
 import click
 import pytest
+
 from dpgm.cli import cli
 
 

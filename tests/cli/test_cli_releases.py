@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm.cli.show import count_noisy_tables
 
 import dpgm_core as dpgm
+from dpgm.cli.show import count_noisy_tables
 from dpgm_core import Budget
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from dpgm.cli.common import print_json, print_table
 
 

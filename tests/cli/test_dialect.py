@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from dpgm.cli.records import PLAIN, written
 
 import dpgm_core as dpgm
+from dpgm.cli.records import PLAIN, written
 from dpgm_core.errors import OptionError
 from dpgm_core.sources.csv import CsvSource
 

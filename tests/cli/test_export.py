@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from dpgm.interop import read_network, read_uai
 
 import dpgm_core as dpgm
+from dpgm.interop import read_network, read_uai
 from dpgm_core.releases.session import session_release
 
 DOMAIN = dpgm.Domain.from_dict(

@@ -9,16 +9,16 @@ import shutil
 import sys
 from pathlib import Path
 
-import dpgm.cli
 import numpy as np
 import pytest
 from attrs import frozen
 from click.testing import CliRunner
-from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpgm.cli
 import dpgm_core as dpgm
+from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from dpgm_core.components.registry import Broken, Registry
 from dpgm_core.plugin import Component
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dpgm.cli import main
 from dpgm.interop.uai import write_uai
 from dpgm.interop.uai_tasks import read_mar, read_pr
-
 from dpgm_core import Domain, Structure, Tables
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data" / "uai"

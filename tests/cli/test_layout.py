@@ -5,8 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
-from dpgm.cli.records import DELIMITERS, Layout, bare, line_end, quoted
 
+from dpgm.cli.records import DELIMITERS, Layout, bare, line_end, quoted
 from dpgm_core.errors import DataError
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from dpgm.cli.show import print_chosen
 
 import dpgm_core as dpgm
+from dpgm.cli.show import print_chosen
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.selection import TableDistance

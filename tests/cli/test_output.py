@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from dpgm.cli import main
 from dpgm.cli.show import reserved
 from dpgm.spec import load_spec
-
 from dpgm_core import Ledger
 from dpgm_core.errors import ModelFileError
 

@@ -1,9 +1,9 @@
 """`--progress` on the commands that may take long; standard output is the same either way."""
 
 import pytest
-from dpgm.cli import cli
 
 import dpgm_core as dpgm
+from dpgm.cli import cli
 
 #: Commands that can take over a second.
 LONG = ["fit", "release", "learn", "plan", "query", "sample", "complete", "check", "report", "compare", "study"]

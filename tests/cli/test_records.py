@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
-from dpgm.cli.records import write_records
 
 import dpgm_core as dpgm
+from dpgm.cli.records import write_records
 from dpgm_core.sources import as_source
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.cli import query as replicates
 
 import dpgm_core as dpgm
+from dpgm.cli import query as replicates
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from dpgm.cli.common import learn_again, selector_of
 from dpgm.spec import load_spec
-
 from dpgm_core.components.registry import default_registry
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.cli import _COMMANDS
 
 import dpgm_core as dpgm
+from dpgm.cli import _COMMANDS
 
 KINDS = {
     "plain": ({}, None),

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm.study import generated_truth
 
+from dpgm.study import generated_truth
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, fit
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import in_marginal_polytope, incidence
 
 from dpgm_core import Budget, Calibration, Domain, DualTerm, NoisyTables, Structure, Tables, Terms
 from dpgm_core.privacy.measurement import Measurement
+from dpgm_testing import in_marginal_polytope, incidence
 
 
 @frozen

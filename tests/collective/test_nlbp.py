@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpgm_testing.evidence import evidence_on, theta_on
 
 from dpgm_core import InferenceError, NotConverged, Structure, Tables
 from dpgm_core.inference.collective.dual import CollectiveDual
@@ -10,6 +9,7 @@ from dpgm_core.inference.collective.evidence import evidence_of
 from dpgm_core.inference.collective.nlbp import Nlbp
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_testing.evidence import evidence_on, theta_on
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from dpgm.comparison import compare
-from dpgm_testing.oracles import enumerated
 
 import dpgm_core as dpgm
+from dpgm.comparison import compare
 from dpgm_core import Model, Structure, Tables
 from dpgm_core.errors import DomainError, OptionError
+from dpgm_testing.oracles import enumerated
 from tests.comparison.made import CODES, LABELS, domain_of, model_of, release_of
 
 

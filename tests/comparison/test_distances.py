@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
-from dpgm.comparison import compare, distances
 
+from dpgm.comparison import compare, distances
 from dpgm_core import Domain, Model, Structure, Tables
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dpgm.comparison.values import matching
 
+from dpgm.comparison.values import matching
 from tests.comparison.made import domain_of
 
 

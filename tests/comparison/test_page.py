@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+
 from dpgm.comparison import compare, make_page
 from dpgm.comparison import page as page_module
-
 from dpgm_core import Model, Structure, Tables
 from tests.comparison.made import domain_of
 

@@ -3,9 +3,9 @@
 import attrs
 import numpy as np
 import pytest
-from dpgm.comparison import compare
 
 import dpgm_core as dpgm
+from dpgm.comparison import compare
 from tests.comparison.made import CODES, LABELS, domain_of, release_of
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from dpgm.comparison import compare
-from dpgm.comparison.distances import joint_cell_score
 from scipy.stats import norm
 
 import dpgm_core as dpgm
+from dpgm.comparison import compare
+from dpgm.comparison.distances import joint_cell_score
 from tests.comparison.made import CODES, release_of
 
 

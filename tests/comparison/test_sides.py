@@ -1,11 +1,11 @@
 """Drawn records are counted over the labels of a model or a domain."""
 
 import pytest
+
+import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm.comparison import compare
 from dpgm.comparison.subjects import ModelSide
-
-import dpgm_core as dpgm
 from dpgm_core import DataError
 from tests.comparison.made import model_of
 

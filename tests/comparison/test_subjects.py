@@ -5,9 +5,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+
 from dpgm.comparison import Synthetic, read_subject
 from dpgm.comparison.subjects import subject_of
-
 from dpgm_core import DataError, Model, ModelFileError, NoisyTables
 
 STAMP = {"dpgm": "0.2", "guarantee": "epsilon = 1", "synthetic": True, "private": True, "cost": {"epsilon": "1"}}

@@ -3,7 +3,6 @@
 import json
 
 from dpgm.comparison import compare
-
 from dpgm_core._util.files import plain
 
 

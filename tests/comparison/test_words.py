@@ -2,7 +2,6 @@
 
 from dpgm.comparison import compare
 from dpgm.comparison.page import apart, shared_lines, short_names, side_by_side
-
 from tests.comparison.made import CODES, model_of, release_of
 
 

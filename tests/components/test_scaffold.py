@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from dpgm.scaffold import files_of, scaffold
 
 import dpgm_core
+from dpgm.scaffold import files_of, scaffold
 from dpgm_core._util.lazy import FACES
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import OptionError

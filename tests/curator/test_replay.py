@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_testing.curators import Door
 
 import dpgm_core as dpgm
 from dpgm_core import (
@@ -26,6 +25,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning.run import run
 from dpgm_core.sources import as_source
+from dpgm_testing.curators import Door
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b",)])
 CODES = np.array([[0, 1], [1, 1]] * 20)

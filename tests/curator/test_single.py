@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-from dpgm_testing.curators import Door
 
 from dpgm_core import (
     Budget,
@@ -24,6 +23,7 @@ from dpgm_core import (
 )
 from dpgm_core.curator.funds import Funds, Single, Turns
 from dpgm_core.sources import as_source
+from dpgm_testing.curators import Door
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 CODES = np.array([[0], [1], [1]])

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from dpgm.interop import read_uai, write_uai
 
 import dpgm_core as dpgm
+from dpgm.interop import read_uai, write_uai
 from dpgm_core.domain import Listed
 from dpgm_core.inference.loopy.bp import LoopyBP
 

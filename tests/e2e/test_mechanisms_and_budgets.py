@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 
 HEALTH = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
 BUDGETS = {

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 
 PLACES = ["absent", "hall", "library"]
 STAY = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]])

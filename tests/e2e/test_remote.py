@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from dpgm.cli import main
 
 fsspec = pytest.importorskip("fsspec")

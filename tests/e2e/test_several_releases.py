@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 

@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, Structure
 from dpgm_core.components.registry import default_registry
 from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.views import equalize_totals
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
 STRUCTURE = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
 CODES = np.random.default_rng(1).integers(0, 3, (2000, 3)).cumsum(axis=1) % 3

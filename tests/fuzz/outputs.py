@@ -22,9 +22,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from dpgm.cli import main
-
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core._util.toml import toml_value
 from tests.fuzz.target import Broken
 

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
+
+import dpgm_core as dpgm
 from dpgm.interop.bif import read_bif, read_network, write_bif
 from dpgm.interop.uai import read_uai, write_uai
 from dpgm.interop.uai_tasks import read_evidence
 from dpgm.spec import load_spec
-
-import dpgm_core as dpgm
 from dpgm_core import (
     Budget,
     DataError,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.interop.bif import parse_bif, read_bif, read_network
 
+from dpgm.interop.bif import parse_bif, read_bif, read_network
 from dpgm_core.errors import DataError
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))

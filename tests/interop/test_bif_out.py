@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.interop import bif as bif_out
-from dpgm.interop.bif import read_bif, read_network, write_bif
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpgm.interop import bif as bif_out
+from dpgm.interop.bif import read_bif, read_network, write_bif
 from dpgm_core._util.files import check_writable
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

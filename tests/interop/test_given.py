@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from dpgm.interop.bif import bif_domain, bif_structure, read_network
 
+from dpgm.interop.bif import bif_domain, bif_structure, read_network
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, StructureError
 from dpgm_core.structure.dag import Dag

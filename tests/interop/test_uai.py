@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dpgm.interop.uai_tasks import (
     apply_evidence,
     format_mar,
@@ -19,7 +20,6 @@ from dpgm.interop.uai_tasks import (
     read_pr,
     variable_marginals,
 )
-
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, InferenceError
 from dpgm_core.inference.junction_tree.engine import JunctionTree

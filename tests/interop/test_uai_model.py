@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from dpgm.interop.uai import names_path, parse_uai, read_uai, write_uai
 
+from dpgm.interop.uai import names_path, parse_uai, read_uai, write_uai
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpgm.interop import uai as uai_out
-from dpgm.interop.uai import names_path, read_uai, write_uai
-from dpgm.interop.uai_tasks import infer_uai, read_pr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dpgm.interop import uai as uai_out
+from dpgm.interop.uai import names_path, read_uai, write_uai
+from dpgm.interop.uai_tasks import infer_uai, read_pr
 from dpgm_core._util.files import atomic_write
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError

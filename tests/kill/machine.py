@@ -33,8 +33,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from attrs import define, field
-from dpgm.cli import main
 
+from dpgm.cli import main
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
 from dpgm_core.models.files import load_model

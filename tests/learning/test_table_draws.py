@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from dpgm_testing.oracles import all_records, enumerated
 
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core.learning.bootstrap import TableDraws
+from dpgm_testing.oracles import all_records, enumerated
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "e": 1})
 STRUCTURES = {

@@ -6,8 +6,8 @@ import json
 import re
 
 import pytest
-from dpgm.spec import load_spec
 
+from dpgm.spec import load_spec
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.domain_files import domain_tables, override_tables
 from dpgm_core.errors import DomainError

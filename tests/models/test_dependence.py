@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from dpgm_testing.strategies import potentials, structures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.models import dependence as module
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.model import Model
+from dpgm_testing.strategies import potentials, structures
 from tests.models.test_merged import model_of as merged_model
 
 TREE = Structure(

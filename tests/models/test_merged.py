@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm.interop.uai import read_uai, write_uai
 from scipy import stats
 
 import dpgm_core as dpgm
+from dpgm.interop.uai import read_uai, write_uai
 from dpgm_core import (
     Budget,
     Domain,

@@ -1,6 +1,7 @@
 """How a mutant is judged: by the one check that is meant for it, as the kit would run it."""
 
 import pytest
+
 from dpgm_testing import Profile, checks_of
 from dpgm_testing.runner import run_check, subject_of
 

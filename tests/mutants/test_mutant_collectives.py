@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
-from dpgm_testing.evidence import uneven_release
 
 from dpgm_core import OptionError, Tables
 from dpgm_core.inference import CollectiveBeliefs
 from dpgm_core.inference.collective.dual import CollectiveDual
 from dpgm_core.inference.collective.evidence import evidence_of, gap_of
+from dpgm_testing import checks_of
+from dpgm_testing.evidence import uneven_release
 
 
 class WrappedCollective:

@@ -7,11 +7,11 @@ from unittest import mock
 import attrs
 import numpy as np
 import pytest
-from dpgm_testing import checks_of
 
 from dpgm_core import Budget, Ledger, LiveCurator, Sensitivity, Tables, Terms
 from dpgm_core.errors import DataError, Overspent
 from dpgm_core.privacy.ledger_file import add
+from dpgm_testing import checks_of
 
 # --- curators -----------------------------------------------------------------------------------------------------
 

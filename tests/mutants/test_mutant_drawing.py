@@ -4,11 +4,11 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
 
 from dpgm_core import Beliefs, Tables
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_testing import checks_of
 
 COUNT = 4000
 

@@ -6,13 +6,13 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
-from dpgm_testing.oracles import all_records, enumerated, incidence, log_joint
 
 from dpgm_core import Beliefs, InferenceError, Tables
 from dpgm_core.inference.contract import LogPartitionBounds
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_testing import checks_of
+from dpgm_testing.oracles import all_records, enumerated, incidence, log_joint
 
 
 class Wrapped:

@@ -7,8 +7,6 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
-from dpgm_testing.checks.learner import _usable
 
 from dpgm_core import (
     Budget,
@@ -27,6 +25,8 @@ from dpgm_core import (
 )
 from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, consistent
+from dpgm_testing import checks_of
+from dpgm_testing.checks.learner import _usable
 
 KEPT = []
 

@@ -8,14 +8,14 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
-from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
 from numpy.random import default_rng
 
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
 from dpgm_core.privacy.gaussian import analytic_delta, least_variance
 from dpgm_core.privacy.samplers import bounded_variance, discrete_laplace
+from dpgm_testing import checks_of
+from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
 
 PERCENT = Fraction(99, 100)
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import check_component, checks_of
-from dpgm_testing.cases import CHAIN
 
 from dpgm_core import BudgetError, Dag, Fit, Model, Structure, StructureError, Tables
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.learning import consistent
+from dpgm_testing import check_component, checks_of
+from dpgm_testing.cases import CHAIN
 
 
 @frozen(kw_only=True)

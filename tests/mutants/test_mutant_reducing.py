@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from attrs import define, field, frozen
-from dpgm_testing import check_component, checks_of
-from dpgm_testing.reductions import PartitionedSource, PartitionPin, partitions_of, sent
-from dpgm_testing.sources import DOMAIN
 
 from dpgm_core import DataError
 from dpgm_core.sources import Grouped, Shipped, SourceRefused, as_source, received
+from dpgm_testing import check_component, checks_of
+from dpgm_testing.reductions import PartitionedSource, PartitionPin, partitions_of, sent
+from dpgm_testing.sources import DOMAIN
 
 
 @frozen(kw_only=True)

@@ -4,12 +4,12 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
 
 from dpgm_core import InferenceError, Tables
 from dpgm_core.inference.batching import rows_of
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_testing import checks_of
 
 LARGE = 12  # attributes from which on a structure is beyond enumeration
 

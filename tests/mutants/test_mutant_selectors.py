@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
 
 from dpgm_core import Budget, BudgetError, Dag, DpgmError, Selection, SelectionPlan, Structure, TableDistance
 from dpgm_core.learning import EdgeVotes, ThresholdVotes
+from dpgm_testing import checks_of
 
 KEPT = []
 ROUNDS = 3

@@ -4,9 +4,9 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_testing import checks_of
 
 from dpgm_core import Fit, Model, StructureError, Tables
+from dpgm_testing import checks_of
 from tests.mutants.test_mutant_learners import Plain
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import field, frozen
-from dpgm_testing import checks_of
 
 from dpgm_core import DataError
 from dpgm_core.domain.attribute import code_dtype
+from dpgm_testing import checks_of
 
 NULL_TEXTS = (None, "")
 

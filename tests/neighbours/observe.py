@@ -29,9 +29,9 @@ from unittest.mock import patch
 
 import numpy as np
 from attrs import field, frozen
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core.curator import labels as discovery
 from dpgm_core.curator import session
 from dpgm_core.curator import steps as binning

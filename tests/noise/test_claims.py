@@ -6,10 +6,6 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
-from dpgm_testing.privacy_loss import worst_hockey_stick
-from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
-from dpgm_testing.subjects import BUDGETS, SENSITIVITIES
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 from scipy.optimize import linprog
 
 from dpgm_core import Budget, BudgetError, Domain, LiveCurator, PrivacyEvent, Sensitivity, Structure, Terms
@@ -17,6 +13,10 @@ from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.privacy.gaussian import discrete_variance
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.mechanism import calibrated, check_claims, check_cost
+from dpgm_testing.privacy_loss import worst_hockey_stick
+from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_testing.subjects import BUDGETS, SENSITIVITIES
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
 ONE = SENSITIVITIES["one cell"]
 NOBODY = Sensitivity(l0=0, l1=0, l2_squared=0, linf=0)

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm.cli import main
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core.planning import delta_note
 from dpgm_core.privacy.joint_gaussian import together_delta
 from dpgm_core.privacy.measurement import check_split, optimal_split

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+
 from dpgm import plots
 from dpgm.plots.picture import Picture
-
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.models.model import Model
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from dpgm.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrap_text
 from dpgm.plots.heat import contrast
-
 from dpgm_core.errors import printable
 from tests.plots.shown import HOSTILE
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from dpgm import plots
 
+from dpgm import plots
 from dpgm_core import Attribute, Domain, Structure, Tables
 from dpgm_core.errors import DomainError, OptionError, StructureError
 from dpgm_core.inference.junction_tree.engine import JunctionTree

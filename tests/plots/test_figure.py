@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from dpgm import plots
 
+from dpgm import plots
 from dpgm_core import Domain, Structure
 from dpgm_core.errors import ModelFileError, OptionError
 from tests.plots.shown import DRAWN, drawn, written

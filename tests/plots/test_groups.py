@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from dpgm.plots.bars import group_labels
 
+from dpgm.plots.bars import group_labels
 from dpgm_core import Attribute
 
 

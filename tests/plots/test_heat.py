@@ -6,8 +6,8 @@ import math
 import xml.etree.ElementTree as ET
 
 import pytest
-from dpgm.plots.heat import Cell, Heat
 
+from dpgm.plots.heat import Cell, Heat
 from tests.plots.shown import SVG, drawn
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from dpgm.plots.network import place_nodes
 
 

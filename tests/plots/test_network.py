@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from dpgm import plots
 
+from dpgm import plots
 from dpgm_core import Structure, Tables
 from dpgm_core.models.model import Model
 from tests.plots.shown import SVG, drawn, released

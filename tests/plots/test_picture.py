@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from dpgm.plots.canvas import width_of
 
+from dpgm.plots.canvas import width_of
 from dpgm_core.errors import printable
 from tests.plots.shown import CASES, DRAWN, SVG, drawn
 

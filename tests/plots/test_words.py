@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dpgm.plots.functions import intervals_of, notes_of
 
+from dpgm.plots.functions import intervals_of, notes_of
 from dpgm_core.models.queries import BY_DEFINITION, BY_STRUCTURE, MEASURED, NOT_MEASURED
 from tests.plots.shown import hostile, released
 

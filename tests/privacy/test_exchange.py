@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_testing.privacy_loss import largest_loss, renyi_divergence
 from scipy.special import logsumexp
 
 import dpgm_core as dpgm
@@ -32,6 +31,7 @@ from dpgm_core.privacy.votes import publication_odds
 from dpgm_core.releases.release import condition_of
 from dpgm_core.releases.session import caveats_of, score_sensitivity
 from dpgm_core.sources import as_source
+from dpgm_testing.privacy_loss import largest_loss, renyi_divergence
 
 ORDERS = (1.01, 2.0, 16.0)
 RHO, EPSILON, APPROX = Budget.zcdp("1/2"), Budget.pure(1), Budget.approx(1, "1e-6")

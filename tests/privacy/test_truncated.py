@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_testing.privacy_loss import admissible_shifts, hockey_stick
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
 from dpgm_core.privacy.accounting import compose
 from dpgm_core.privacy.dominating_pairs import revealing_mass, truncated_delta
+from dpgm_testing.privacy_loss import admissible_shifts, hockey_stick
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise
 
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 CASES = {

@@ -5,8 +5,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from dpgm.progress import _Bars, _Lines, _Notebook, _screen, shown
 
+from dpgm.progress import _Bars, _Lines, _Notebook, _screen, shown
 from dpgm_core._util.progress import silent
 from dpgm_core.errors import OptionError
 

@@ -1,6 +1,7 @@
 """What is said of a step, and how often, by a clock that the test turns."""
 
 import pytest
+
 from dpgm.progress import Steps, duration
 
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpgm_testing import enumerated, in_marginal_polytope, potentials, structures
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing import enumerated, in_marginal_polytope, potentials, structures
 
 
 def models(max_size=4):

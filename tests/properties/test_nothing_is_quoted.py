@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.curator import live
 from dpgm_core.curator.live import LiveCurator

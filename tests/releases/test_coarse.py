@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm.cli.show import count_noisy_tables
-from dpgm.comparison import compare
-from dpgm.report.noise import measured_tables
 from scipy import stats
 
 import dpgm_core as dpgm
+from dpgm.cli.show import count_noisy_tables
+from dpgm.comparison import compare
+from dpgm.report.noise import measured_tables
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, make
 from dpgm_core.errors import DomainError
 from dpgm_core.releases.views import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened, plausible

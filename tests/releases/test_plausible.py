@@ -6,13 +6,13 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
-from dpgm_testing.reference import ReferenceGaussian, example_release
-from dpgm_testing.unusual import TruncatedLaplace, TwoWidths
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, InferenceError, SeededRandomness, Structure, Tables, Terms
 from dpgm_core.releases.release import Round
 from dpgm_core.releases.views import equalize_totals, implausible, plausible
+from dpgm_testing.reference import ReferenceGaussian, example_release
+from dpgm_testing.unusual import TruncatedLaplace, TwoWidths
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abc", 4))
 CHAIN = Structure.chain(DOMAIN)

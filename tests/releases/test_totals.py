@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from attrs import evolve
-from dpgm.cli import main
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
 from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dpgm.report import make_annex
 
 import dpgm_core as dpgm
+from dpgm.report import make_annex
 from dpgm_core.errors import NonPrivateError
 
 

@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from dpgm.report import make_report
 
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 SECTIONS = ["guarantee", "cost", "measured", "chosen", "attributes", "pairs", "graph", "fit", "use", "origin"]
 HOSTILE = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dpgm.report.inputs import Material
 
 import dpgm_core as dpgm
+from dpgm.report.inputs import Material
 
 
 def material_of(model: dpgm.Model) -> Material:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from dpgm.report.noise import measured_tables, noise_matrix
 
 import dpgm_core as dpgm
+from dpgm.report.noise import measured_tables, noise_matrix
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 CODES = np.array([[0, 0, 0], [1, 2, 1], [1, 1, 0]] * 100)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dpgm.report import make_report
-
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_a_seed_promises_nothing(codes, parsed, model):

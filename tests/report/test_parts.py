@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dpgm.report.parts import at_most, cut, data_table, name
 from hypothesis import given
 from hypothesis import strategies as st
+
+from dpgm.report.parts import at_most, cut, data_table, name
 
 
 @given(st.floats(1e-6, 1e9))

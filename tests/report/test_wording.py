@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dpgm.report.parts import amounts, guess_text, odds_text
 
+from dpgm.report.parts import amounts, guess_text, odds_text
 from dpgm_core import Budget
 from dpgm_core.privacy.terms import best_guess
 

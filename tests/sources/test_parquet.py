@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dpgm.validation import validate
 
+from dpgm.validation import validate
 from dpgm_core.counting.kernel import count
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dpgm.validation import validate
 
+from dpgm.validation import validate
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgm.validation import ColumnReport, PersonReport, explained, validate
 
+from dpgm.validation import ColumnReport, PersonReport, explained, validate
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError

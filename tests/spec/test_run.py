@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from dpgm.spec import load_spec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dpgm.spec import load_spec
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget

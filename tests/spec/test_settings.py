@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dpgm.spec import apply_setting, parse_setting
 
+from dpgm.spec import apply_setting, parse_setting
 from dpgm_core.errors import OptionError
 
 

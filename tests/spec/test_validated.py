@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dpgm.spec import load_spec, read_spec
 from dpgm.validated import check_validated, digest, write_validated
-
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms, fit, learn, load_model, release
 from dpgm_core.errors import DpgmError, ModelFileError, OptionError
 

@@ -1,8 +1,8 @@
 """Values of spec files: refused by where they stand, and what would do."""
 
 import pytest
-from dpgm.spec import check_known, file_stem, table_of, text_of
 
+from dpgm.spec import check_known, file_stem, table_of, text_of
 from dpgm_core.errors import OptionError
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 from attrs import evolve, frozen
-from dpgm.study import Study, generated_truth, run
 
+from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component

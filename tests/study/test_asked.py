@@ -2,8 +2,8 @@
 
 import pytest
 from attrs import evolve
-from dpgm.study import Study, generated_truth, run
 
+from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain, OptionError, StructureError, Terms
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 from attrs import evolve
-from dpgm.study import generated_truth, run
 
+from dpgm.study import generated_truth, run
 from dpgm_core import ModelFileError, OptionError, Structure, Terms
 
 

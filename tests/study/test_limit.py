@@ -2,8 +2,8 @@
 
 import pytest
 from attrs import evolve
-from dpgm.study import run
 
+from dpgm.study import run
 from dpgm_core import OptionError
 
 

@@ -1,8 +1,8 @@
 """The combinations that are compared, told apart in words and in files."""
 
 from attrs import evolve
-from dpgm.study import run
 
+from dpgm.study import run
 from dpgm_core import Budget, Terms
 
 

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from dpgm.cli import main
 from dpgm.study import generated_truth
-
 from dpgm_core import Domain
 
 ROOT = Path(__file__).resolve().parents[2]

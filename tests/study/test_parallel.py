@@ -4,8 +4,8 @@ import json
 import sys
 
 import pytest
-from dpgm.study import run
 
+from dpgm.study import run
 from dpgm_core import OptionError
 
 

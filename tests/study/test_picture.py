@@ -3,8 +3,8 @@
 from xml.etree import ElementTree
 
 from attrs import evolve
-from dpgm.study.picture import Point, draw_result
 
+from dpgm.study.picture import Point, draw_result
 from dpgm_core import Budget
 
 SVG = "{http://www.w3.org/2000/svg}"

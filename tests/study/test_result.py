@@ -6,6 +6,7 @@ import json
 import statistics
 
 import pytest
+
 from dpgm.study.result import Estimate
 
 

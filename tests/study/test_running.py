@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm.study import Study, generated_truth, run
 
+from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain, TooLarge, pipeline
 from dpgm_core.privacy.ledger import Ledger
 

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from attrs import evolve
+
 from dpgm.study import run
 from dpgm.study.one_run import seed_of
-
 from dpgm_core import Budget, Fit, Model, SeededRandomness, Tables, TooLarge, fit, kl_divergence, total_variation
 
 

@@ -1,8 +1,8 @@
 """Studies from files: made-up truths, models, runs' specs; real records are refused, and never opened."""
 
 import pytest
-from dpgm.study import generated_truth, load_study
 
+from dpgm.study import generated_truth, load_study
 from dpgm_core import Budget, Domain, DpgmError
 
 STUDY = """

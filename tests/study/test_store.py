@@ -1,6 +1,7 @@
 """Lines that only grow: what is whole is kept, whatever stands beside it."""
 
 import pytest
+
 from dpgm.study.one_run import append, parse_lines, rewrite
 
 

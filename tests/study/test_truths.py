@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dpgm.study import dirichlet_potentials, generated_truth, normal_potentials
 
+from dpgm.study import dirichlet_potentials, generated_truth, normal_potentials
 from dpgm_core import Domain, OptionError, Structure
 
 DOMAIN = Domain.from_sizes({f"x{number}": 3 for number in range(10)})

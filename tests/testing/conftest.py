@@ -5,9 +5,9 @@ from importlib import metadata
 import attrs
 import pytest
 from attrs import frozen
-from dpgm_testing.reference import ReferenceLaplace, ReferenceLaplaceNoise
 
 from dpgm_core import DualTerm
+from dpgm_testing.reference import ReferenceLaplace, ReferenceLaplaceNoise
 
 
 @frozen(kw_only=True)

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 import pytest
-from dpgm_testing import MechanismConformance, Profile, SourceConformance
-from dpgm_testing.reference import ReferenceLaplace
 
 from dpgm_core.sources.arrow import ArrowSource
+from dpgm_testing import MechanismConformance, Profile, SourceConformance
+from dpgm_testing.reference import ReferenceLaplace
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 

@@ -1,13 +1,13 @@
 """Directed forms: every clique has a family, and no model of the structure is lost."""
 
 import pytest
+from hypothesis import given, settings
+
+from dpgm_core import Dag, Model, StructureError, TooLarge, project
 from dpgm_testing.cases import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, awkward_networks, directed_form
 from dpgm_testing.check import Unserved
 from dpgm_testing.runner import subject_of
 from dpgm_testing.strategies import awkward_structures, potentials, structures
-from hypothesis import given, settings
-
-from dpgm_core import Dag, Model, StructureError, TooLarge, project
 
 
 @settings(max_examples=40)

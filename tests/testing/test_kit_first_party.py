@@ -3,12 +3,12 @@
 import os
 
 import pytest
-from dpgm_testing import InferenceConformance, checks_of
-from dpgm_testing.runner import run_check, subject_of
 
 from dpgm_core import Ledger, LiveCurator
 from dpgm_core.components.registry import Registry
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_testing import InferenceConformance, checks_of
+from dpgm_testing.runner import run_check, subject_of
 
 CORE = [one.component for one in Registry.discover() if one.distribution == "dpgm-core"]
 OWN = [(LiveCurator, "curator"), (Ledger, "ledger")]

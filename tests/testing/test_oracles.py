@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+
+from dpgm_core import Domain, Sensitivity, Structure, StructureError, Tables
 from dpgm_testing import (
     awkward_structures,
     enumerated,
@@ -12,8 +14,6 @@ from dpgm_testing import (
     incidence,
     worst_change,
 )
-
-from dpgm_core import Domain, Sensitivity, Structure, StructureError, Tables
 
 
 def test_enumeration_is_the_model():

@@ -2,12 +2,12 @@
 
 import pyarrow as pa
 import pytest
-from dpgm_testing import SourceConformance
-from dpgm_testing.reductions import PartitionedSource, partitioned
 
 from dpgm_core import Domain, Structure
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.sources import Reading, SourceRefused
+from dpgm_testing import SourceConformance
+from dpgm_testing.reductions import PartitionedSource, partitioned
 
 DOMAIN = Domain.from_sizes({"a": 3})
 COUNTS = Counts.of(Structure(DOMAIN, [("a",)]))

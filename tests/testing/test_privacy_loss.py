@@ -5,6 +5,11 @@ import math
 from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Budget, Sensitivity
+from dpgm_core.privacy.gaussian import unit_shift_delta
 from dpgm_testing import (
     ReferenceGaussian,
     ReferenceLaplace,
@@ -16,11 +21,6 @@ from dpgm_testing import (
     worst_renyi,
 )
 from dpgm_testing.privacy_loss import even_shifts, largest_loss, summed_hockey_stick
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from dpgm_core import Budget, Sensitivity
-from dpgm_core.privacy.gaussian import unit_shift_delta
 
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 HOME = Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)

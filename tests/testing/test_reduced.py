@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 from attrs import frozen
+
 from dpgm_testing import Profile, check_component
 from dpgm_testing.reductions import PartitionedSource, PartitionPin
 

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpgm_testing.reductions import PLANTED, Failing, Hidden, Large, embedded, tallies
 
 from dpgm_core import Domain
 from dpgm_core.sources import Grouped, Reading
+from dpgm_testing.reductions import PLANTED, Failing, Hidden, Large, embedded, tallies
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 CODES = [np.array(column, np.uint8) for column in ([2, 2, 0], [0, 1, 0], [0, 0, 1])]  # of b, a, c

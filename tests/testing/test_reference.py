@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpgm_testing import ReferenceGaussian, ReferenceLaplace, example_release, worst_loss
 
 from dpgm_core import Budget, Domain, SeededRandomness, Sensitivity, Structure
+from dpgm_testing import ReferenceGaussian, ReferenceLaplace, example_release, worst_loss
 
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 

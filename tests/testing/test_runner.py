@@ -4,13 +4,13 @@ import json
 
 import attrs
 import pytest
-from dpgm_testing import Profile, Report, check_component, checks_of
-from dpgm_testing.reference import ReferenceLaplace
-from dpgm_testing.runner import Outcome, check_distribution, offers_of, subject_of
 
 from dpgm_core import Component, OptionError, PluginError, Registry
 from dpgm_core.components.registry import Broken
 from dpgm_core.errors import UnknownComponent
+from dpgm_testing import Profile, Report, check_component, checks_of
+from dpgm_testing.reference import ReferenceLaplace
+from dpgm_testing.runner import Outcome, check_distribution, offers_of, subject_of
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 

@@ -2,12 +2,12 @@
 
 import pytest
 from attrs import frozen
+
+from dpgm_core import StructureError
 from dpgm_testing.cases import BINARY_CHAIN, CHAIN, SHAPES, shapes_of
 from dpgm_testing.check import Unserved
 from dpgm_testing.runner import subject_of
 from dpgm_testing.strategies import awkward_structures
-
-from dpgm_core import StructureError
 
 
 def test_each_shape_is_found_where_it_is():

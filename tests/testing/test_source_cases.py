@@ -4,13 +4,13 @@ from collections import Counter
 
 import pyarrow as pa
 from attrs import frozen
+
+from dpgm_core import DataError, Domain
 from dpgm_testing import Profile
 from dpgm_testing.checks.source import CHECKS
 from dpgm_testing.reductions import PartitionedSource
 from dpgm_testing.sources import DOMAIN, Case, coded, example_table, expected_codes, features_of, together
 from dpgm_testing.subjects import SourceSubject
-
-from dpgm_core import DataError, Domain
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 

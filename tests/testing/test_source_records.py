@@ -6,13 +6,13 @@ import attrs
 import pyarrow as pa
 import pytest
 from attrs import frozen
-from dpgm_testing import Profile, check_component
-from dpgm_testing.runner import check_distribution
-from dpgm_testing.sources import in_chunks
 
 from dpgm_core import Component, PluginError, Registry
 from dpgm_core.errors import IncompatiblePlugin, PluginLoadError
 from dpgm_core.sources.arrow import ArrowSource
+from dpgm_testing import Profile, check_component
+from dpgm_testing.runner import check_distribution
+from dpgm_testing.sources import in_chunks
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 

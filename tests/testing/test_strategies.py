@@ -4,6 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Budget, Domain, Sensitivity
 from dpgm_testing import (
     budgets,
     domains,
@@ -15,10 +19,6 @@ from dpgm_testing import (
     records,
     structures,
 )
-from hypothesis import find, given, settings
-from hypothesis import strategies as st
-
-from dpgm_core import Budget, Domain, Sensitivity
 
 
 @pytest.mark.landing

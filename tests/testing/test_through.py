@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from dpgm_testing.curators import use_engine
 
 from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.inference import Batched
 from dpgm_core.inference.contract import SecondOrder
+from dpgm_testing.curators import use_engine
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 2}))
 

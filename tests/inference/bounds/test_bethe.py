@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from dpgm_testing.oracles import enumerated
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
@@ -15,6 +14,7 @@ from dpgm_core.inference.bounds import PartwiseBounds
 from dpgm_core.inference.upper_bounds import Attractive, _slope
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing.oracles import enumerated
 
 
 def attractive(draws, *, zeros, scale):

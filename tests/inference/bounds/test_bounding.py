@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dpgm_testing.oracles import enumerated
-from dpgm_testing.strategies import potentials
 from hypothesis import given, settings
 
 from dpgm_core.domain.domain import Domain
@@ -18,6 +16,8 @@ from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.models.model import Model
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing.oracles import enumerated
+from dpgm_testing.strategies import potentials
 
 
 def grid(rows, columns, size):

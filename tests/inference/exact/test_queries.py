@@ -6,7 +6,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from dpgm_testing import enumerated, potentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from dpgm_core.inference.junction_tree import queries as module
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing import enumerated, potentials
 
 
 def joint_of(theta):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dpgm_testing.oracles import enumerated
 from scipy import stats
 
 from dpgm_core import Domain, InferenceError, Structure, Tables
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.junction_tree.rounded_sampling import _states, divide_rows
+from dpgm_testing.oracles import enumerated
 
 SMALL = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "e": 1})
 STRUCTURES = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from dpgm.report import make_report
 
 import dpgm_core as dpgm
+from dpgm.report import make_report
 from dpgm_core.errors import OptionError
 
 

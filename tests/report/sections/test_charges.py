@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dpgm.report import make_report
-
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_several_releases_are_listed_with_what_they_cost_together(codes, model, parsed):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from dpgm.report import make_report
 
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_what_a_session_chose_is_told(codes, model, parsed):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from dpgm.report import make_report
-from dpgm.report.model_sections import _score
 
 import dpgm_core as dpgm
+from dpgm.report import make_report
+from dpgm.report.model_sections import _score
 
 
 def test_a_model_that_does_not_fit_is_told(codes, model, parsed):

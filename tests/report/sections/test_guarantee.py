@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from dpgm.report import make_report
 
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 2})
 STRUCTURE = dpgm.Structure(DOMAIN, [("a", "b")])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dpgm.report import make_report
-
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_unmeasured_attributes_are_named(model, parsed):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from dpgm.report import make_report
-
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_the_file_is_told_with_its_digest(model, tmp_path, parsed):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dpgm.report import make_report
-
 import dpgm_core as dpgm
+from dpgm.report import make_report
 
 
 def test_the_most_dependent_pair_is_first(model, parsed):
