@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
-from dpgm.spec import load_spec
 
 from benchmarks.cases.census import load
 from benchmarks.harness.output import markdown
 from benchmarks.protocol.populations import HEALTH, Population, structure_of
+from dpgm.spec import load_spec
 from dpgm_core import Budget, Domain, FloatArray, IntArray, Model, SeededRandomness, Structure, bootstrap, fit
 from dpgm_core.models.intervals import student
 from dpgm_core.privacy.holdout import unmeasured_pairs

@@ -157,7 +157,7 @@ def accuracy(asked: Namespace) -> None:
     """KL(true || learned), nats, at the best learning rate."""
     epsilons = (1.0,) if asked.smoke else EPSILONS
     # the same rounds are opened for each learning rate and data set: calibrate them once
-    dpgm_core.privacy.rounds.round_noise = cache(dpgm_core.privacy.rounds.round_noise)
+    dpgm_core.curator.live.round_noise = cache(dpgm_core.privacy.rounds.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
     if asked.smoke:  # five steps each; calibrating the noise of a sampling rate takes seconds
         few = {

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dpgm.interop.uai_tasks import read_mar, read_pr
 
 from benchmarks.cases.zeros import MADE, beside, constrained, instance
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import refuse
+from dpgm.interop.uai_tasks import read_mar, read_pr
 
 
 def instances(asked: Namespace) -> None:

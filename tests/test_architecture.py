@@ -209,8 +209,9 @@ def test_import_is_light():
 def test_inference_is_light():
     """Compiling and asking the exact engine, and loading a learner that descends by itself, take no scipy library."""
     loaded = run_python(
-        "import sys, numpy as np; from dpgm_core.domain.domain import Domain; from dpgm_core.structure import Structure\n"
-        "from dpgm_core.structure.tables import Tables; from dpgm_core.inference.junction_tree.engine import JunctionTree\n"
+        "import sys, numpy as np; from dpgm_core.domain.domain import Domain\n"
+        "from dpgm_core.structure import Structure; from dpgm_core.structure.tables import Tables\n"
+        "from dpgm_core.inference.junction_tree.engine import JunctionTree\n"
         "structure = Structure.chain(Domain.from_sizes(dict.fromkeys('abc', 2)))\n"
         "JunctionTree(executor='numpy').compile(structure).infer(Tables.zeros(structure))\n"  # numba takes scipy along
         "first = [name for name in sys.modules if name.split('.')[0] in ('scipy', 'pyarrow', 'pandas')]\n"
@@ -426,8 +427,10 @@ def test_types_are_seen_wherever_they_are_named():
         "class Other: ...\n"
     )
     assert types_named("dpgm_core.domain.domain", tree, "Mine") == {
-        ("dpgm_core.structure.tables", "Tables"), ("dpgm_core.domain.domain", "Other"), ("dpgm_core.structure.graphs", "Elimination"),
-    }  # fmt: skip
+        ("dpgm_core.structure.tables", "Tables"),
+        ("dpgm_core.domain.domain", "Other"),
+        ("dpgm_core.structure.graphs", "Elimination"),
+    }
 
 
 # --- tests mirror the tree ----------------------------------------------------------------------------------------

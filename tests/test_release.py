@@ -60,7 +60,7 @@ def test_the_citation_is_one():
     assert isinstance(cited["date-released"], date)
     (paper,) = cited["references"]
     assert len(paper["authors"]) == 6 and paper["authors"][0]["family-names"] == "Bernstein"
-    assert paper["year"] == 2017 and paper["title"] in " ".join((ROOT / "wheels/dpgm/README.md").read_text().split())
+    assert paper["year"] == 2017 and paper["title"] in " ".join((ROOT / "app/README.md").read_text().split())
 
 
 def test_the_workflow_calls_what_ci_does():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
-from dpgm.interop.bif import read_bif
 
+from dpgm.interop.bif import read_bif
 from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.models.cpds import cpds_of
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from dpgm.cli import main
 from pyarrow import csv, parquet
 
 from benchmarks.cases.binned import binned, exact, off_numbers
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import peak_megabytes
+from dpgm.cli import main
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
 from dpgm_core.models.merged_codes import SampleMethod
 

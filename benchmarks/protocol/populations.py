@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 from attrs import frozen
-from dpgm.spec import load_spec
 
 from benchmarks.protocol.truths import HEALTH, draw_truth
+from dpgm.spec import load_spec
 from dpgm_core import Budget, Domain, InferenceError, Model, NoisyTables, SeededRandomness, Structure, Tables, Terms
 from dpgm_core import release as release_tables
 from dpgm_core.inference.contract import Engine

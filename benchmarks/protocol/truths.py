@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from dpgm.spec import load_spec
-from dpgm.study import dirichlet_potentials, normal_potentials
 
 from benchmarks.protocol.references import non_private_mle
+from dpgm.spec import load_spec
+from dpgm.study import dirichlet_potentials, normal_potentials
 from dpgm_core import FloatArray, Structure, Tables
 from dpgm_core.counting.kernel import count
 from dpgm_core.inference.junction_tree.engine import JunctionTree

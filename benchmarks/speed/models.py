@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
-from dpgm.interop.bif import read_bif
 
+from dpgm.interop.bif import read_bif
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.structure import Structure

@@ -73,11 +73,14 @@ def strip_traceback(call: Callable[[], T]) -> T:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether only core had a hand in it, so that its words are public; a plugin may have passed a record to core."""
+    """Whether only core and the application took part, so that its words are public.
+
+    A plugin may have passed a record to core.
+    """
     trace = error.__traceback__
     while trace is not None:
         package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package != "dpgm_core" and package not in sys.stdlib_module_names:
+        if package not in ("dpgm_core", "dpgm") and package not in sys.stdlib_module_names:
             return False
         trace = trace.tb_next
     return True

@@ -58,7 +58,7 @@ def test_weights_come_from_the_one_way_tables_of_a_session():
     np.testing.assert_allclose(both.counts, expected)
     assert both.variance == pytest.approx(1 / (1 / one.variances[0] + 1 / two.variances[0]))
     # what a check measured is compared with, and a table over merged codes does not tell them apart
-    others = evolve(release, steps=(evolve(release.steps[0], check=True), release.steps[1]))
+    others = evolve(release, steps=(evolve(release.steps[0], holdout=True), release.steps[1]))
     assert find_merged_codes(COARSE, [others]).of["a"].counts is None
 
 

@@ -41,7 +41,7 @@ RNG = np.random.default_rng(0)
 CODES = np.stack([np.minimum(RNG.geometric(0.4, 600) - 1, size - 1) for size in (5, 3, 4)], axis=1)
 
 
-def session(check: bool = False) -> dpgm.NoisyTables:
+def session(holdout: bool = False) -> dpgm.NoisyTables:
     """One-way tables, then pairs over merged codes, as a session makes them."""
     coarse = np.stack([np.asarray(MERGES.get(name, range(9)))[CODES[:, at]] for at, name in enumerate(NAMES)], axis=1)
     steps = [
@@ -52,10 +52,10 @@ def session(check: bool = False) -> dpgm.NoisyTables:
             (3, coarse, Structure(COARSE, [("a", "c")])),
         )
     ]
-    steps[2] = evolve(steps[2], check=True)
+    steps[2] = evolve(steps[2], holdout=True)
     terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(1), merges=MERGES)
     return session_release(
-        terms, steps if check else steps[:2], steps[0].terms, cost=Budget.pure(1), private=False,
+        terms, steps if holdout else steps[:2], steps[0].terms, cost=Budget.pure(1), private=False,
         provenance={},
     )  # fmt: skip
 
@@ -249,7 +249,7 @@ def test_a_model_file_gives_the_same_answers(tmp_path):
 
 def test_learned_and_bootstrapped_in_the_domain_of_the_session():
     """A learner need not know; error bars of merged codes hold what the noise of one-way tables does to them."""
-    release = session(check=True)
+    release = session(holdout=True)
     model = learn(release, learner="naive-mle", randomness=SeededRandomness(1)).model
     assert model.structure.domain == COARSE and model.domain == DOMAIN
     assert set(model.misfit()) == set(release.structure.cliques)

@@ -33,9 +33,7 @@ from attrs import field, frozen
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core.curator import labels as discovery
-from dpgm_core.curator import session
-from dpgm_core.curator import steps as binning
-from dpgm_core.curator import steps as voting
+from dpgm_core.curator import session, steps
 from dpgm_core.privacy import descent, ledger
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
@@ -53,7 +51,12 @@ _TAKE_DATA = ("dpgm_core.pipeline",)
 #: What a ledger says of when it was charged.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
 
-_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
+_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = (
+    Measurement.draw,
+    session.draw_candidates,
+    session.add_noise,
+    steps.draw_publication,
+)
 _DRAWN = discovery._drawn
 
 
@@ -86,11 +89,11 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     words: list[object] = []
     replaced = (
         patch.object(Measurement, "draw", _same_for_all),
-        patch.object(session, "chosen", partial(_first_of_all, words)),
+        patch.object(session, "draw_candidates", partial(_first_of_all, words)),
         patch.object(session, "add_noise", _same_scores_for_all),
-        patch.object(descent, "chosen", partial(_first_of_all, words)),
-        patch.object(voting, "published", partial(_never, words)),
-        patch.object(binning, "chosen", partial(_first_of_all, words)),
+        patch.object(descent, "draw_candidates", partial(_first_of_all, words)),
+        patch.object(steps, "draw_publication", partial(_never, words)),
+        patch.object(steps, "draw_candidates", partial(_first_of_all, words)),
         patch.object(discovery, "_drawn", _same_labels_for_all),
         patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),

@@ -121,7 +121,7 @@ def test_what_was_not_computed_is_shown_as_that(monkeypatch):
     """NaN has no colour and says why; the graph of a model too wide for any answer is drawn all the same."""
     domain = Domain.from_sizes(dict.fromkeys("abcd", 3))
     model = written(Structure(domain, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]))
-    monkeypatch.setattr(numbers, "_CELLS", 10)
+    monkeypatch.setattr(numbers, "_MAX_CELLS", 10)
     shown = plots.dependence(model)
     unknown = [one for one in shown.cells if math.isnan(one.value)]
     assert len(unknown) == 2 and all("not computed" in one.said for one in unknown)

@@ -70,7 +70,7 @@ def compare(
     Free in privacy: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
     sample`. A model alone is compared with the noisy tables that it was learned from, or with --data.
     """
-    from dpgm.comparison.compare import compare as compare_files
+    from dpgm.comparison.comparison import compare as compare_files
     from dpgm.comparison.page import make_page
     from dpgm_core._util.files import COMPARISON_FILE, atomic_write
     from dpgm_core.domain.domain import Domain
@@ -129,7 +129,7 @@ def _print_distances(
     path: Path, against: Path | None, data: Path | str | None, allow_non_private: bool, as_json: bool
 ) -> None:
     """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
-    from dpgm.comparison.compare import privacy_of
+    from dpgm.comparison.comparison import privacy_of
     from dpgm_core.models.evaluate import kl_divergence, total_variation
     from dpgm_core.models.files import load_model
     from dpgm_core.releases.session import caveats_of, stamp_of

@@ -62,7 +62,7 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
     SPEC is a study's file, or a run's with --truth. NAME may have options: "{name = 'cgm-em', tau = 2}". Run again,
     it goes on where it was stopped, and makes further repeats and combinations that are asked for then.
     """
-    from dpgm.study.run import run
+    from dpgm.study.runs import run
     from dpgm.study.spec import load_study
 
     loaded = load_study(spec, options["settings"], truth=truth, instead=_instead(options))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
-    from dpgm.comparison.compare import compare
+    from dpgm.comparison.comparison import compare
     from dpgm.comparison.page import make_page
     from dpgm.comparison.subjects import Synthetic, read_subject
     from dpgm.comparison.values import Comparison, Difference, Gap, Overlap, Pair, Subject
 
 # module -> its public names
 _LAZY = {
-    "compare": ["compare"],
+    "comparison": ["compare"],
     "page": ["make_page"],
     "subjects": ["Synthetic", "read_subject"],
     "values": ["Comparison", "Difference", "Gap", "Overlap", "Pair", "Subject"],

@@ -11,14 +11,14 @@ from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
     from dpgm.study.result import Estimate, Row, StudyResult
-    from dpgm.study.run import run
+    from dpgm.study.runs import run
     from dpgm.study.spec import load_study
     from dpgm.study.study import Case, Method, Study, dirichlet_potentials, generated_truth, normal_potentials
 
 # module -> its public names
 _LAZY = {
     "result": ["Estimate", "Row", "StudyResult"],
-    "run": ["run"],
+    "runs": ["run"],
     "spec": ["load_study"],
     "study": ["Case", "Method", "Study", "dirichlet_potentials", "generated_truth", "normal_potentials"],
 }

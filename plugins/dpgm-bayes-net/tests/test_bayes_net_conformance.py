@@ -2,6 +2,7 @@
 
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.local import Local
+
 from dpgm_testing import LearnerConformance
 
 

@@ -8,11 +8,11 @@ import pytest
 from attrs import evolve, frozen
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
-from dpgm_testing.curators import TrappedRecords
-from dpgm_testing.unusual import TruncatedLaplace
 
 import dpgm_core as dpgm
 from dpgm_core.pipeline import Run
+from dpgm_testing.curators import TrappedRecords
+from dpgm_testing.unusual import TruncatedLaplace
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 #: Families (a), (b, a), (c, a, b), (d, c); the first two lie in the third.

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from attrs import evolve
 from dpgm_bayes_net.local import Local
-from dpgm_testing.curators import TrappedRecords
 
 import dpgm_core as dpgm
+from dpgm_testing.curators import TrappedRecords
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["b", "a"]})

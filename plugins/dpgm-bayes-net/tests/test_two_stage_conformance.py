@@ -1,6 +1,7 @@
 """The conformance kit on the two-stage learner."""
 
 from dpgm_bayes_net.two_stage import BayesNetTwoStage
+
 from dpgm_testing import LearnerConformance
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_cgm_em.learner import CgmEm
+
 from dpgm_testing import LearnerConformance
 
 

@@ -7,6 +7,7 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 from distributed import Client
 from dpgm_dask.records import of_table
 from dpgm_dask.source import DaskSource
+
 from dpgm_testing import check_component
 
 

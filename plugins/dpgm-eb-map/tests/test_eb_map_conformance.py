@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_eb_map.learner import EbMap
+
 from dpgm_testing import LearnerConformance
 
 

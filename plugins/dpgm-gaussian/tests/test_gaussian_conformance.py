@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_gaussian.mechanism import Gaussian
+
 from dpgm_testing import MechanismConformance
 
 

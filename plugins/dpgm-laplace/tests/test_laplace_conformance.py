@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_laplace.mechanism import Laplace
+
 from dpgm_testing import MechanismConformance
 
 

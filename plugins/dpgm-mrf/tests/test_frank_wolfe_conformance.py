@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner, FrankWolfeSelector
+
 from dpgm_testing import LearnerConformance, SelectorConformance
 
 

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
-from dpgm_testing import awkward_structures
 
 from dpgm_core import (
     Budget,
@@ -25,6 +24,7 @@ from dpgm_core import (
     load_release,
     make,
 )
+from dpgm_testing import awkward_structures
 
 ALONE = ("a", "b", "c")
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a")]

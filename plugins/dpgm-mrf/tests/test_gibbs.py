@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dpgm.cli import cli
 from dpgm_mrf.gibbs.engine import Gibbs
-from dpgm_testing.cases import constrained_structures
 
+from dpgm.cli import cli
 from dpgm_core import (
     Budget,
     Domain,
@@ -23,6 +22,7 @@ from dpgm_core import (
     fit,
     make,
 )
+from dpgm_testing.cases import constrained_structures
 
 # |error| / stated error is Student's t of 49 degrees of freedom: beyond 7 with probability 7e-9 per cell, so below
 # 1e-5 for all cells of this file together, were the seeds not fixed.

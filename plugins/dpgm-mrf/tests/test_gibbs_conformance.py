@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_mrf.gibbs.engine import Gibbs
+
 from dpgm_testing import InferenceConformance, Profile
 
 

@@ -1,6 +1,7 @@
 """The conformance kit on `mrf-select`."""
 
 from dpgm_mrf.select import MrfSelect
+
 from dpgm_testing import SelectorConformance
 
 

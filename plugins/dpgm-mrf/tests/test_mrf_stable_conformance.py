@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_mrf.stable import MrfStable
+
 from dpgm_testing import SelectorConformance
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dpgm_mrf.polynomials import local, transform
 from dpgm_mrf.walsh import MrfWalsh
-from dpgm_testing.curators import TrappedRecords
 
 import dpgm_core as dpgm
 from dpgm_core.learning import Descent
+from dpgm_testing.curators import TrappedRecords
 
 NAMES = ("a", "b", "c", "d")
 DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 2))

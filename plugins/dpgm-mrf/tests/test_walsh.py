@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dpgm_mrf.polynomials import degrees, local, transform
 from dpgm_mrf.walsh import MrfWalsh
-from dpgm_testing.curators import TrappedRecords
 from scipy.optimize import minimize
 
 import dpgm_core as dpgm
+from dpgm_testing.curators import TrappedRecords
 
 ENGINE = dpgm.make("inference", "junction-tree")
 ADD = dpgm.Terms(neighbours="add-remove", total=20_000)

@@ -1,6 +1,7 @@
 """The conformance kit on `mrf-walsh`, over attributes of two labels."""
 
 from dpgm_mrf.walsh import MrfWalsh
+
 from dpgm_testing import LearnerConformance
 
 

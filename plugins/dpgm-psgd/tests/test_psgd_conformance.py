@@ -1,6 +1,7 @@
 """The conformance kit on private stochastic gradient ascent."""
 
 from dpgm_psgd.learner import Psgd
+
 from dpgm_testing import LearnerConformance
 
 

@@ -6,6 +6,7 @@ from dpgm_select.auto import Auto
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
+
 from dpgm_testing import SelectorConformance
 
 

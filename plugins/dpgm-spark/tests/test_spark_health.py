@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
-from dpgm.cli import main
 from dpgm_spark.source import SparkSource
 
 import dpgm_core as dpgm
+from dpgm.cli import main
 
 HEALTH = Path(__file__).resolve().parents[3] / "docs" / "examples" / "health"
 SPEC = tomllib.loads((HEALTH / "health.toml").read_text())

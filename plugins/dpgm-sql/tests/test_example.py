@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv as arrow_csv
 import pytest
-from dpgm.cli import main
-from dpgm.spec import load_spec
 from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
+from dpgm.cli import main
+from dpgm.spec import load_spec
 from dpgm_core import Budget, SeededRandomness, Terms
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "health"

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 from dpgm_sql.kit import duckdb_records, records
 from dpgm_sql.source import SqlSource
+
 from dpgm_testing import SourceConformance
 
 
