@@ -43,7 +43,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 #: Folders of tests that `.ci/run` runs before a change lands, and plain `pytest` leaves out: machines that try whole
 #: runs, smallest runs of benchmarks, and proofs that the conformance kit finds faults.
 _LANDING = tuple(
-    Path(__file__).parent / "tests" / name for name in ("audit", "benchmarks", "fuzz", "kill", "mutants", "neighbours")
+    Path(__file__).parent / name
+    for name in (
+        *(f"tests/{folder}" for folder in ("audit", "benchmarks", "fuzz", "kill", "neighbours")),
+        "plugins/dpgm-testing/tests/mutants",
+    )
 )
 
 

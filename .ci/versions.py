@@ -27,7 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 # dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
 TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff", "twine")
-SOME = "dpgm_core plugins/*/dpgm_* tests/cli tests/inference tests/sources tests/testing/test_kit_first_party.py"
+SOME = (
+    "dpgm_core plugins/*/dpgm_* app/tests/cli tests/inference tests/sources "
+    "plugins/dpgm-testing/tests/kit/test_kit_first_party.py"
+)
 
 
 def pythons() -> Iterator[tuple[str, str | None]]:

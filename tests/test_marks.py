@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 class Item:
     """The part of a pytest item that conftest.py looks at."""
 
-    def __init__(self, name, mark=None, cls=None, folder="tests/noise"):
+    def __init__(self, name, mark=None, cls=None, folder="tests/privacy"):
         self.name, self.cls, self.path = name, cls, ROOT / folder / "test_x.py"
         self.nodeid = f"{folder}/test_x.py::{name}"
         self.marks = {mark.name: mark} if mark else {}

@@ -52,8 +52,8 @@ from dpgm_core.structure.workload import Workload
 from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
 from tests.fuzz.outputs import Refused, named_outputs, spoil_outputs, write_outputs
 from tests.fuzz.target import Broken, Target
-from tests.ledger.retyped import CLASSES, columns, retype
-from tests.ledger.schema1 import write_second
+from tests.privacy.ledger.retyped import CLASSES, columns, retype
+from tests.privacy.ledger.schema1 import write_second
 
 __all__ = ["TARGETS"]
 

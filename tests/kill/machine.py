@@ -42,7 +42,7 @@ from dpgm_core.pipeline import learn
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.release import NoisyTables
-from tests.ledger.schema1 import write_old
+from tests.privacy.ledger.schema1 import write_old
 
 __all__ = ["Machine"]
 

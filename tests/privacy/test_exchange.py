@@ -1,7 +1,7 @@
 """What exchanging one person costs where a budget bounds adding or removing one: exact divergences between data sets of
 equal N, of every kind of query, against `of_exchange`.
 
-Private bins and descents stand with their own brute force, in tests/noise/test_bisection.py and test_descent.py.
+Private bins and descents stand with their own brute force, in tests/privacy/test_bisection.py and test_descent.py.
 """
 
 from __future__ import annotations

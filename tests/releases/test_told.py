@@ -1,4 +1,4 @@
-"""What releases tell of how they came about; sessions are told in tests/cli/test_outcome.py step by step."""
+"""What releases tell of how they came about; sessions are told in app/tests/cli/test_outcome.py step by step."""
 
 from __future__ import annotations
 

@@ -1,0 +1,156 @@
+"""Whatever a command shows of a seeded, unsafe or conditional release says so, and of a plain one does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm.cli import _COMMANDS
+
+KINDS = {
+    "plain": ({}, None),
+    "seeded": ({"randomness": dpgm.SeededRandomness(1)}, "NOT PRIVATE (private = false)"),
+    "unsafe": ({"mechanism": {"name": "laplace", "exact": False, "allow_unsafe": True}}, "UNSAFE: "),
+    "public": ({"terms": dpgm.Terms(neighbours="add-remove", total="public")}, "CONDITIONAL ON PUBLIC N"),
+}
+SETTINGS = {
+    "plain": (),
+    "seeded": ("--set", "simulation.seed=1"),
+    "unsafe": ("--set", "mechanism={name='laplace', exact=false, allow_unsafe=true}"),
+    "public": ("--set", "total=public"),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def made(kind, tmp_path_factory) -> Path:
+    """A model of the kind, beside its release and a plain model."""
+    folder = tmp_path_factory.mktemp(kind)
+    domain = dpgm.Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
+    )
+    codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
+    for name, options in (("m", KINDS[kind][0]), ("plain", {})):
+        terms = {"terms": dpgm.Terms(neighbours="add-remove")} | options
+        release = dpgm.release(
+            codes, dpgm.Structure.chain(domain), dpgm.Budget.pure(5), save_release=folder / f"{name}.release", **terms
+        )
+        dpgm.learn(release).model.save(folder / f"{name}.dpgm")
+    return folder / "m.dpgm"
+
+
+def assert_stamped(kind: str, path: Path, err: str) -> None:
+    """One line on stderr that names the file and the caveat, or none."""
+    lines = [line for line in err.splitlines() if any(words and words in line for _, words in KINDS.values())]
+    assert len(lines) == (kind != "plain"), err
+    for line in lines:
+        assert line.startswith("dpgm: ") and path.name in line and KINDS[kind][1] in line
+
+
+ANSWERS = {
+    "describe": ["query", "m.dpgm"],
+    "query": ["query", "m.dpgm", "sex", "--given", "age=old"],
+    "map": ["query", "m.dpgm", "--map"],
+    "intervals": ["query", "m.dpgm", "sex", "--intervals", "0.5", "--replicates", "2"],
+    "sample": ["sample", "m.dpgm", "-n", "3", "-o", "s.csv"],
+    "datasets": ["sample", "m.dpgm", "-n", "3", "-o", "s.parquet", "--datasets", "2"],
+    "export": ["export", "m.dpgm", "--uai", "m.uai"],
+    "compare": ["compare", "m.dpgm"],
+    "other": ["compare", "plain.dpgm", "m.dpgm"],
+    "learn": ["learn", "m.release", "-o", "again.dpgm"],
+}
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch):
+    """In text one line on stderr; in JSON private, unsafe, conditions and guarantee, and stderr says nothing of it."""
+    monkeypatch.chdir(made.parent)
+    code, _, err = dpgm_command(*ANSWERS[answer])
+    assert code == 0
+    assert_stamped(kind, Path("again.dpgm") if answer == "learn" else made, err)
+    code, out, err = dpgm_command(*ANSWERS[answer], "--json")
+    facts = json.loads(out)
+    if "models" in facts:
+        facts |= facts["models"]["m.dpgm"]
+    if "subjects" in facts:
+        facts |= next(one for one in facts["subjects"] if one["name"] == "m.dpgm")
+    assert code == 0 and facts["private"] is (kind != "seeded")
+    assert bool(facts["unsafe"]) is (kind == "unsafe")
+    assert any("CONDITIONAL" in one for one in facts["conditions"]) is (kind == "public")
+    assert facts["guarantee"] == dpgm.load_model(made).guarantee()
+    assert_stamped("plain", made, err)
+
+
+def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch):
+    """They are the user's own; what was filled in has the model's guarantee, and its caveats are said as elsewhere."""
+    monkeypatch.chdir(made.parent)
+    Path("rows.csv").write_text("sex,age\nF,\n,old\n")
+    words = ("complete", "m.dpgm", "rows.csv", "-o", "full.csv")
+    code, _, err = dpgm_command(*words)
+    assert code == 0 and "NOT COVERED" in err
+    assert_stamped(kind, made, err)
+    facts = json.loads(dpgm_command(*words, "--json")[1])
+    assert facts["private"] is False and facts["guarantee"].startswith("NOT COVERED")
+    assert facts["guarantee"].endswith(dpgm.load_model(made).guarantee())
+    assert json.loads(Path("full.csv.dpgm.json").read_text())["private"] is False
+
+
+@pytest.mark.parametrize("answer", ["compare", "other"])
+def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch):
+    """The sentence under the table, and in JSON."""
+    monkeypatch.chdir(made.parent)
+    sentence = dpgm_command(*ANSWERS[answer])[1].splitlines()[-1]
+    assert json.loads(dpgm_command(*ANSWERS[answer], "--json")[1])["privacy"] == sentence
+    assert sentence.startswith("post-processing of releases")
+    assert ("private as they are" in sentence) is (kind == "plain")
+    assert kind == "plain" or KINDS[kind][1] in sentence
+
+
+def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command):
+    """It is never called private."""
+    structure = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 2}))
+    path = tmp_path / "u.dpgm"
+    other = path.with_name("v.dpgm")
+    for file in (path, other):
+        dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(file)
+    for words in (("query", path, "a"), ("compare", path, other)):
+        code, out, err = dpgm_command(*words)
+        assert code == 0 and "nothing is known about the privacy" in err
+        assert "private as they are" not in out
+    assert json.loads(dpgm_command("query", path, "a", "--json")[1])["private"] is None
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("command", ["fit", "release", "plan"])
+def test_runs_are_stamped(kind, spec, command, dpgm_command):
+    """What they print, and what they would cost."""
+    code, _, err = dpgm_command(command, spec, *SETTINGS[kind])
+    assert code == 0, err
+    assert_stamped(kind, spec.with_name("visits"), err)
+    facts = json.loads(dpgm_command(command, spec, *SETTINGS[kind], "--json")[1])
+    assert facts["private"] is (kind != "seeded")
+    assert bool(facts["unsafe"]) is (kind == "unsafe")
+    assert any("CONDITIONAL" in one for one in facts["conditions"]) is (kind == "public")
+
+
+def test_no_command_was_forgotten():
+    """A new command goes to those that answer from a release, which are tested above, or to those that do not."""
+    answers = {words[0] for words in ANSWERS.values()} | {"fit", "release", "plan"}
+    answers |= {"complete"}  # whose rows are their owner's
+    others = {
+        "infer",  # other people's models: nothing is known of where they come from
+        "report",  # a page, each section of which is stamped (app/tests/report)
+        "study",  # draws from a model; says what that model's stamp says (test_study.py)
+        "init",  # reads public descriptions, and no release
+        "validate", "ledger", "plugins", "new", "check",
+    }  # fmt: skip
+    assert answers | others == set(_COMMANDS) and not answers & others

@@ -1,0 +1,281 @@
+"""Fixtures that tests share: wheels, and environments without the checkout; a learner; hostile files; rounds of noise."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+import dpgm_core as dpgm
+from dpgm_core.privacy.accounting import Accountant, compose
+
+
+def outside(*command: str | Path, cwd: Path, scripts: Path | None = None, **more: str) -> str:
+    """Run a command far from the checkout; returns what it printed, which is the reason if it fails.
+
+    scripts: the folder of an environment's programs, put first on the path. more: environment variables.
+    """
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "DPGM", "PYTEST"))}
+    if scripts is not None:
+        inherited["PATH"] = f"{scripts}{os.pathsep}{inherited['PATH']}"
+        inherited["VIRTUAL_ENV"] = str(scripts.parent)
+    done = subprocess.run(
+        command, cwd=cwd, env=inherited | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def run_outside() -> Callable[..., str]:
+    """`outside`, for test files."""
+    return outside
+
+
+@pytest.fixture(scope="session")
+def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Builds the wheel of a source folder, once per session and without network, as pip calls hatchling."""
+    backend = pytest.importorskip("hatchling.build")
+    built: dict[Path, Path] = {}
+
+    def build(source: Path) -> Path:
+        if source not in built:
+            folder = tmp_path_factory.mktemp("wheel")
+            with contextlib.chdir(source):
+                built[source] = folder / backend.build_wheel(str(folder))
+        return built[source]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def environment_with() -> Callable[..., Path]:
+    """Makes a virtual environment in a folder, installs wheels into it, and returns the folder of its programs.
+
+    It sees the third parties' libraries of the interpreter that runs the tests, so nothing is downloaded, but no dpgm
+    distribution: neither their code nor their metadata.
+    """
+
+    def make(folder: Path, wheels: list[Path]) -> Path:
+        # Hypothesis takes constants out of whatever source is not called like this: seconds for numpy and scipy.
+        libraries = folder / "libraries" / "site-packages"
+        libraries.mkdir(parents=True)
+        for site in (Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))):
+            for entry in site.iterdir():
+                ours = entry.name.lower().startswith(("dpgm", "_dpgm", "__editable__"))
+                if not ours and entry.suffix != ".pth" and not (libraries / entry.name).exists():
+                    (libraries / entry.name).symlink_to(entry)
+        venv = folder / "venv"
+        outside(sys.executable, "-m", "venv", venv, cwd=folder)
+        scripts = venv / "bin"
+        pip = ("pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps")
+        outside(*pip, *wheels, cwd=folder, scripts=scripts)
+        site = outside(
+            "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder, scripts=scripts
+        )
+        (Path(site.strip()) / "libraries.pth").write_text(f"{libraries}\n")
+        program = scripts / "pytest"  # the libraries' own one would start the interpreter that they belong to
+        program.write_text(f"#!{scripts / 'python'}\nimport sys\nimport pytest\nsys.exit(pytest.main())\n")
+        program.chmod(0o755)
+        return scripts
+
+    return make
+
+
+# --- a learner of several releases --------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Adaptive:
+    """Takes shares of its budget one after another, and shows what it likes of them.
+
+    shares: of the budget, as texts; "rest" asks for all that remains. cliques: of each release, None for the
+    structure's. shows: "none", or the numbers of the releases that it says it learned from.
+    """
+
+    handed: ClassVar[list[dpgm.NoisyTables]] = []  # to the last one that learned
+
+    shares: tuple[str, ...] = ("9/10", "1/10")
+    cliques: tuple[object, ...] = ()
+    shows: tuple[int, ...] | str = "none"
+
+    def check(self, structure: object, inference: object) -> None:
+        """Anything will do."""
+
+    def learn(self, curator: object, inference: object, *, randomness: object, progress: object) -> dpgm.Fit:
+        """The uniform model: what it learns is beside the point."""
+        whole, taken = curator.budget, []
+        for number, share in enumerate(self.shares):
+            budget = None if share == "rest" else whole * Fraction(share)
+            cliques = self.cliques[number] if self.cliques else None
+            taken.append(curator.release(budget=budget, cliques=cliques))
+        self.handed[:] = taken
+        shown = [] if self.shows == "none" else [taken[number] for number in self.shows]
+        potentials = dpgm.Tables.zeros(curator.structure)
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials, releases=shown), releases=tuple(shown))
+
+
+@pytest.fixture(scope="session")
+def adaptive() -> type[Adaptive]:
+    """The class `Adaptive`."""
+    return Adaptive
+
+
+# --- files, sound and hostile -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def members_of() -> Callable[[Path], dict[str, bytes]]:
+    """Reads the members of an archive."""
+
+    def read(path: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def written() -> Callable[..., Path]:
+    """Writes members to an archive, and returns its path."""
+
+    def write(path: Path, members: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> Path:
+        with zipfile.ZipFile(path, "w", how) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def changed() -> Callable[..., bytes]:
+    """A JSON document with values replaced, {keys that lead there: value}."""
+
+    def change(content: bytes, changes: Mapping[tuple[object, ...], object]) -> bytes:
+        document = json.loads(content)
+        for (*way, last), value in changes.items():
+            table = document
+            for key in way:
+                table = table[key]
+            table[last] = value
+        return json.dumps(document).encode()
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def npz() -> Callable[..., bytes]:
+    """The content of an .npz file."""
+
+    def pack(**arrays: object) -> bytes:
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+
+    return pack
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory, members_of: Callable[..., dict[str, bytes]]) -> dict[str, bytes]:
+    """The members of a sound model file with its release, of epsilon = 1."""
+    path = tmp_path_factory.mktemp("sound") / "m.dpgm"
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    codes = np.array([[0, 1], [1, 2]] * 20)
+    dpgm.fit(codes, structure, dpgm.Budget.pure(1), neighbours="add-remove").model.save(path)
+    members = members_of(path)
+    assert sorted(members) == ["model.json", "potentials.npz", "release.json", "tables.npz"]
+    return members
+
+
+@pytest.fixture(scope="session")
+def refused_file() -> Callable[[Path], None]:
+    """Asserts that both readers say one line that names the file, or what its release needs."""
+
+    def check(path: Path) -> None:
+        for read in (dpgm.load_model, dpgm.load_release):
+            with pytest.raises(dpgm.ModelFileError) as caught:
+                read(path)
+            assert path.name in str(caught.value)
+            assert "\n" not in str(caught.value)
+            assert caught.value.__cause__ is None
+
+    return check
+
+
+# --- rounds of noise ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def unit() -> Callable[[int], dpgm.Sensitivity]:
+    """Makes the sensitivity of a number of cells moved by 1."""
+
+    def make(cells: int) -> dpgm.Sensitivity:
+        return dpgm.Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def accountant(unit: Callable[[int], dpgm.Sensitivity]) -> Callable[..., Accountant]:
+    """Makes the accountant of unit shifts, under add-remove."""
+
+    def make(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
+        norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
+        event = dpgm.PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
+        return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
+
+    return make
+
+
+@frozen(kw_only=True)
+class Drawn:
+    """A noise as far as calibration needs it."""
+
+    cost: dpgm.Budget
+    event: dpgm.PrivacyEvent
+
+
+class Gauss:
+    """A Gaussian mechanism for zCDP budgets only."""
+
+    def noise(self, sensitivity: dpgm.Sensitivity, budget: dpgm.Budget) -> Drawn:
+        if budget.kind != "zcdp":
+            raise dpgm.BudgetError("zCDP only")
+        sigma = math.sqrt(sensitivity.l2_squared / (2 * float(budget.rho)))
+        event = dpgm.PrivacyEvent(kind="discrete-gaussian", scale=sigma, sensitivity=sensitivity.l2)
+        return Drawn(cost=budget, event=event)
+
+
+class Lap:
+    """A Laplace mechanism for pure budgets only."""
+
+    def noise(self, sensitivity: dpgm.Sensitivity, budget: dpgm.Budget) -> Drawn:
+        if budget.kind != "pure":
+            raise dpgm.BudgetError("pure only")
+        scale = float(sensitivity.l1 / budget.epsilon)
+        event = dpgm.PrivacyEvent(kind="discrete-laplace", scale=scale, sensitivity=float(sensitivity.l1))
+        return Drawn(cost=budget, event=event)
+
+
+@pytest.fixture(scope="session")
+def gauss() -> type[Gauss]:
+    """The class `Gauss`."""
+    return Gauss
+
+
+@pytest.fixture(scope="session")
+def lap() -> type[Lap]:
+    """The class `Lap`."""
+    return Lap
