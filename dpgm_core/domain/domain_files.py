@@ -20,7 +20,6 @@ from dpgm_core._util.toml import parse_toml
 from dpgm_core.domain.attribute import first_repeated
 from dpgm_core.domain.attribute_tables import FORM, KEYS
 from dpgm_core.domain.formats.arrow import arrow_file, arrow_object
-from dpgm_core.domain.formats.codebook import MAX_BYTES as codebook_MAX_BYTES
 from dpgm_core.domain.formats.codebook import read_codebook
 from dpgm_core.domain.formats.frictionless import package_schema, table_schema
 from dpgm_core.domain.formats.nist import nist_dictionary, nist_schema
@@ -245,7 +244,7 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, i
 def _loaded(path: Path) -> Any:
     kind = path.suffix.lower().removeprefix(".").upper()
     try:
-        content = bounded_bytes(path, codebook_MAX_BYTES).decode("utf-8-sig")
+        content = bounded_bytes(path, _MAX_FILE_BYTES).decode("utf-8-sig")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path, too large, not UTF-8
         reason = getattr(error, "strerror", None) or ("it is not UTF-8" if isinstance(error, UnicodeError) else error)
         raise DomainError(f"cannot read {str(path)!r}: {reason}") from None
@@ -327,7 +326,7 @@ def _short(column: str, entry: object) -> Mapping[str, Any]:
 # --------------------------------------------------------------------------------------------------
 # Domain files as plain tables: short forms, NIST schemas, and `from`, another file with changes.
 
-MAX_BYTES = 2**26  # of a domain file
+_MAX_FILE_BYTES = 2**26
 _MAX_NESTED_FILES = 16  # files that name one another
 _TOP = ("attributes", "constraints", "defaults", "from")
 
@@ -335,7 +334,7 @@ _TOP = ("attributes", "constraints", "defaults", "from")
 def plain_file(path: Path) -> Any:
     """The plain values of a `.toml` or `.json` file. DomainError, with the file's name, if it cannot be read."""
     try:
-        content = bounded_bytes(path, MAX_BYTES)
+        content = bounded_bytes(path, _MAX_FILE_BYTES)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
         raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None

@@ -149,7 +149,7 @@ def _rule(
         sizes = [len(scales[name].present) for name in columns]
         table = np.ones(sizes, dtype=bool)
         for axis, name in enumerate(columns):
-            table &= _along_chains(scales[name].present, axis, len(columns))
+            table &= _along(scales[name].present, axis, len(columns))
         if not circle:
             first, last = scales[names[0]], scales[names[-1]]
             bad = _through(chain, scales)[:, None] > last.high[None, :]
@@ -204,10 +204,6 @@ def _scale(attribute: Attribute) -> _Scale | None:
         high=high,
         whole=attribute.values.kind in WHOLE,
     )
-
-
-def _along_chains(codes: Array, axis: int, axes: int) -> Array:
-    return codes.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -356,4 +352,5 @@ class Resolved:
 
 
 def _along(codes: Mask, axis: int, axes: int) -> Mask:
+    """Return the codes along one of so many axes."""
     return codes.reshape([-1 if other == axis else 1 for other in range(axes)])

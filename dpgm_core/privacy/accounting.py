@@ -24,6 +24,7 @@ from dpgm_core.privacy.dominating_pairs import (
     response_pair,
     revealing_mass,
 )
+from dpgm_core.privacy.gaussian import moved_cells
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 
 __all__ = [
@@ -41,12 +42,11 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
 # Cost of one release on a Poisson subsample: each person takes part with probability q, independently.
 #
 # Fix the coins of all others; everything below is jointly convex or quasi-convex, so that it holds for their mixture
-# too. Let P0 be the distribution of the output without the person, P1 with the person's rows and P1' with other rows
-# in their place. Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
+# too. Let P0 be the distribution of the output without the person, P1 with the person's rows and P1' with other rows in
+# their place. Add-remove compares (1 - q) P0 + q P1 with P0. Replace-one compares
 #
 #     P = (1 - q) P0 + q P1    with    Q = (1 - q) P0 + q P1'.
 #
@@ -55,28 +55,31 @@ __all__ = [
 # part. Both persons are arbitrary, so what is shown for P against Q holds for Q against P.
 #
 # 1. Pure. Let x = ln P1/P0 and x' = ln P1'/P0 at an output, with |x|, |x'| <= e (presence) and |x - x'| <= d
-# (exchange),    and g(x) = ln(1 - q + q exp(x)), which is rising and convex. ln P/Q = g(x) - g(x'). For a given x - x'
-# it is largest    at x = e, and then at the least x', e - d with d <= 2 e. So it is at most g(e) - g(e - d) = ln(1 + w
-# (exp(d) - 1)),    w = q exp(e - d) / (1 - q + q exp(e - d)): the exchange on a subsample at rate w, the chance that
-# the person took    part, after the output that says so least. For d = 2 e it is ln(1 + q (exp(e) - 1)) - ln(1 - q (1
-# - exp(-e))).    Attained by one row each, in different cells of every table but those of one cell. As w <= 1 it never
-# exceeds d. 2. zCDP. Renyi divergences are jointly quasi-convex: D_a(P, Q) <= D_a(P1, P1') at every order. A smaller
-# rho is not    claimed. 3. Renyi divergences of Gaussian noise at whole orders a. P = Q + q (P1 - P1'), and P1 - P1'
-# sums to 0, so    E_Q (P/Q)^a <= 1 + sum_{j >= 2} C(a, j) q^j B_j with B_j = E_Q |(P1 - P1') / Q|^j. As |x|^j / y^(j -
-# 1) is jointly    convex, B_j <= (1 - q) F_j + q S_j, F_j = E_P0 |f - f'|^j, f = P1 / P0, f' = P1' / P0, S_j = E_P1'
-# |P1 / P1' - 1|^j.    As Q >= (1 - q) P0, B_j <= (1 - q)^(1 - j) F_j too. For whole-numbered shifts s of P1 and s' of
-# P1', in units of    sigma, E_P0 f^k f'^l = exp((|k s + l s'|^2 - k |s|^2 - l |s'|^2) / 2) for whole k and l, of
-# discrete noise as of    continuous. Let G bound |s|^2 and |s'|^2 (presence), and D >= G bound |s - s'|^2 (exchange).
-# * |x - y|^j <= x^j + y^j for x, y >= 0, so F_j <= 2 exp(j (j - 1) G / 2) and S_j <= exp(j (j - 1) D / 2) + 1.    *
-# S_2 <= exp(D) - 1, as P1 / P1' has mean 1.    * F_2 = exp(|s|^2) + exp(|s'|^2) - 2 exp(<s, s'>), 2 <s, s'> = |s|^2 +
-# |s'|^2 - |s - s'|^2. With u = exp(|s|^2 - G)      and v = exp(|s'|^2 - G), both in [exp(-G), 1], F_2 <= exp(G) (u +
-# v) - 2 exp(G - D / 2) sqrt(u v), whose slope in u      is exp(G) (1 - exp(-D / 2) sqrt(v / u)) >= 0 as sqrt(v / u) <=
-# exp(G / 2); in v likewise. So it is largest at      u = v = 1: F_2 <= 2 exp(G) (1 - exp(-D / 2)).    * For even j,
-# F_j <= F_2^(j / 2) and S_j <= S_2^(j / 2) with G and D taken j - 1 times: f - f' is the smoothing T_r,      r^2 = 1 /
-# (j - 1), of the same difference with shifts s / r and s' / r, and |T_r h|_j <= |h|_2 (Nelson 1973). For      discrete
-# noise even moments are the same sums of the same numbers.    * For odd j the logarithm is at most the mean of its
-# neighbours', as it is convex in j (Lyapunov).    By 2. a moment is never more than that of the whole data set, exp(a
-# (a - 1) D / 2).
+#    (exchange), and g(x) = ln(1 - q + q exp(x)), which is rising and convex. ln P/Q = g(x) - g(x'). For a given x - x'
+#    it is largest at x = e, and then at the least x', e - d with d <= 2 e. So it is at most g(e) - g(e - d) = ln(1 + w
+#    (exp(d) - 1)), w = q exp(e - d) / (1 - q + q exp(e - d)): the exchange on a subsample at rate w, the chance that
+#    the person took part, after the output that says so least. For d = 2 e it is ln(1 + q (exp(e) - 1)) - ln(1 - q (1 -
+#    exp(-e))). Attained by one row each, in different cells of every table but those of one cell. As w <= 1 it never
+#    exceeds d.
+# 2. zCDP. Renyi divergences are jointly quasi-convex: D_a(P, Q) <= D_a(P1, P1') at every order. A smaller rho is not
+#    claimed.
+# 3. Renyi divergences of Gaussian noise at whole orders a. P = Q + q (P1 - P1'), and P1 - P1' sums to 0, so E_Q (P/Q)^a
+#    <= 1 + sum_{j >= 2} C(a, j) q^j B_j with B_j = E_Q |(P1 - P1') / Q|^j. As |x|^j / y^(j - 1) is jointly convex, B_j
+#    <= (1 - q) F_j + q S_j, F_j = E_P0 |f - f'|^j, f = P1 / P0, f' = P1' / P0, S_j = E_P1' |P1 / P1' - 1|^j. As Q >= (1
+#    - q) P0, B_j <= (1 - q)^(1 - j) F_j too. For whole-numbered shifts s of P1 and s' of P1', in units of sigma, E_P0
+#    f^k f'^l = exp((|k s + l s'|^2 - k |s|^2 - l |s'|^2) / 2) for whole k and l, of discrete noise as of continuous.
+#    Let G bound |s|^2 and |s'|^2 (presence), and D >= G bound |s - s'|^2 (exchange).
+#    * |x - y|^j <= x^j + y^j for x, y >= 0, so F_j <= 2 exp(j (j - 1) G / 2) and S_j <= exp(j (j - 1) D / 2) + 1.
+#    * S_2 <= exp(D) - 1, as P1 / P1' has mean 1.
+#    * F_2 = exp(|s|^2) + exp(|s'|^2) - 2 exp(<s, s'>), 2 <s, s'> = |s|^2 + |s'|^2 - |s - s'|^2. With u = exp(|s|^2 - G)
+#      and v = exp(|s'|^2 - G), both in [exp(-G), 1], F_2 <= exp(G) (u + v) - 2 exp(G - D / 2) sqrt(u v), whose slope in
+#      u is exp(G) (1 - exp(-D / 2) sqrt(v / u)) >= 0 as sqrt(v / u) <= exp(G / 2); in v likewise. So it is largest at u
+#      = v = 1: F_2 <= 2 exp(G) (1 - exp(-D / 2)).
+#    * For even j, F_j <= F_2^(j / 2) and S_j <= S_2^(j / 2) with G and D taken j - 1 times: f - f' is the smoothing
+#      T_r, r^2 = 1 / (j - 1), of the same difference with shifts s / r and s' / r, and |T_r h|_j <= |h|_2 (Nelson
+#      1973). For discrete noise even moments are the same sums of the same numbers.
+#    * For odd j the logarithm is at most the mean of its neighbours', as it is convex in j (Lyapunov).
+#    By 2. a moment is never more than that of the whole data set, exp(a (a - 1) D / 2).
 #
 # Between whole orders linear interpolation is an upper bound, as the logarithm of a moment is convex in its order.
 
@@ -190,18 +193,14 @@ def _binomials() -> tuple[FloatArray, FloatArray, FloatArray]:
     return orders, counts, np.where(counts > orders[:, None], -math.inf, log_choose)
 
 
-# --------------------------------------------------------------------------------------------------
 # Cost of many subsampled releases together.
 #
 # Two upper bounds are computed and the smaller one counts: Renyi divergences, here, and privacy loss distributions,
-# through dp-accounting (extra `accounting`; without it the Renyi bound stands alone, which is sound and asks for a
-# little more noise). Discrete noise is accounted for as what it is, see `dpgm_core.dominating`. Every parameter is
-# checked to be finite first: an accountant that meets NaN may answer 0.
-#
-# What a Poisson subsample is worth (each person takes part with probability q, on its own) is proven in
-# `dpgm_core.privacy.accounting`, under either relation. Under replace-one no single worst pair is known for subsamples:
-# there whole data sets, leaving and joining under add-remove, and (Laplace) a randomised response a round each give a
-# bound, and the smallest counts.
+# through dp-accounting (extra `accounting`; without it the Renyi bound stands alone, which is sound and needs a little
+# more noise). Discrete noise is accounted for as what it is, see `dpgm_core.privacy.dominating_pairs`. Every parameter
+# is checked to be finite first: an accountant that meets NaN may answer 0. Under replace-one no single worst pair is
+# known for subsamples: there whole data sets, leaving and joining under add-remove, and (Laplace) a randomised response
+# a round each give a bound, and the smallest counts.
 
 _LAPLACE = ("discrete-laplace", "laplace")
 
@@ -314,8 +313,8 @@ class Accountant:
         """Truncated noise as Laplace noise, and what is left of delta for it; None if nothing is.
 
         A round reveals all with probability r at most and is otherwise the pair of Laplace noise (see
-        `dpgm_core.privacy.dominating_pairs`), subsampled or not: by joint convexity of the hockey-stick divergence telling
-        which it was only helps. So delta = R + (1 - R) delta' with R = 1 - (1 - r)^rounds.
+        `dpgm_core.privacy.dominating_pairs`), subsampled or not: by joint convexity of the hockey-stick divergence
+        telling which it was only helps. So delta = R + (1 - R) delta' with R = 1 - (1 - r)^rounds.
         """
         assert self.event.bound is not None
         once = revealing_mass(self.event.scale, self.event.bound, self.sensitivity)
@@ -324,9 +323,7 @@ class Accountant:
         return (evolve(self, event=evolve(self.event, kind="discrete-laplace", bound=None)), left) if left > 0 else None
 
     def _pair(self) -> DominatingPair | None:
-        unit = self.sensitivity.linf <= 1
-        # with unit shifts at most so many cells move: each adds 1 to L0, L1 and L2^2
-        cells = max(1, min(self.sensitivity.l0, self.sensitivity.l1, self.sensitivity.l2_squared))
+        unit, cells = self.sensitivity.linf <= 1, moved_cells(self.sensitivity)
         if self.event.kind in _LAPLACE:
             whole_epsilon = self.event.sensitivity / self.event.scale
             # other shifts: the release is eps0-DP, so one randomised response of eps0 dominates it

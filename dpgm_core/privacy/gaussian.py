@@ -64,7 +64,7 @@ __all__ = [
 #: Tables with one noise: its sigma^2, and what one person can change in them.
 Part = tuple[Fraction, Sensitivity]
 
-# Relative errors of all sums here are below 1e-10.
+#: Results are rounded up by it; relative errors of all sums here and of truncated noise are below 1e-10.
 ROUNDING = 1 + 1e-9
 # No delta below it is told from it, so that none underflows.
 _MIN_DELTA = math.exp(-650)

@@ -1,7 +1,18 @@
-"""How a budget is split, and the tables that a holdout measures, from public facts and random bits alone.
+"""Holdout: a share of the budget, and the pairs of attributes that it measures to test a structure.
 
-A holdout measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from
-them; they are compared with what a model says of them (see `dpgm_core.models.misfit`).
+The pairs are such that no clique holds both attributes. Nobody learns from their tables; they are compared with what a
+model says of them (see `dpgm_core.models.misfit`).
+
+Sensitivity. That of the tables of pairs, `Sensitivity.of`.
+
+Cost. `Split.divide`: a share of the budget for the holdout, the rest for the tables, together exactly the budget.
+
+Distribution. The pairs are drawn without replacement, each as likely, and their tables have the noise of any other
+measurement (`dpgm_core.privacy.measurement`).
+
+Proof. The pairs are drawn from public facts, or from what a selection has released, and from random bits, so that
+choosing them costs nothing (post-processing); the measurement is one more release, and costs add up (Dwork and Roth,
+2014, The algorithmic foundations of differential privacy, Proposition 2.1 and Theorem 3.16).
 """
 
 from __future__ import annotations

@@ -34,17 +34,16 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Interpretation of a budget: what an attacker can learn, in numbers for readers without the theory.
+# What an attacker can learn, in numbers for readers without the theory.
 #
 # Claim. Let P and Q be the distributions of what is published under two neighbours, and let an attacker who knows both
 # guess which of them it was, each as likely as the other beforehand. The guess is right with probability at most (1 +
 # TV) / 2, TV the total variation distance of P and Q (Neyman and Pearson). And TV is at most
 #
 # * (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) under (epsilon, delta) (Kairouz, Oh, Viswanath 2015), so that the guess
-# is   right with at most (e^epsilon + delta) / (e^epsilon + 1); delta = 0 is the pure case; * sqrt(rho / 2) and sqrt(1
-# - e^-rho) under rho-zCDP: KL(P || Q) <= rho, as the Renyi divergences of order above 1 are at   most that times the
-# order and KL is their limit; then Pinsker's inequality, and Bretagnolle and Huber's.
+#   is right with at most (e^epsilon + delta) / (e^epsilon + 1); delta = 0 is the pure case;
+# * sqrt(rho / 2) and sqrt(1 - e^-rho) under rho-zCDP: KL(P || Q) <= rho, as the Renyi divergences of order above 1 are
+#   at most that times the order and KL is their limit; then Pinsker's inequality, and Bretagnolle and Huber's.
 #
 # A group of k persons changes one after the other: epsilons times k and deltas times sum of e^(i epsilon), i < k (Dwork
 # and Roth 2014, Theorem 2.2 and its proof); rho times k^2 (Bun and Steinke 2016, Proposition 1.9).
@@ -52,11 +51,11 @@ __all__ = [
 # To exchange the data of one person is to remove one person and to add another, so it costs what a group of two costs
 # under add-remove. Under zCDP tables alone cost less, twice the rho. Proof. The person moves the tables by a vector u
 # of whole numbers before the exchange and by v after it, neither of them negative, so that no cell moves by more than
-# the larger of u_i and v_i. Noise of one cell does not depend on the others, so Renyi divergences of cells add up.
-# That of a cell grows with its shift, as the noise is symmetric and log-concave: the best test of P against P + s is a
+# the larger of u_i and v_i. Noise of one cell does not depend on the others, so Renyi divergences of cells add up. That
+# of a cell grows with its shift, as the noise is symmetric and log-concave: the best test of P against P + s is a
 # threshold, and its power grows with s. So the divergence of the exchange is at most that of u and that of v together,
-# each of which is at most rho times its order. Contrasts, scores, gradients and ranks have entries of both signs:
-# there u = -v has four times the divergence of u under Gaussian noise.
+# each of which is at most rho times its order. Contrasts, scores, gradients and ranks have entries of both signs: there
+# u = -v has four times the divergence of u under Gaussian noise.
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
 _MAX_EPSILON = 700.0
