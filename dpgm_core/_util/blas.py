@@ -15,7 +15,7 @@ import threading
 from contextlib import ContextDecorator
 from typing import Any
 
-__all__ = ["OneThread", "one_thread", "said", "start_with_one_thread"]
+__all__ = ["one_thread", "said", "start_with_one_thread"]
 
 # What BLAS libraries read when they are loaded.
 _VARIABLES = (

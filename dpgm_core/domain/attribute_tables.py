@@ -27,10 +27,6 @@ from dpgm_core.errors import DomainError, did_you_mean
 
 __all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "attribute_fields", "attribute_table", "special_codes"]
 
-
-# --------------------------------------------------------------------------------------------------
-# The table of one attribute, as a domain file has it, read into the parts of an `Attribute`.
-
 T = TypeVar("T")
 
 #: The most labels an attribute may have.
@@ -291,7 +287,7 @@ def _code(where: str, key: str, value: object, size: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Attributes as tables of a domain file, without default settings.
+# Writing of attribute tables, without default settings
 
 
 def attribute_table(

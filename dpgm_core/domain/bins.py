@@ -34,10 +34,6 @@ __all__ = [
     "grid_edges",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Edges of bins from public bounds: equal bins, calendar bins, and the grid of private bins.
-
 #: The grid of private bins has at most so many cells.
 CELLS = 2**16
 #: Seconds: where the axis of times of day ends.
@@ -283,7 +279,7 @@ _STEPS: dict[str, Callable[[datetime], datetime]] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts of a domain that private queries release: bins of a number, labels of an open column.
+# Bins and labels that private queries release
 
 #: The label of all values of an open column that are not among those found.
 OTHER = "other"

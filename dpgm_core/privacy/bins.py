@@ -46,7 +46,6 @@ __all__ = [
     "bins_cost",
     "check_determined",
     "check_single_rows",
-    "level_price",
     "nodes_of",
     "plan_bins",
     "resolve_public_bins",

@@ -28,7 +28,6 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
-    "MAX_ORDER",
     "MAX_SUM",
     "check_contrasts",
     "has_all_contrasts",

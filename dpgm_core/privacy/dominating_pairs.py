@@ -194,6 +194,7 @@ def _pld_pmf() -> Any:
     return pld_pmf
 
 
+# --------------------------------------------------------------------------------------------------
 # Discrete Laplace noise cut off at a public bound B: mass proportional to exp(-|z| / t) for whole z in [-B, B].
 #
 # Such noise is (epsilon, delta)-private and not more: an output that one of two neighbours cannot give reveals the

@@ -20,10 +20,8 @@ __all__ = [
     "Part",
     "ROUNDING",
     "analytic_delta",
-    "any_shift_delta",
     "concentrated_delta",
     "discrete_delta",
-    "discrete_mass",
     "discrete_variance",
     "least_variance",
     "log_normaliser",
@@ -31,13 +29,8 @@ __all__ = [
     "normal_delta",
     "smoothed",
     "smoothed_delta",
-    "unit_shift_delta",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# The privacy of continuous Gaussian noise, and of discrete Gaussian noise by comparison with it.
-#
 # Continuous noise of unequal widths is one number: cells shifted by s_i under noise of variance v_i are as easy to tell
 # apart as one standard normal number shifted by mu, mu^2 = sum s_i^2 / v_i (rotate), and delta is Balle and Wang's.
 #
@@ -158,7 +151,7 @@ def moved_cells(sensitivity: Sensitivity) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# (epsilon, delta) of Gaussian noise on integer counts: discrete, and textbook.
+# Discrete noise, shift by shift
 #
 # P(z) is proportional to exp(-z^2 / (2 sigma^2)) on the whole numbers, independent for each cell. Two neighbouring data
 # sets shift the counts by an integer vector s. The privacy loss of the output n + z is

@@ -28,13 +28,11 @@ from dpgm_core.privacy.sensitivity import Neighbours
 __all__ = [
     "CONDITIONS",
     "IDENTITY",
-    "JOURNAL",
     "LedgerEntry",
     "LedgerStatus",
     "LedgerTerms",
     "NOT_RECORDED",
     "SCHEMA",
-    "SIDECARS",
     "TALLIED",
     "VERSION",
     "add",
@@ -42,26 +40,17 @@ __all__ = [
     "busy",
     "check_amounts",
     "check_conditions",
-    "check_one_name",
     "check_rights",
     "connected",
     "digest",
-    "identified",
-    "is_locked",
     "new_identity",
     "opened",
-    "part_name",
     "read",
     "recovered",
     "rows",
     "text_line",
-    "unwritable",
     "write_new",
 ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Terms and charges of a ledger, checked when they are made and on every reading.
 
 LedgerStatus: TypeAlias = Literal["charged", "released"]
 
@@ -238,7 +227,7 @@ def check_conditions(conditions: object) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Access to the file of a ledger, by a connection whose commits survive a power cut.
+# Connections whose commits survive a power cut
 
 _MAX_VALUE_BYTES = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
@@ -364,7 +353,7 @@ def unwritable(path: Path) -> BudgetError:
 
 
 # --------------------------------------------------------------------------------------------------
-# The file of a ledger: how its terms and charges are written, made and read with suspicion.
+# Content of the file
 #
 # An SQLite database with a rollback journal: one row of terms, one row per charge, and one row that tallies them. Locks
 # on it belong to the file, whatever its name; the journal belongs to the name. So the tally holds the number of charges
@@ -567,7 +556,7 @@ def _damaged(path: Path) -> ModelFileError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Journals that are left beside a ledger: used where the file needs one, removed where the file is whole without it.
+# Journals left behind by a process that was cut off
 #
 # A journal belongs to a name. Where a charge was cut off under one name and others went on under another (a single file
 # that is mounted twice, or renamed and renamed back), SQLite would use the old journal as soon as it sees it, and take
@@ -633,7 +622,7 @@ def _removed(path: Path) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Migration of a ledger to the newest schema, and out of WAL mode, when it is opened. Nothing is charged.
+# Migration to the newest schema, and out of WAL mode, when a ledger is opened
 #
 # Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while
 # no other process locks the file, and then what later schemas add (conditions and a tally; a random identity) is added

@@ -36,8 +36,6 @@ __all__ = [
     "add_noise",
     "calibrated",
     "check_claims",
-    "check_cost",
-    "check_draw",
     "check_together",
     "event_of",
     "noise_fields",
@@ -45,10 +43,6 @@ __all__ = [
     "residuals",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Protocols of mechanisms and of the noise they calibrate, in units of records.
-#
 # Constants may be declared on the class: `support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)`.
 
 
@@ -168,7 +162,7 @@ class Mechanism(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# Options and checks that mechanisms on whole numbers share.
+# Options and checks that mechanisms on whole numbers share
 
 
 @frozen(kw_only=True)
@@ -254,7 +248,7 @@ def residuals(values: FloatArray) -> FloatArray:
 
 
 # --------------------------------------------------------------------------------------------------
-# Verification of what a noise declares: a cost below what its event costs is refused.
+# Verification of the facts that a noise declares
 #
 # A noise states four facts that an adversary would like to be lies: its cost, its event (the distribution that bounds
 # it: of which kind, how wide), its variance and its support. Core computes the least cost again, from the event's kind
@@ -417,7 +411,7 @@ def _least_variance(event: PrivacyEvent) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# A calibrated noise with its origin, and the checks that a mechanism must pass before any charge.
+# Calibration, and the checks that a mechanism must pass before any charge
 
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61

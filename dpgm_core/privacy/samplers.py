@@ -22,16 +22,7 @@ from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError
 
-__all__ = [
-    "SCALE_LIMIT",
-    "VARIANCE_LIMIT",
-    "bernoulli_exp",
-    "bernoulli_exp_square",
-    "bounded_variance",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "uniform_below",
-]
+__all__ = ["SCALE_LIMIT", "VARIANCE_LIMIT", "bounded_variance", "discrete_gaussian", "discrete_laplace"]
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 Bits: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]

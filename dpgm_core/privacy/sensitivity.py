@@ -168,7 +168,7 @@ class Sensitivity:
 
 
 # --------------------------------------------------------------------------------------------------
-# Normalised contributions and clipped scores: how much each row of a person counts.
+# Normalised contributions and clipped scores
 #
 # Noise must cover the person with most rows. If each row counts as 1, everybody else adds less than was paid for. If
 # the rows of a person share one whole, each person adds about the same whatever the number of rows. Shares are whole

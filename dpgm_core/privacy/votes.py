@@ -36,7 +36,6 @@ from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "EdgeVotes",
-    "MAX_BLOCKS",
     "ThresholdVotes",
     "Voter",
     "draw_publication",

@@ -27,229 +27,8 @@ from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, quiet, shielded
 from dpgm_core.sources.remote import RemoteFile, remote_files
 
-__all__ = ["LANES", "ParquetSource", "Part", "in_lanes", "parts_of"]
+__all__ = ["ParquetSource", "Part", "parts_of"]
 
-
-# --------------------------------------------------------------------------------------------------
-# Files of a Parquet table: one file, a folder or a pattern, and the columns that folder names add.
-
-#: What Hive and Spark write for a null.
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-_SUFFIXES = (".parquet", ".parq", ".pq")
-
-
-@frozen(kw_only=True)
-class Part:
-    """One file, what messages call it, and the values of its folders by their keys, which hold for all of its rows."""
-
-    file: Path | RemoteFile
-    shown: str
-    values: dict[str, str | None]
-
-    def open(self) -> Any:
-        """Return what pyarrow reads; DataError where it cannot be opened."""
-        if isinstance(self.file, RemoteFile):
-            return self.file.open()
-        path = self.file
-        opened(Path(self.shown), lambda: open_regular(path)).close()
-        return path
-
-
-def parts_of(where: Place) -> list[Part]:
-    """Return the files in the order of their names; DataError where there are none."""
-    start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
-    if not inner:
-        raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")
-    if alone:
-        return [Part(file=file, shown=str(where), values={}) for file in inner.values()]
-    parts = [_part(name, inner[name], start, where) for name in sorted(inner, key=lambda name: name.parts)]
-    for part in parts[1:]:
-        if part.values.keys() != parts[0].values.keys():
-            raise DataError(
-                f"{part.shown} has the folder keys {list(part.values)}, but {parts[0].shown} has "
-                f"{list(parts[0].values)}; keep files of one table in folders of the same keys"
-            )
-    return parts
-
-
-def _part(name: PurePath, file: Path | RemoteFile, start: str, where: Place) -> Part:
-    shown = f"{start}/{_shown(name)}" if start else str(_shown(name))
-    return Part(
-        file=evolve(file, shown=shown) if isinstance(file, RemoteFile) else file,
-        shown=shown,
-        values=_values(name, where),
-    )
-
-
-def _remote(url: Url) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
-    start, files = remote_files(url, _is_table)
-    return start, dict(files), PurePath() in files
-
-
-def _local(path: Path) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
-    """The folder that all files are in, their paths inside of it, and whether it is just the one that is named."""
-    base, matches = path, [path]
-    if not path.exists() and glob.has_magic(str(path)):
-        start = list(plain_start(path.parts))
-        base = Path(*start)
-        matches = list(base.glob(str(PurePath(*path.parts[len(start) :]))))
-    files = [file for one in matches for file in (_inside(one) if one.is_dir() else [one])]
-    if files == [path]:
-        return str(base), {PurePath(): path}, True
-    return "" if base == Path() else str(base), {file.relative_to(base): file for file in files}, False
-
-
-def _inside(folder: Path) -> list[Path]:
-    """The Parquet files of a folder and of those in it."""
-    return [file for file in folder.rglob("*") if _is_table(file.relative_to(folder)) and file.is_file()]
-
-
-def _is_table(inner: PurePath) -> bool:
-    """By the name: what begins with a dot or an underscore, or is in such a folder, is no data."""
-    return inner.suffix.lower() in _SUFFIXES and not any(part.startswith((".", "_")) for part in inner.parts)
-
-
-def _values(inner: PurePath, where: Place) -> dict[str, str | None]:
-    values: dict[str, str | None] = {}
-    for part in inner.parts[:-1]:
-        key, equals, value = part.partition("=")
-        if not equals or not key:
-            continue
-        if unquote(key) in values:
-            raise DataError(f"{where} has folders inside each other with the key {unquote(key)!r}; rename one of them")
-        values[unquote(key)] = None if value == _NULL else unquote(value)
-    return values
-
-
-def _shown(inner: PurePath) -> PurePath:
-    """A file's name for messages, without the values of its folders."""
-    folders = [f"{key}=..." if equals else key for key, equals, _ in (part.partition("=") for part in inner.parts[:-1])]
-    return PurePath(*folders, inner.name)
-
-
-# --------------------------------------------------------------------------------------------------
-# Prefetching threads for several streams: the results have the order of one stream after the other.
-#
-# A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
-# whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
-
-#: Threads that decode, besides the one that counts; more than a few would only wait for it.
-LANES = max(1, min(4, (os.cpu_count() or 1) - 1))
-#: Bytes that all lanes together may be ahead.
-_MAX_AHEAD = 2**26
-
-Item = TypeVar("Item")
-
-
-class _Stream(Generic[Item]):
-    """One stream, and the items that its lane has made and nobody has taken yet."""
-
-    def __init__(self, source: Callable[[], Iterator[Item]], size: Callable[[Item], int], room: int) -> None:
-        self._source, self._size, self._room = source, size, room
-        self._made: deque[tuple[Item, int]] = deque()
-        self._held = 0
-        self._changed = Condition()
-        self._ended = self._unwanted = False
-        self._error: BaseException | None = None
-
-    def fill(self) -> None:
-        """Run the stream to its end in the lane, waiting while it is too far ahead."""
-        error: BaseException | None = None
-        try:
-            iterator = iter(()) if self._unwanted else self._source()
-            while self._put(iterator):
-                pass
-        except BaseException as raised:  # for whoever takes the items to raise, who would wait for ever without it
-            error = raised
-        with self._changed:
-            self._error, self._ended = error, True
-            self._changed.notify_all()
-
-    def _put(self, iterator: Iterator[Item]) -> bool:
-        with quiet():  # numpy's settings and logs are each thread's own; not held while waiting
-            item = next(iterator, self)
-        if item is self:
-            return False
-        size = self._size(item)  # type: ignore[arg-type]
-        with self._changed:
-            # An item is always let in where there is none, or one larger than the room would never pass.
-            self._changed.wait_for(lambda: self._unwanted or not self._made or self._held + size <= self._room)
-            self._made.append((item, size))  # type: ignore[arg-type]
-            self._held += size
-            self._changed.notify_all()
-            return not self._unwanted
-
-    def drop(self) -> None:
-        """Let the lane end at its next item."""
-        with self._changed:
-            self._unwanted = True
-            self._changed.notify_all()
-
-    def taken(self) -> Iterator[Item]:
-        """Yield the items in their order, and raise what the stream raised after them."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._made or self._ended)
-                if not self._made:
-                    break
-                item, size = self._made.popleft()
-                self._held -= size
-                self._changed.notify_all()
-            yield item
-        if self._error is not None:
-            raise self._error
-
-
-def in_lanes(
-    streams: Iterable[Callable[[], Iterator[Item]]],
-    size: Callable[[Item], int],
-    lanes: int = LANES,
-    ahead: int = _MAX_AHEAD,
-) -> Iterator[Item]:
-    """Yield the items of all streams, one stream after the other, made in `lanes` threads.
-
-    size: an item's bytes. ahead: bytes that may wait at a time, besides one item of each lane that is being made; an
-    item larger than a lane's share waits alone.
-
-    >>> list(in_lanes([lambda: iter([1, 2]), lambda: iter([3])], lambda item: 1))
-    [1, 2, 3]
-    """
-    # One stream more than lanes is open: while the last items of the first are taken, no lane has to rest.
-    room = ahead // (lanes + 1)
-    open_ones: deque[_Stream[Item]] = deque()
-    waiting: SimpleQueue[_Stream[Item] | None] = SimpleQueue()
-    threads: list[Thread] = []
-    try:
-        for source in streams:
-            open_ones.append(stream := _Stream(source, size, room))
-            waiting.put(stream)
-            if len(threads) < lanes:
-                # A daemon: a lane that waits for a taker must not keep the interpreter from ending.
-                threads.append(Thread(target=_run, args=(waiting,), daemon=True))
-                threads[-1].start()
-            if len(open_ones) > lanes:
-                yield from open_ones[0].taken()
-                open_ones.popleft()
-        while open_ones:
-            yield from open_ones[0].taken()
-            open_ones.popleft()
-    finally:
-        for stream in open_ones:
-            stream.drop()
-        for _ in threads:
-            waiting.put(None)
-        for thread in threads:
-            thread.join()
-
-
-def _run(waiting: SimpleQueue[_Stream[Item] | None]) -> None:
-    while (stream := waiting.get()) is not None:
-        stream.fill()
-
-
-# --------------------------------------------------------------------------------------------------
-# Parquet: one file, a folder of files, or those that a pattern names; of `key=value` folders the keys are columns.
-#
 # Which files there are, the names of their folders' keys, and their columns and types are public, as those of one file
 # are. They are looked at before any record. A value in a folder's name is as secret as one in a file, so messages leave
 # it out.
@@ -258,8 +37,6 @@ T = TypeVar("T")
 
 #: Rows that are decoded in one go, unless a row group has more.
 _RUN_ROWS = 2**19
-#: Lanes that wait for remote files at once.
-_REMOTE_LANES = max(LANES, 4)
 #: Compressed bytes of a row group that are held at once; of larger ones each column is read by and by.
 _MAX_GROUP_BYTES = 2**25
 _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
@@ -416,3 +193,222 @@ def _with_values(batch: Any, values: dict[str, str | None], columns: Sequence[st
         if name in values:
             arrays[name] = pa.DictionaryArray.from_arrays(places, pa.array([values[name]], pa.string()))
     return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+
+
+# --------------------------------------------------------------------------------------------------
+# Files of a table
+
+#: What Hive and Spark write for a null.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+@frozen(kw_only=True)
+class Part:
+    """One file, what messages call it, and the values of its folders by their keys, which hold for all of its rows."""
+
+    file: Path | RemoteFile
+    shown: str
+    values: dict[str, str | None]
+
+    def open(self) -> Any:
+        """Return what pyarrow reads; DataError where it cannot be opened."""
+        if isinstance(self.file, RemoteFile):
+            return self.file.open()
+        path = self.file
+        opened(Path(self.shown), lambda: open_regular(path)).close()
+        return path
+
+
+def parts_of(where: Place) -> list[Part]:
+    """Return the files in the order of their names; DataError where there are none."""
+    start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
+    if not inner:
+        raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")
+    if alone:
+        return [Part(file=file, shown=str(where), values={}) for file in inner.values()]
+    parts = [_part(name, inner[name], start, where) for name in sorted(inner, key=lambda name: name.parts)]
+    for part in parts[1:]:
+        if part.values.keys() != parts[0].values.keys():
+            raise DataError(
+                f"{part.shown} has the folder keys {list(part.values)}, but {parts[0].shown} has "
+                f"{list(parts[0].values)}; keep files of one table in folders of the same keys"
+            )
+    return parts
+
+
+def _part(name: PurePath, file: Path | RemoteFile, start: str, where: Place) -> Part:
+    shown = f"{start}/{_shown(name)}" if start else str(_shown(name))
+    return Part(
+        file=evolve(file, shown=shown) if isinstance(file, RemoteFile) else file,
+        shown=shown,
+        values=_values(name, where),
+    )
+
+
+def _remote(url: Url) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
+    start, files = remote_files(url, _is_table)
+    return start, dict(files), PurePath() in files
+
+
+def _local(path: Path) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
+    """The folder that all files are in, their paths inside of it, and whether it is just the one that is named."""
+    base, matches = path, [path]
+    if not path.exists() and glob.has_magic(str(path)):
+        start = list(plain_start(path.parts))
+        base = Path(*start)
+        matches = list(base.glob(str(PurePath(*path.parts[len(start) :]))))
+    files = [file for one in matches for file in (_inside(one) if one.is_dir() else [one])]
+    if files == [path]:
+        return str(base), {PurePath(): path}, True
+    return "" if base == Path() else str(base), {file.relative_to(base): file for file in files}, False
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The Parquet files of a folder and of those in it."""
+    return [file for file in folder.rglob("*") if _is_table(file.relative_to(folder)) and file.is_file()]
+
+
+def _is_table(inner: PurePath) -> bool:
+    """By the name: what begins with a dot or an underscore, or is in such a folder, is no data."""
+    return inner.suffix.lower() in _SUFFIXES and not any(part.startswith((".", "_")) for part in inner.parts)
+
+
+def _values(inner: PurePath, where: Place) -> dict[str, str | None]:
+    values: dict[str, str | None] = {}
+    for part in inner.parts[:-1]:
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            continue
+        if unquote(key) in values:
+            raise DataError(f"{where} has folders inside each other with the key {unquote(key)!r}; rename one of them")
+        values[unquote(key)] = None if value == _NULL else unquote(value)
+    return values
+
+
+def _shown(inner: PurePath) -> PurePath:
+    """A file's name for messages, without the values of its folders."""
+    folders = [f"{key}=..." if equals else key for key, equals, _ in (part.partition("=") for part in inner.parts[:-1])]
+    return PurePath(*folders, inner.name)
+
+
+# --------------------------------------------------------------------------------------------------
+# Prefetching threads
+#
+# A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
+# whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
+
+#: Threads that decode, besides the one that counts; more than a few would only wait for it.
+LANES = max(1, min(4, (os.cpu_count() or 1) - 1))
+#: Threads that wait for remote files at once.
+_REMOTE_LANES = max(LANES, 4)
+#: Bytes that all lanes together may be ahead.
+_MAX_AHEAD = 2**26
+
+Item = TypeVar("Item")
+
+
+class _Stream(Generic[Item]):
+    """One stream, and the items that its lane has made and nobody has taken yet."""
+
+    def __init__(self, source: Callable[[], Iterator[Item]], size: Callable[[Item], int], room: int) -> None:
+        self._source, self._size, self._room = source, size, room
+        self._made: deque[tuple[Item, int]] = deque()
+        self._held = 0
+        self._changed = Condition()
+        self._ended = self._unwanted = False
+        self._error: BaseException | None = None
+
+    def fill(self) -> None:
+        """Run the stream to its end in the lane, waiting while it is too far ahead."""
+        error: BaseException | None = None
+        try:
+            iterator = iter(()) if self._unwanted else self._source()
+            while self._put(iterator):
+                pass
+        except BaseException as raised:  # for whoever takes the items to raise, who would wait for ever without it
+            error = raised
+        with self._changed:
+            self._error, self._ended = error, True
+            self._changed.notify_all()
+
+    def _put(self, iterator: Iterator[Item]) -> bool:
+        with quiet():  # numpy's settings and logs are each thread's own; not held while waiting
+            item = next(iterator, self)
+        if item is self:
+            return False
+        size = self._size(item)  # type: ignore[arg-type]
+        with self._changed:
+            # An item is always let in where there is none, or one larger than the room would never pass.
+            self._changed.wait_for(lambda: self._unwanted or not self._made or self._held + size <= self._room)
+            self._made.append((item, size))  # type: ignore[arg-type]
+            self._held += size
+            self._changed.notify_all()
+            return not self._unwanted
+
+    def drop(self) -> None:
+        """Let the lane end at its next item."""
+        with self._changed:
+            self._unwanted = True
+            self._changed.notify_all()
+
+    def taken(self) -> Iterator[Item]:
+        """Yield the items in their order, and raise what the stream raised after them."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._made or self._ended)
+                if not self._made:
+                    break
+                item, size = self._made.popleft()
+                self._held -= size
+                self._changed.notify_all()
+            yield item
+        if self._error is not None:
+            raise self._error
+
+
+def in_lanes(
+    streams: Iterable[Callable[[], Iterator[Item]]],
+    size: Callable[[Item], int],
+    lanes: int = LANES,
+    ahead: int = _MAX_AHEAD,
+) -> Iterator[Item]:
+    """Yield the items of all streams, one stream after the other, made in `lanes` threads.
+
+    size: an item's bytes. ahead: bytes that may wait at a time, besides one item of each lane that is being made; an
+    item larger than a lane's share waits alone.
+
+    >>> list(in_lanes([lambda: iter([1, 2]), lambda: iter([3])], lambda item: 1))
+    [1, 2, 3]
+    """
+    # One stream more than lanes is open: while the last items of the first are taken, no lane has to rest.
+    room = ahead // (lanes + 1)
+    open_ones: deque[_Stream[Item]] = deque()
+    waiting: SimpleQueue[_Stream[Item] | None] = SimpleQueue()
+    threads: list[Thread] = []
+    try:
+        for source in streams:
+            open_ones.append(stream := _Stream(source, size, room))
+            waiting.put(stream)
+            if len(threads) < lanes:
+                # A daemon: a lane that waits for a taker must not keep the interpreter from ending.
+                threads.append(Thread(target=_run, args=(waiting,), daemon=True))
+                threads[-1].start()
+            if len(open_ones) > lanes:
+                yield from open_ones[0].taken()
+                open_ones.popleft()
+        while open_ones:
+            yield from open_ones[0].taken()
+            open_ones.popleft()
+    finally:
+        for stream in open_ones:
+            stream.drop()
+        for _ in threads:
+            waiting.put(None)
+        for thread in threads:
+            thread.join()
+
+
+def _run(waiting: SimpleQueue[_Stream[Item] | None]) -> None:
+    while (stream := waiting.get()) is not None:
+        stream.fill()

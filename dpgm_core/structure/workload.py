@@ -18,7 +18,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, brief, did_you_mean, listed, thousands
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["MOST_CANDIDATES", "Workload"]
+__all__ = ["Workload"]
 
 #: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
 MOST_CANDIDATES = 40_000
