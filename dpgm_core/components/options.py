@@ -70,7 +70,7 @@ def option(
         has one, it is left out and this one has its default.
     holds : type, optional
         A class whose objects are taken as they are. A file records only that there was one, so whoever makes the
-        component again from the file is asked for the object.
+        component again from the file must give the object.
 
     Examples
     --------

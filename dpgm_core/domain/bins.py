@@ -34,8 +34,8 @@ __all__ = [
     "grid_edges",
 ]
 
-#: The grid of private bins has at most so many cells.
-CELLS = 2**16
+#: Most cells of the grid of private bins.
+_MAX_GRID_CELLS = 2**16
 #: Seconds: where the axis of times of day ends.
 DAY = 86_400
 #: Calendar bins, the coarsest first.
@@ -184,7 +184,7 @@ def grid_edges(name: str, low: float, high: float, values: Values) -> tuple[floa
 
 def grid_cells(low: float, high: float, values: Values) -> int:
     """How many cells the grid between two bounds has."""
-    return int(min(high - low + 1, CELLS)) if values.kind in ("integer", "date") else CELLS
+    return int(min(high - low + 1, _MAX_GRID_CELLS)) if values.kind in ("integer", "date") else _MAX_GRID_CELLS
 
 
 def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:

@@ -76,7 +76,7 @@ def read_metadata(
 
 
 def is_data(source: Any) -> bool:
-    """Whether a source holds records besides what describes them, so that it knows all columns.
+    """Return whether a source holds records as well as their description, so that it knows all columns.
 
     >>> is_data("visits.csv"), is_data("schema.json")
     (True, False)
@@ -231,7 +231,7 @@ def plain_file(path: Path) -> Any:
 def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
     """`{"attributes": {name: table}, "constraints": {name: table}}` of any shape that `Domain.from_dict` reads.
 
-    `defaults`, beside them, are rules for raw texts in all columns whose own table does not say otherwise. folder:
+    `defaults` are rules for raw texts in all columns whose own table does not say otherwise. folder:
     where files are that `from` names; None refuses it, so that nothing stored in a release or a model opens a file.
     inside: the files that led here. Raises DomainError.
 
@@ -326,7 +326,7 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
     loaded = domain_tables(plain, path.parent, (*inside, where))
     rules = loaded.get("constraints", {})
     if isinstance(rules, Mapping):
-        # What a constraint names is beside the file that says so.
+        # A constraint names files relative to the file that it is in.
         loaded["constraints"] = {key: resolve_map_path(path.parent, rule) for key, rule in rules.items()}
     return loaded
 

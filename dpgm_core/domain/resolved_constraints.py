@@ -20,7 +20,7 @@ __all__ = ["Derived", "Pair", "Resolved", "Rule", "chains"]
 
 @frozen(kw_only=True, eq=False)
 class Derived:
-    """A column that another one tells: `code` is the code of `column` for each code of `of`."""
+    """A column that another one determines: `code` is the code of `column` for each code of `of`."""
 
     column: str
     of: str
@@ -107,9 +107,9 @@ class Resolved:
         return mask
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
-        """The columns, none of them `taken`, that one constraint tells from another column, and no other mentions.
+        """The columns, none of them `taken`, that one constraint determines from another column, and no other mentions.
 
-        Each comes after the one it is told by.
+        Each comes after the one that determines it.
         """
         result: list[Derived] = []
         left = [one for one in self.rules if not any(self._sizes[column] == 1 for column in one.columns)]
@@ -136,7 +136,7 @@ class Resolved:
     def broken(self, codes: Mapping[str, Array]) -> dict[str, int]:
         """How many records, given as codes of each column, break each constraint; for their owner's eyes.
 
-        What only a chain of orders rules out is told of its orders together: "one and two". What bins hide is not
+        What only a chain of orders rules out is counted for its orders together: "one and two". What bins hide is not
         counted: two values in bins that overlap may be in the wrong order.
         """
         counts: Counter[str] = Counter()
@@ -259,7 +259,7 @@ def chain_rules(constraints: Sequence[Constraint], attributes: Mapping[str, Attr
     all_scales = {name: _scale(attributes[name]) for one in orders for name in one.columns}
     scales = {name: scale for name, scale in all_scales.items() if scale is not None}
     pairs = [pair for pair in named if pair[0] in scales and pair[1] in scales]
-    # Bins of one kind are apart, so those that fit pair by pair ascend: the usual chain is told without a table.
+    # Bins of one kind are apart, so those that fit pair by pair ascend: the usual chain needs no table.
     alike = {name: (scale.low.tobytes(), scale.high.tobytes()) for name, scale in scales.items()}
     for chain in chains(pairs):
         columns = {name for low, high, _ in chain for name in (low, high)}

@@ -59,7 +59,7 @@ Part = tuple[Fraction, Sensitivity]
 
 #: Results are rounded up by it; relative errors of all sums here and of truncated noise are below 1e-10.
 ROUNDING = 1 + 1e-9
-# No delta below it is told from it, so that none underflows.
+# Smallest delta that is computed, so that none underflows.
 _MIN_DELTA = math.exp(-650)
 # What the comparison may cost in epsilon: less of it needs more of t.
 _EPSILON_COSTS = (1e-3, 1e-5, 1e-9)
@@ -167,7 +167,7 @@ def moved_cells(sensitivity: Sensitivity) -> int:
 # Sums here have positive terms, exponents below 1e4 and fewer than 2^20 operations: relative errors below 1e-10.
 # The mass left out is below exp(-60) of the first that counts.
 _NEGLIGIBLE_EXPONENT = 60.0
-# No delta below exp(-650) is told from it, so that no sum underflows.
+# No delta below exp(-650) is computed, so that no sum underflows.
 _MAX_EXPONENT = 650.0
 # Largest k sigma^2 of a sum term by term, and reach of one that is convolved.
 _WIDE, _MAX_CONVOLVED_REACH = 1 << 30, 1 << 12

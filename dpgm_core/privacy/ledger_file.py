@@ -54,7 +54,7 @@ __all__ = [
 
 LedgerStatus: TypeAlias = Literal["charged", "released"]
 
-#: What stands for the conditions of charges that were made before ledgers kept them; "none" would be a promise.
+#: Conditions of charges that were made before ledgers recorded them; "none" would be a promise.
 NOT_RECORDED = "not recorded before schema 2"
 
 _TEXT_LIMIT = 200
@@ -234,7 +234,7 @@ BUSY_SECONDS = 30.0  # how long a call waits for another process
 
 _MAX_LOOKS = 10
 
-#: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
+#: Endings of the files that SQLite writes next to a database (journal; in schema 1 log and index).
 SIDECARS = ("-journal", "-wal", "-shm")
 
 
@@ -298,7 +298,7 @@ def check_one_name(path: Path) -> None:
 
 
 def check_rights(path: Path) -> None:
-    """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
+    """Refuse, with BudgetError, a file that could be read but not charged, or a folder that takes no journal."""
     if not has_rights(path):
         raise unwritable(path)
 
@@ -624,7 +624,7 @@ def _removed(path: Path) -> bool:
 # --------------------------------------------------------------------------------------------------
 # Migration to the newest schema, and out of WAL mode, when a ledger is opened
 #
-# Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while
+# Schema 1 wrote its last charges to a log next to the file, which belongs to the file's name. It is written back while
 # no other process locks the file, and then what later schemas add (conditions and a tally; a random identity) is added
 # in one transaction: the amounts and entries stay as they are, and no page that holds charges is moved. A kill at any
 # point leaves a ledger of one form or the other.

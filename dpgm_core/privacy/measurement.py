@@ -371,7 +371,7 @@ def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Bu
 SPLITS = ("even", "optimal", "contrasts", "sharper")
 
 #: Weights and their products with numbers of cells stay within doubles.
-_MOST_WEIGHT = Fraction(10**100)
+_MAX_WEIGHT = Fraction(10**100)
 
 
 def check_split(split: object) -> str:
@@ -453,7 +453,7 @@ def _weights(structure: Structure, weights: Mapping[Clique, Amount] | None) -> l
         if number in own:
             raise BudgetError(f"clique {clique!r} is given two weights; name each table once")
         own[number] = amount(f"the weight of clique {clique!r}", weight)
-        if not 1 / _MOST_WEIGHT <= own[number] <= _MOST_WEIGHT:
+        if not 1 / _MAX_WEIGHT <= own[number] <= _MAX_WEIGHT:
             raise BudgetError(f"the weight of clique {clique!r} must lie between 1e-100 and 1e100; only ratios matter")
     return [own.get(number, Fraction(1)) for number in range(len(structure.groups))]
 

@@ -29,6 +29,7 @@ from attrs import field, frozen
 
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.randomness import Randomness
+from dpgm_core.components.options import flag, positive
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.terms import Terms
@@ -72,19 +73,9 @@ def _blocks(instance: object, attribute: object, value: Any) -> None:
         raise OptionError(f"blocks must be a whole number from 1 to {MAX_BLOCKS:,}, got {value!r}")
 
 
-def _positive(instance: object, attribute: Any, value: Any) -> None:
-    if not (isinstance(value, float) and 0 < value < math.inf):
-        raise OptionError(f"{attribute.name} must be a finite number above 0, got {value!r}")
-
-
 def _fraction(instance: object, attribute: Any, value: Any) -> None:
     if not (isinstance(value, float) and 0 < value < 1):
         raise OptionError(f"{attribute.name} must be a number between 0 and 1, got {value!r}")
-
-
-def _flag(instance: object, attribute: Any, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -107,9 +98,9 @@ class EdgeVotes:
 
     pairs: Structure = field(validator=_pairs)
     blocks: int = field(validator=_blocks)
-    least: float = field(default=0.4, converter=_number, validator=_positive)
-    penalty: float = field(default=0.2, converter=_number, validator=_positive)
-    whole: bool = field(default=False, validator=_flag)
+    least: float = field(default=0.4, converter=_number, validator=positive)
+    penalty: float = field(default=0.2, converter=_number, validator=positive)
+    whole: bool = field(default=False, validator=flag)
 
     def check(self, terms: Terms) -> None:
         """Any terms will do: all rows of a person are in one block, and N does not enter."""

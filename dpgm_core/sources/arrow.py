@@ -38,7 +38,7 @@ __all__ = [
 
 _PATH = {"help": "the file, or a URL"}
 
-#: A schema, and the raw batches of the columns asked for.
+#: A schema, and the raw batches of the columns that are read.
 _Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
 
 
@@ -130,7 +130,7 @@ class ArrowSource:
         """The names of all columns."""
         if isinstance(self.data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
             return tuple(self.data.schema.names)
-        if hasattr(self.data, "columns"):  # frames and relations, which would be converted just to be asked
+        if hasattr(self.data, "columns"):  # frames and relations, which would be converted just for their names
             return tuple(map(str, self.data.columns))
         return tuple(pa.RecordBatchReader.from_stream(self.data).schema.names)
 
@@ -171,7 +171,7 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if hasattr(data, "iloc"):
-        # pandas converts every column at once, those nobody asked for included; leave them out.
+        # pandas converts every column at once, whether it is read or not; leave the others out.
         locate(where, columns, [str(name) for name in data.columns])
         data = data[[name for name in data.columns if str(name) in set(columns)]]
         if any(getattr(kind, "kind", "") == "O" for kind in data.dtypes):

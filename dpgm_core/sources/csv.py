@@ -18,11 +18,12 @@ from typing import IO, Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from dpgm_core._util.arrays import Codes
 from dpgm_core._util.files import open_regular
 from dpgm_core._util.locations import Place, Url, place
+from dpgm_core.components.options import flag
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.sources.contract import RawBatch
@@ -69,11 +70,6 @@ def _known(instance: object, attribute: Any, value: object) -> None:
         raise OptionError(f"encoding must be one of {', '.join(ENCODINGS)}, got {value!r:.40}{near}")
 
 
-def _flag(instance: object, attribute: Any, value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
-
-
 def _names(value: Sequence[str] | None) -> tuple[str, ...] | None:
     if value is None:
         return None
@@ -99,7 +95,7 @@ class CsvSource:
     )
     quoting: bool = field(
         default=True,
-        validator=_flag,
+        validator=flag,
         metadata={"help": "fields may stand in double quotes, within one line (RFC 4180); false: quotes are letters"},
     )
     columns: tuple[str, ...] | None = field(
@@ -110,7 +106,7 @@ class CsvSource:
     )
     skip_blanks: bool = field(
         default=False,
-        validator=_flag,
+        validator=flag,
         metadata={"help": "blanks at the start of a field are not part of it, nor of a column's name or a person key"},
     )
 
@@ -150,9 +146,7 @@ class CsvSource:
     @property
     def dialect(self) -> Dialect:
         """The dialect that the options state."""
-        return Dialect(
-            delimiter=self.delimiter, quoting=self.quoting, encoding=self.encoding, skip_blanks=self.skip_blanks
-        )
+        return Dialect(**{name: getattr(self, name) for name in _DEFAULTS})
 
     def fitting(self, columns: Sequence[str]) -> Dialect | None:
         """The dialect, of several common ones, in which the first line names these columns; None: in none of them."""
@@ -163,10 +157,7 @@ class CsvSource:
     def naming_most(self, columns: Sequence[str]) -> CsvSource:
         """The same file, read in the one of several common dialects whose first line names the most of these columns:
         for files that are nobody's records."""
-        one = most_named(columns, self.path, self._first_line_in, self.dialect)
-        return evolve(
-            self, delimiter=one.delimiter, quoting=one.quoting, encoding=one.encoding, skip_blanks=one.skip_blanks
-        )
+        return evolve(self, **most_named(columns, self.path, self._first_line_in, self.dialect).options)
 
     def _first_line_in(self, encoding: Encoding) -> bytes:
         return evolve(self, encoding=encoding)._first_line()
@@ -333,14 +324,9 @@ class Dialect:
         )
 
     @property
-    def options(self) -> dict[str, str | bool]:
+    def options(self) -> dict[str, Any]:
         """Its parts by name."""
-        return {
-            "delimiter": self.delimiter,
-            "quoting": self.quoting,
-            "encoding": self.encoding,
-            "skip_blanks": self.skip_blanks,
-        }
+        return asdict(self)
 
 
 _DEFAULTS = Dialect().options

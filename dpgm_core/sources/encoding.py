@@ -501,7 +501,7 @@ def _float_text(value: np.float64, single: np.float32) -> bytes | None:
         return None
     if np.isfinite(value) and value == np.floor(value):
         return b"%d" % int(value)
-    # pandas widens single precision when a column becomes one of objects, so the precision is told by the value.
+    # pandas widens single precision when a column becomes one of objects, so the value shows the precision.
     return str(single if single == value else value).encode()
 
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 #: Rows that are decoded in one go, unless a row group has more.
 _RUN_ROWS = 2**19
-#: Compressed bytes of a row group that are held at once; of larger ones each column is read by and by.
+#: Compressed bytes of a row group that are in memory at once; of larger ones each column is read by and by.
 _MAX_GROUP_BYTES = 2**25
 _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
@@ -48,7 +48,7 @@ class ParquetSource:
 
     Files of a folder are read in the order of their names, those in its folders too; what begins with a dot or an
     underscore is no data. A folder named `year=2019` adds the column `year`, a text, to its files. A file that lacks a
-    column asked for is named before any record is read.
+    column that is read is named before any record is read.
 
     >>> ParquetSource(path="x.parquet").path.name
     'x.parquet'
@@ -131,7 +131,7 @@ class ParquetSource:
 
 @frozen
 class _Run:
-    """Row groups of one file, one behind the other. own: the columns asked for that the file itself has."""
+    """Row groups of one file, one behind the other. own: the columns to read that the file itself has."""
 
     part: Part
     groups: Sequence[int]
@@ -141,8 +141,8 @@ class _Run:
 
     def batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         values = self.part.values
-        # Columns are decoded page by page. What they are decoded from is held only where it is small; of a remote file
-        # columns that stand together are fetched together then.
+        # Columns are decoded page by page. What they are decoded from is in memory only where it is small; of a remote
+        # file columns that stand together are fetched together then.
         remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _MAX_GROUP_BYTES
         buffer = 0 if small else _REMOTE_BUFFER if remote else _BUFFER
         with pq.ParquetFile(
@@ -150,7 +150,7 @@ class _Run:
         ) as file:
             if self.own:
                 batches = file.iter_batches(BATCH_ROWS, self.groups, columns=self.own, use_threads=False)
-            else:  # nothing is asked for but what the folders say
+            else:  # only columns of the folders are read
                 batches = _of_rows(sum(file.metadata.row_group(group).num_rows for group in self.groups))
             yield from raw(columns, (_with_values(batch, values, columns) for batch in batches))
 
@@ -298,7 +298,7 @@ def _shown(inner: PurePath) -> PurePath:
 # A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
 # whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
 
-#: Threads that decode, besides the one that counts; more than a few would only wait for it.
+#: Threads that decode, in addition to the one that counts; more than a few would only wait for it.
 LANES = max(1, min(4, (os.cpu_count() or 1) - 1))
 #: Threads that wait for remote files at once.
 _REMOTE_LANES = max(LANES, 4)
@@ -311,10 +311,10 @@ Item = TypeVar("Item")
 class _Stream(Generic[Item]):
     """One stream, and the items that its lane has made and nobody has taken yet."""
 
-    def __init__(self, source: Callable[[], Iterator[Item]], size: Callable[[Item], int], room: int) -> None:
-        self._source, self._size, self._room = source, size, room
+    def __init__(self, source: Callable[[], Iterator[Item]], size: Callable[[Item], int], max_bytes: int) -> None:
+        self._source, self._size, self._max_bytes = source, size, max_bytes
         self._made: deque[tuple[Item, int]] = deque()
-        self._held = 0
+        self._waiting = 0
         self._changed = Condition()
         self._ended = self._unwanted = False
         self._error: BaseException | None = None
@@ -333,16 +333,16 @@ class _Stream(Generic[Item]):
             self._changed.notify_all()
 
     def _put(self, iterator: Iterator[Item]) -> bool:
-        with quiet():  # numpy's settings and logs are each thread's own; not held while waiting
+        with quiet():  # numpy's settings and logs are each thread's own; not entered while waiting
             item = next(iterator, self)
         if item is self:
             return False
         size = self._size(item)  # type: ignore[arg-type]
         with self._changed:
-            # An item is always let in where there is none, or one larger than the room would never pass.
-            self._changed.wait_for(lambda: self._unwanted or not self._made or self._held + size <= self._room)
+            # An item is always let in where there is none, or one larger than this limit would never pass.
+            self._changed.wait_for(lambda: self._unwanted or not self._made or self._waiting + size <= self._max_bytes)
             self._made.append((item, size))  # type: ignore[arg-type]
-            self._held += size
+            self._waiting += size
             self._changed.notify_all()
             return not self._unwanted
 
@@ -360,7 +360,7 @@ class _Stream(Generic[Item]):
                 if not self._made:
                     break
                 item, size = self._made.popleft()
-                self._held -= size
+                self._waiting -= size
                 self._changed.notify_all()
             yield item
         if self._error is not None:
@@ -375,20 +375,20 @@ def in_lanes(
 ) -> Iterator[Item]:
     """Yield the items of all streams, one stream after the other, made in `lanes` threads.
 
-    size: an item's bytes. ahead: bytes that may wait at a time, besides one item of each lane that is being made; an
+    size: an item's bytes. ahead: bytes that may wait at a time, apart from one item of each lane that is being made; an
     item larger than a lane's share waits alone.
 
     >>> list(in_lanes([lambda: iter([1, 2]), lambda: iter([3])], lambda item: 1))
     [1, 2, 3]
     """
     # One stream more than lanes is open: while the last items of the first are taken, no lane has to rest.
-    room = ahead // (lanes + 1)
+    max_bytes = ahead // (lanes + 1)
     open_ones: deque[_Stream[Item]] = deque()
     waiting: SimpleQueue[_Stream[Item] | None] = SimpleQueue()
     threads: list[Thread] = []
     try:
         for source in streams:
-            open_ones.append(stream := _Stream(source, size, room))
+            open_ones.append(stream := _Stream(source, size, max_bytes))
             waiting.put(stream)
             if len(threads) < lanes:
                 # A daemon: a lane that waits for a taker must not keep the interpreter from ending.

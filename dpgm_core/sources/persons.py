@@ -47,7 +47,7 @@ class PersonSource:
 
     source: KeyedSource = field(metadata={"help": "where the rows are read"})
     person: str = field(metadata={"help": "the column that identifies a person"})
-    rows_per_person: int = field(default=1, metadata={"help": "rows kept of each person", "unit": "rows"})
+    rows_per_person: int = field(default=1, metadata={"help": "rows that count for each person", "unit": "rows"})
 
     def __attrs_post_init__(self) -> None:
         whole("rows_per_person", self.rows_per_person, least=1)
@@ -58,7 +58,7 @@ class PersonSource:
             )
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns, of the rows that are kept."""
+        """Codes of the named columns, of the rows that count."""
         attributes = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
         _, rows = self._select_rows(layout, self._checked(domain))
@@ -67,7 +67,7 @@ class PersonSource:
             yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in attributes]
 
     def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
-        """All kept rows at once, person by person, and each person's number of rows."""
+        """All rows that count at once, person by person, and each person's number of rows."""
         layout = _layout([attribute.size for attribute in domain])
         keys, rows = self._select_rows(layout, self._checked(domain))
         codes = dict(zip(domain.names, _unpacked(layout, rows), strict=True))
@@ -77,7 +77,7 @@ class PersonSource:
         return [codes[name].astype(code_dtype(domain[name].size)) for name in columns], lengths
 
     def pieces(self, domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, IntArray]]:
-        """The kept rows in pieces that split no person: codes, and each person's number of rows."""
+        """The rows that count, in pieces that split no person: codes, and each person's number of rows."""
         codes, lengths = self.grouped(domain, columns)
         ends = np.concatenate([[0], np.cumsum(lengths)])
         first = 0

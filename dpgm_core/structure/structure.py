@@ -16,8 +16,7 @@ from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, listed, printable, thousands
-from dpgm_core.structure import builders as ready_made
-from dpgm_core.structure import graphs
+from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.graphs import Clique
 
 __all__ = [
@@ -150,7 +149,7 @@ class Cliques:
 
     @cached_property
     def nested(self) -> tuple[Clique, ...]:
-        """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
+        """Cliques strictly contained in another clique; they cost budget like any other."""
         # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
         longest = {name: sorted(cliques, key=len, reverse=True) for name, cliques in self._members.items()}
         anything = [max(self.cliques, key=len)]  # contains the empty clique
@@ -296,27 +295,27 @@ class Structure(Cliques):
         >>> Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).cliques
         (('a', 'b'), ('b', 'c'))
         """
-        return cls(domain, or_single(ready_made.chain(domain.names, order), domain.names))
+        return cls(domain, or_single(builders.chain(domain.names, order), domain.names))
 
     @classmethod
     def tree(cls, domain: Domain, branching: int = 2) -> Structure:
         """Return a balanced tree over the domain's attributes in order."""
-        return cls(domain, or_single(ready_made.tree(domain.names, branching), domain.names))
+        return cls(domain, or_single(builders.tree(domain.names, branching), domain.names))
 
     @classmethod
     def complete(cls, domain: Domain, order: int = 2) -> Structure:
         """Return all cliques of `order` attributes."""
-        return cls(domain, or_single(ready_made.complete(domain.names, order), domain.names))
+        return cls(domain, or_single(builders.complete(domain.names, order), domain.names))
 
     @classmethod
     def grid(cls, domain: Domain, rows: int, columns: int) -> Structure:
         """Return a rows x columns grid over the domain's attributes, row by row."""
-        return cls(domain, or_single(ready_made.grid(domain.names, rows, columns), domain.names))
+        return cls(domain, or_single(builders.grid(domain.names, rows, columns), domain.names))
 
     @classmethod
     def erdos_renyi(cls, domain: Domain, p: float, seed: int, *, connected: bool = True) -> Structure:
         """Return a random graph in which each pair of attributes is an edge with probability `p`."""
-        return cls(domain, or_single(ready_made.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
+        return cls(domain, or_single(builders.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
 
     @cached_property
     def untold(self) -> tuple[str, ...]:
@@ -388,7 +387,7 @@ class Structure(Cliques):
         return self._with_scopes(cliques, self.derived)
 
     def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
-        """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
+        """These in place of the plain cliques, and what constraints need in addition; itself where nothing changes."""
         derived_names = {one.column for one in derived}
         sets = [frozenset(clique) for clique in plain]
         scopes = [scope for scope in self.domain.scopes if derived_names.isdisjoint(scope)]
@@ -731,11 +730,11 @@ def cycle_text(cycle: Sequence[str]) -> str:
 _KEYS = ("cliques", "tied", "graph", "parents", "singletons")
 _GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
     # name -> (function, {argument: required})
-    "chain": (ready_made.chain, {"order": False}),
-    "tree": (ready_made.tree, {"branching": False}),
-    "complete": (ready_made.complete, {"order": False}),
-    "grid": (ready_made.grid, {"rows": True, "columns": True}),
-    "erdos-renyi": (ready_made.erdos_renyi, {"p": True, "seed": True, "connected": False}),
+    "chain": (builders.chain, {"order": False}),
+    "tree": (builders.tree, {"branching": False}),
+    "complete": (builders.complete, {"order": False}),
+    "grid": (builders.grid, {"rows": True, "columns": True}),
+    "erdos-renyi": (builders.erdos_renyi, {"p": True, "seed": True, "connected": False}),
 }
 
 
