@@ -20,7 +20,6 @@ from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.graphs import Clique
 
 __all__ = [
-    "Cliques",
     "Groups",
     "Structure",
     "StructureReport",
@@ -36,17 +35,51 @@ __all__ = [
 Groups = tuple[tuple[Clique, ...], ...]
 
 
-class Cliques:
-    """A domain and groups of cliques over it; the base of `Structure`, which explains."""
+class Structure:
+    """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    cliques : iterable of sequences of str
+        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
+    tied : iterable of groups of cliques
+        Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
+        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
+
+    Raises
+    ------
+    StructureError
+        For unknown or repeated names, and for groups that do not fit.
+
+    Examples
+    --------
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
+    >>> structure.shapes, structure.cells
+    (((2, 3), (3, 2)), 12)
+    """
 
     domain: Domain
     groups: Groups
+    duplicates: tuple[Clique, ...]
+
+    def __init__(
+        self,
+        domain: Domain,
+        cliques: Iterable[Sequence[str]],
+        *,
+        tied: Iterable[Iterable[Sequence[str]]] = (),
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
+        self.domain = domain
+        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
         """All cliques, group by group.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).cliques
         (('a',),)
         """
@@ -79,7 +112,6 @@ class Cliques:
     def cells(self) -> int:
         """The number of cells of all tables, that is of parameters.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b"), ("a",)]).cells
         12
         """
@@ -105,7 +137,6 @@ class Cliques:
 
         Raises StructureError for a clique that is not in the structure.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).find(("b", "a"))
         (0, (1, 0))
         """
@@ -124,7 +155,6 @@ class Cliques:
     def covering(self, clique: Iterable[str]) -> Clique | None:
         """The smallest clique of the structure that contains all the names, or None.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).covering(["b"])
         ('a', 'b')
         """
@@ -164,120 +194,10 @@ class Cliques:
     def uncovered(self) -> tuple[str, ...]:
         """The attributes in no clique, of which tables over it say nothing; one with a single label needs no table.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",)]).uncovered
         ('b',)
         """
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
-
-
-def group_cliques(
-    domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
-) -> tuple[Groups, tuple[Clique, ...]]:
-    """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
-
-    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
-    (((('a', 'b'),),), (('b', 'a'),))
-    """
-    plain: dict[frozenset[str], Clique] = {}
-    duplicates = []
-    for raw in cliques:
-        clique = _checked(domain, raw)
-        if plain.setdefault(frozenset(clique), clique) is not clique:
-            duplicates.append(clique)
-    bundles = []
-    for number, raw_group in enumerate(tied):
-        bundle = tuple(_checked(domain, raw) for raw in raw_group)
-        _check_group(domain, number, bundle)
-        if len(bundle) > 1:
-            bundles.append(bundle)
-        elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
-            duplicates.append(bundle[0])
-    groups = (*((clique,) for clique in plain.values()), *bundles)
-    if not groups:
-        raise StructureError("a structure needs at least one clique, such as ('a', 'b')")
-    return groups, tuple(duplicates)
-
-
-def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
-    if isinstance(raw, str) or not isinstance(raw, Sequence):
-        raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
-    clique = tuple(raw)
-    for name in clique:
-        if name not in domain:
-            known = did_you_mean(name, domain.names)
-            raise StructureError(f"clique {clique!r} names {name!r}, which is not in the domain{known}")
-    if len(set(clique)) < len(clique):
-        raise StructureError(f"clique {clique!r} names an attribute twice; name each once")
-    return clique
-
-
-def _check_group(domain: Domain, number: int, bundle: tuple[Clique, ...]) -> None:
-    if not bundle:
-        raise StructureError(f"tied group {number} is empty; name the cliques that share a table")
-    shape = domain.shape(bundle[0])
-    for clique in bundle:
-        if domain.shape(clique) != shape:
-            raise StructureError(
-                f"tied group {number}: {clique!r} has shape {domain.shape(clique)}, but {bundle[0]!r} has "
-                f"{shape}; cliques share a table only if their shapes agree axis by axis"
-            )
-    if len({frozenset(clique) for clique in bundle}) < len(bundle):
-        raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
-
-
-def group_text(group: Sequence[Clique]) -> str:
-    """A group for people: its first clique, and how many are tied to that.
-
-    >>> group_text([("a", "b")]), group_text([("a", "b"), ("b", "c")])
-    ('a, b', 'a, b and 1 tied to it')
-    """
-    first = listed(group[0], 8)
-    return first if len(group) == 1 else f"{first} and {len(group) - 1} tied to it"
-
-
-# --------------------------------------------------------------------------------------------------
-# Structures
-
-
-class Structure(Cliques):
-    """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
-
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    cliques : iterable of sequences of str
-        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
-    tied : iterable of groups of cliques
-        Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
-        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
-
-    Raises
-    ------
-    StructureError
-        For unknown or repeated names, and for groups that do not fit.
-
-    Examples
-    --------
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
-    >>> structure.shapes, structure.cells
-    (((2, 3), (3, 2)), 12)
-    """
-
-    duplicates: tuple[Clique, ...]
-
-    def __init__(
-        self,
-        domain: Domain,
-        cliques: Iterable[Sequence[str]],
-        *,
-        tied: Iterable[Iterable[Sequence[str]]] = (),
-    ) -> None:
-        if not isinstance(domain, Domain):
-            raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
-        self.domain = domain
-        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     def over(self, domain: Domain) -> Structure:
         """Return the same cliques over another domain that has their attributes, such as one with released bins.
@@ -551,6 +471,71 @@ class Structure(Cliques):
         facts += [("cells", thousands(self.cells)), ("in no clique", listed(self.uncovered) if self.uncovered else "")]
         rows = ((group_text(group), cells) for group, cells in zip(self.groups, self.sizes, strict=True))
         return card("Structure", facts, first(["clique", "cells"], rows, len(self.groups)))
+
+
+def group_cliques(
+    domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
+) -> tuple[Groups, tuple[Clique, ...]]:
+    """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
+
+    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
+    (((('a', 'b'),),), (('b', 'a'),))
+    """
+    plain: dict[frozenset[str], Clique] = {}
+    duplicates = []
+    for raw in cliques:
+        clique = _checked(domain, raw)
+        if plain.setdefault(frozenset(clique), clique) is not clique:
+            duplicates.append(clique)
+    bundles = []
+    for number, raw_group in enumerate(tied):
+        bundle = tuple(_checked(domain, raw) for raw in raw_group)
+        _check_group(domain, number, bundle)
+        if len(bundle) > 1:
+            bundles.append(bundle)
+        elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
+            duplicates.append(bundle[0])
+    groups = (*((clique,) for clique in plain.values()), *bundles)
+    if not groups:
+        raise StructureError("a structure needs at least one clique, such as ('a', 'b')")
+    return groups, tuple(duplicates)
+
+
+def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
+    if isinstance(raw, str) or not isinstance(raw, Sequence):
+        raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
+    clique = tuple(raw)
+    for name in clique:
+        if name not in domain:
+            known = did_you_mean(name, domain.names)
+            raise StructureError(f"clique {clique!r} names {name!r}, which is not in the domain{known}")
+    if len(set(clique)) < len(clique):
+        raise StructureError(f"clique {clique!r} names an attribute twice; name each once")
+    return clique
+
+
+def _check_group(domain: Domain, number: int, bundle: tuple[Clique, ...]) -> None:
+    if not bundle:
+        raise StructureError(f"tied group {number} is empty; name the cliques that share a table")
+    shape = domain.shape(bundle[0])
+    for clique in bundle:
+        if domain.shape(clique) != shape:
+            raise StructureError(
+                f"tied group {number}: {clique!r} has shape {domain.shape(clique)}, but {bundle[0]!r} has "
+                f"{shape}; cliques share a table only if their shapes agree axis by axis"
+            )
+    if len({frozenset(clique) for clique in bundle}) < len(bundle):
+        raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
+
+
+def group_text(group: Sequence[Clique]) -> str:
+    """A group for people: its first clique, and how many are tied to that.
+
+    >>> group_text([("a", "b")]), group_text([("a", "b"), ("b", "c")])
+    ('a, b', 'a, b and 1 tied to it')
+    """
+    first = listed(group[0], 8)
+    return first if len(group) == 1 else f"{first} and {len(group) - 1} tied to it"
 
 
 # --------------------------------------------------------------------------------------------------
