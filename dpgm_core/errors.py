@@ -51,7 +51,7 @@ def printable(text: object) -> str:
 
     That is control characters and escapes, line breaks, marks that reverse or hide text, blanks that are not the
     blank, and halves of characters. All else stays, so what was spelled out once does not change again. Letters that
-    only look alike are not told apart.
+    only look alike are not distinguished.
 
     >>> print(printable("old\\nprivate: yes\\x1b[2J \\u202e ü"))
     old\\nprivate: yes\\x1b[2J \\u202e ü

@@ -12,5 +12,5 @@ __all__ = ["Array", "Codes", "FloatArray", "IntArray"]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-#: One batch of records: one unsigned-integer array of codes per column asked for, all of one length.
+#: One batch of records: one unsigned-integer array of codes per column that is read, all of one length.
 Codes: TypeAlias = Sequence[np.ndarray[Any, np.dtype[Any]]]

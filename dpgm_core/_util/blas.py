@@ -1,7 +1,7 @@
 """One BLAS thread while dpgm works: its matrices are small, and threads wait for each other longer than they work.
 
-BLAS takes a thread for every core unless told otherwise. Where a core is busy with something else, each product then
-waits for the slowest thread: a fit took two to three times as long beside one busy process. The limit holds for the
+BLAS takes a thread for every core unless it is limited. Where a core is busy with something else, each product then
+waits for the slowest thread: a fit took two to three times as long with one other busy process. The limit holds for the
 whole process while anyone is inside, whatever thread they are in; after the last has left, the libraries have what they
 had before. Whoever says in the environment how many threads BLAS takes (`OPENBLAS_NUM_THREADS` and its like) is heard,
 also where a library was loaded too early to hear it.
@@ -15,7 +15,7 @@ import threading
 from contextlib import ContextDecorator
 from typing import Any
 
-__all__ = ["OneThread", "one_thread", "said", "start_with_one_thread"]
+__all__ = ["one_thread", "said", "start_with_one_thread"]
 
 # What BLAS libraries read when they are loaded.
 _VARIABLES = (
@@ -105,9 +105,9 @@ def start_with_one_thread() -> None:
         os.environ |= dict.fromkeys(_VARIABLES, "1")
 
 
-#: The process's own, at the doors of dpgm: verbs, refits and what a model answers.
+#: The limit of this process, entered by runs, refits and answers of models.
 one_thread = OneThread()
-if sys.platform != "win32":  # a child must not wait for a lock that a thread it does not have holds
+if sys.platform != "win32":  # a forked process must not wait for a lock that a thread it does not have holds
     os.register_at_fork(
         before=one_thread.lock.acquire,
         after_in_parent=one_thread.lock.release,

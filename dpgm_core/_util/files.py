@@ -56,80 +56,6 @@ __all__ = [
     "write_archive",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# What a file is that was named in the place of another kind: told by its name, never by what it holds.
-
-_RECORDS = (
-    ".csv",
-    ".csv.gz",
-    ".tsv",
-    ".txt",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".ipc",
-    ".xlsx",
-    ".xls",
-    ".sav",
-    ".dta",
-)
-_NETWORKS = (".bif", ".uai")
-
-
-def hint_not_a_model(path: str | Path, expected: str) -> str | None:
-    """What is wrong with naming this file where a model or release is wanted; None if its name does not tell.
-
-    >>> hint_not_a_model("x.csv", "model file")
-    'x.csv is a table of records by its name, and not a model file; a spec that names it makes one: dpgm fit SPEC'
-    """
-    name, quoted = Path(path).name.lower(), shlex.quote(str(path))
-    if name.endswith(_RECORDS):
-        return printable(
-            f"{path} is a table of records by its name, and not a {expected}; a spec that names it makes one: dpgm fit "
-            "SPEC"
-        )
-    if name.endswith(".toml"):
-        return printable(
-            f"{path} is a spec or domain by its name, and not a {expected}; a spec makes one, and says where: dpgm fit "
-            f"{quoted}"
-        )
-    if name.endswith(".ledger"):
-        return printable(
-            f"{path} is a ledger by its name, and not a {expected}; show it with: dpgm ledger show {quoted}"
-        )
-    if name.endswith(_NETWORKS):
-        return printable(
-            f"{path} is a network of other programs by its name, and not a {expected}; dpgm export writes such files, "
-            "and a spec can name the graph of one: [structure] bif = ..."
-        )
-    return None
-
-
-def hint_not_a_spec(path: str | Path) -> str | None:
-    """The same where a spec is wanted.
-
-    >>> hint_not_a_spec("x.dpgm")
-    'x.dpgm is a model or release by its name, and not a spec; show a model with: dpgm query x.dpgm'
-    """
-    name, quoted = Path(path).name.lower(), shlex.quote(str(path))
-    if name.endswith(_RECORDS):
-        return printable(
-            f"{path} is a table of records by its name, and not a spec; one that names it is written with: dpgm init "
-            f"{quoted}"
-        )
-    if name.endswith(".dpgm"):
-        return printable(
-            f"{path} is a model or release by its name, and not a spec; show a model with: dpgm query {quoted}"
-        )
-    if name.endswith(".ledger"):
-        return printable(f"{path} is a ledger by its name, and not a spec; show it with: dpgm ledger show {quoted}")
-    return None
-
-
-# --------------------------------------------------------------------------------------------------
-# Zip files with one JSON document and arrays in them: written atomically, read with suspicion.
-#
 # The format of releases and models (`name.dpgm`). Nothing is unpickled, every size is checked before it is read, and
 # whatever is wrong becomes a ModelFileError. A file of s bytes takes at most 256 s + 64 MB of memory to read. What
 # exists is replaced only by a file of its own kind.
@@ -192,7 +118,7 @@ def plain(value: Any) -> Any:
 
 
 def numbered_path(path: Path, number: int) -> Path:
-    """The file of the `number`-th of several releases of one run, beside that of the first.
+    """The file of the `number`-th of several releases of one run, next to that of the first.
 
     >>> numbered_path(Path("health.release.dpgm"), 2).name
     'health.release-2.dpgm'
@@ -304,7 +230,7 @@ def atomic_write(
 
 
 def part_path(path: Path) -> Path:
-    """Return a new hidden name beside a file, for what becomes that file; `find_parts` finds it."""
+    """Return a new hidden name next to a file, for what becomes that file; `find_parts` finds it."""
     return path.with_name(f".{_mark(path)}-{secrets.token_hex(8)}.part")
 
 
@@ -321,7 +247,7 @@ def _mark(path: Path) -> str:
 def atomic_file(
     path: str | Path, replaces: str | None = None, *, mode: int | None = None, part: Path | None = None
 ) -> Iterator[IO[bytes]]:
-    """A file to write to, there as a whole or not at all: a temporary one beside it, synced, then given its name.
+    """A file to write to, there as a whole or not at all: a temporary one next to it, synced, then given its name.
 
     replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
     this very content may stand there as well. mode: its permissions, from before anything is written to it and
@@ -556,7 +482,6 @@ def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T
 
     PluginErrors pass: a file may name a component that is not installed.
     """
-
     archive = None
     try:
         archive = Archive(path)
@@ -575,8 +500,71 @@ def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        told = hint_not_a_model(path, what)
-        raise ModelFileError(told or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+        hint = hint_not_a_model(path, what)
+        raise ModelFileError(hint or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
     finally:
         if archive is not None:
             archive.close()
+
+
+# --------------------------------------------------------------------------------------------------
+# Hints on files of another kind, by their names alone
+
+_RECORDS = (
+    ".csv",
+    ".csv.gz",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".ipc",
+    ".xlsx",
+    ".xls",
+    ".sav",
+    ".dta",
+)
+_NETWORKS = (".bif", ".uai")
+
+
+def hint_not_a_model(path: str | Path, expected: str) -> str | None:
+    """What is wrong with naming this file where a model or release is needed; None if its name does not show it.
+
+    >>> hint_not_a_model("x.csv", "model file")
+    'x.csv is a table of records by its name, and not a model file; a spec that names it makes one: dpgm fit SPEC'
+    """
+    quoted = shlex.quote(str(path))
+    network = "dpgm export writes such files, and a spec can name the graph of one: [structure] bif = ..."
+    return _hint(
+        path,
+        expected,
+        (_RECORDS, "a table of records", "a spec that names it makes one: dpgm fit SPEC"),
+        (".toml", "a spec or domain", f"a spec makes one, and says where: dpgm fit {quoted}"),
+        (".ledger", "a ledger", f"show it with: dpgm ledger show {quoted}"),
+        (_NETWORKS, "a network of other programs", network),
+    )
+
+
+def hint_not_a_spec(path: str | Path) -> str | None:
+    """What is wrong with naming this file where a spec is needed; None if its name does not show it.
+
+    >>> hint_not_a_spec("x.dpgm")
+    'x.dpgm is a model or release by its name, and not a spec; show a model with: dpgm query x.dpgm'
+    """
+    quoted = shlex.quote(str(path))
+    return _hint(
+        path,
+        "spec",
+        (_RECORDS, "a table of records", f"one that names it is written with: dpgm init {quoted}"),
+        (".dpgm", "a model or release", f"show a model with: dpgm query {quoted}"),
+        (".ledger", "a ledger", f"show it with: dpgm ledger show {quoted}"),
+    )
+
+
+def _hint(path: str | Path, expected: str, *kinds: tuple[str | tuple[str, ...], str, str]) -> str | None:
+    """Return the sentence for the first kind (endings of names, what it is, advice) that fits the file's name."""
+    name = Path(path).name.lower()
+    for endings, what, advice in kinds:
+        if name.endswith(endings):
+            return printable(f"{path} is {what} by its name, and not a {expected}; {advice}")
+    return None

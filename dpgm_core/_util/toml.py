@@ -13,11 +13,7 @@ from typing import Any
 
 from dpgm_core.errors import DomainError, printable
 
-__all__ = ["comment", "domain_toml", "parse_toml", "toml_key", "toml_value"]
-
-
-# --------------------------------------------------------------------------------------------------
-# Parsing of TOML; every fault is one ValueError.
+__all__ = ["comment", "domain_toml", "parse_toml", "toml_value"]
 
 _MAX_NESTING = 100
 # A key of many parts; tomllib takes time with their square, and half a kilobyte for each.
@@ -70,7 +66,7 @@ def _check(value: object) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Attribute tables as TOML text, with comments on open decisions.
+# Domain files as TOML text, with comments on open decisions
 
 _WIDTH = 118
 _MAX_COMMENT_LETTERS = 300  # of a comment taken from a file

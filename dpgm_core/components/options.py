@@ -35,10 +35,6 @@ __all__ = [
     "whole",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Options of components: attrs fields, read from TOML, CLI or JSON values through cattrs.
-#
 # Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
 # everywhere.
 
@@ -74,7 +70,7 @@ def option(
         has one, it is left out and this one has its default.
     holds : type, optional
         A class whose objects are taken as they are. A file records only that there was one, so whoever makes the
-        component again from the file is asked for the object.
+        component again from the file must give the object.
 
     Examples
     --------
@@ -406,7 +402,7 @@ converter.register_unstructure_hook(Url, str)
 
 
 # --------------------------------------------------------------------------------------------------
-# Validators of options, whose refusals name the option.
+# Validators, whose refusals name the option
 
 
 def positive(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

@@ -206,7 +206,7 @@ class Registry:
     def kinds_of(self, name: str) -> list[str]:
         """Return the kinds of which a component has this name; several may. Raises UnknownComponent."""
         known = [offer.component for offer in self]
-        # One that is not installed counts too, if it is ours: who asks for it by kind is told what it comes with.
+        # One of ours that is not installed counts too: the error says which package it comes with.
         offered = dict.fromkeys(str(one.kind) for one in known if one.name == name)
         if kinds := list(offered) or [kind for kind, default in _DEFAULTS if default == name]:
             return kinds
@@ -428,7 +428,7 @@ def _methods(protocol: type) -> Mapping[str, Callable[..., Any]]:
 
 
 def _declarations(protocol: type) -> list[str]:
-    """Return what a component must declare besides its methods."""
+    """Return what a component must declare in addition to its methods."""
     return [name for name, member in vars(protocol).items() if isinstance(member, property)]
 
 

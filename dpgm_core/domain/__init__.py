@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
+    from dpgm_core.domain.attribute import RawTexts
     from dpgm_core.domain.bins import PrivateBins, PrivateLabels
     from dpgm_core.domain.constraints import Constraint, Listed, Mapped, Ordered
     from dpgm_core.domain.domain_files import read_metadata
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # module -> its public names
 _LAZY = {
+    "attribute": ["RawTexts"],
     "bins": ["PrivateBins", "PrivateLabels"],
     "constraints": ["Constraint", "Listed", "Mapped", "Ordered"],
     "domain_files": ["read_metadata"],
@@ -39,6 +41,7 @@ __all__ = [
     "Ordered",
     "PrivateBins",
     "PrivateLabels",
+    "RawTexts",
     "Rule",
     "Values",
     "read_metadata",

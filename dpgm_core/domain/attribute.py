@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.html import Html, card, first
-from dpgm_core.domain.attribute_tables import MAX_SIZE, attribute_fields, attribute_table, special_codes
+from dpgm_core.domain.attribute_tables import MATCHING, MAX_SIZE, MISSING, VALUES, attribute_fields, special_codes
 from dpgm_core.domain.bins import OTHER, PrivateBins, PrivateLabels, bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.domain.labels import EXACT, Matching, bin_labels, check_apart, find_alike, merge_labels, place_of
 from dpgm_core.domain.values import PLAIN, Cut, Values, parse_number
 from dpgm_core.errors import DomainError, brief, clipped, did_you_mean, listed
 
-__all__ = ["Attribute", "MAX_SIZE", "bin_edge", "code_dtype", "first_repeated", "parse_number"]
+__all__ = ["Attribute", "MAX_SIZE", "RawTexts", "bin_edge", "code_dtype", "first_repeated", "parse_number"]
+
+
+class RawTexts(TypedDict, total=False):
+    """Arguments on raw texts that `Attribute.of_labels` and `Attribute.of_bins` share.
+
+    Parameters
+    ----------
+    null_values : iterable of str
+        Raw texts that mean null, besides a true null and, for numbers, NaN; the empty text if left out.
+    matching : Matching
+        When a raw text is a label; byte for byte if left out.
+    values : Values
+        Type and format of the column's values; texts if left out.
+    """
+
+    null_values: Iterable[str]
+    matching: Matching
+    values: Values
+
+
+def _as_tuple(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(texts)
 
 
 @frozen(kw_only=True)
@@ -68,7 +92,7 @@ class Attribute:
     unknown: int
     null: int
     edges: tuple[float, ...] | None = None
-    null_values: tuple[str, ...] = ("",)
+    null_values: tuple[str, ...] = field(default=("",), converter=_as_tuple)
     coded: bool = False
     matching: Matching = EXACT
     values: Values = PLAIN
@@ -159,31 +183,21 @@ class Attribute:
         *,
         unknown: str,
         null: str | None = None,
-        null_values: Iterable[str] = ("",),
         coded: bool = False,
-        matching: Matching = EXACT,
-        values: Values = PLAIN,
+        **texts: Unpack[RawTexts],
     ) -> Attribute:
         """Return an attribute with text labels.
 
-        `unknown` and `null` are labels, appended if they are new; `null` is `unknown` by default.
+        `unknown` and `null` are labels, appended if they are new; `null` is `unknown` by default. texts: `null_values`,
+        `matching` and `values`, as in the class.
 
         >>> Attribute.of_labels("smoker", ["no", "yes"], unknown="no").size
         2
         """
         if isinstance(labels, str):
             raise DomainError(f"attribute {name!r}: labels must be a list of texts, got the text {labels!r}")
-        every, at, null_at = special_codes(list(labels), unknown, unknown if null is None else null)
-        return cls(
-            name=name,
-            labels=every,
-            unknown=at,
-            null=null_at,
-            null_values=tuple(null_values),
-            coded=coded,
-            matching=matching,
-            values=values,
-        )
+        every, at, null_at = special_codes(list(labels), unknown, null)
+        return cls(name=name, labels=every, unknown=at, null=null_at, coded=coded, **texts)
 
     @classmethod
     def of_bins(
@@ -194,21 +208,21 @@ class Attribute:
         unknown: str,
         null: str | None = None,
         labels: Iterable[str] | None = None,
-        null_values: Iterable[str] = ("",),
-        matching: Matching = EXACT,
-        values: Values = PLAIN,
         cap: bool = False,
+        **texts: Unpack[RawTexts],
     ) -> Attribute:
         """Return a number cut into bins [e_0, e_1), [e_1, e_2), ..., the last bin closed; edges may be infinite.
 
         Values outside the edges, and texts that are no number, are unknown; with `cap`, numbers outside get the bin at
-        that end. Edges of dates are numbers on the axis of `values`, or texts in ISO 8601.
+        that end. Edges of dates are numbers on the axis of `values`, or texts in ISO 8601. texts: `null_values`,
+        `matching` and `values`, as in the class.
 
         >>> age = Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?")
         >>> age.labels, age.code(b"18"), age.code(b"-1"), age.code(b"old")
         (('[0, 18)', '[18, 65)', '[65, inf]', '?'), 1, 3, 3)
         """
-        _check_parts(name, matching, values)
+        values = texts.get("values", PLAIN)
+        _check_parts(name, texts.get("matching", EXACT), values)
         ends = tuple(bin_edge(name, edge, values) for edge in edges)
         if len(ends) < 2:
             raise DomainError(f"attribute {name!r}: bins need at least two edges, got {len(ends)}")
@@ -218,18 +232,8 @@ class Attribute:
             raise DomainError(
                 f"attribute {name!r}: {len(ends)} edges make {len(ends) - 1} bins, but {len(names)} labels are given"
             )
-        every, at, null_at = special_codes(names, unknown, unknown if null is None else null)
-        return cls(
-            name=name,
-            labels=every,
-            unknown=at,
-            null=null_at,
-            edges=ends,
-            null_values=tuple(null_values),
-            matching=matching,
-            values=values,
-            cap=cap,
-        )
+        every, at, null_at = special_codes(names, unknown, null)
+        return cls(name=name, labels=every, unknown=at, null=null_at, edges=ends, cap=cap, **texts)
 
     @classmethod
     def of_size(cls, name: str, size: int, *, unknown: int = 0, null: int | None = None) -> Attribute:
@@ -445,18 +449,7 @@ class Attribute:
         >>> Attribute.of_size("a", 2).to_dict()
         {'labels': ['0', '1'], 'unknown': '0'}
         """
-        return attribute_table(
-            labels=self.labels,
-            unknown=self.unknown,
-            null=self.null,
-            edges=self.edges,
-            cap=self.cap,
-            null_values=self.null_values,
-            coded=self.coded,
-            matching=self.matching,
-            values=self.values,
-            private=self.private,
-        )
+        return _plain_table(self)
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
@@ -468,6 +461,62 @@ class Attribute:
         ('x', 'y', 'missing')
         """
         return cls(name=name, **attribute_fields(name, plain))
+
+
+def _plain_table(one: Attribute) -> dict[str, Any]:
+    """Return the table of an attribute without default settings, as plain TOML and JSON values."""
+    labels, null, private = one.labels, one.labels[one.null], one.private
+    plain = {key: getattr(one.values, part) for key, part in VALUES.items()}
+    plain = {key: value for key, value in plain.items() if value != getattr(PLAIN, VALUES[key])}
+    own = one.unknown == one.null == len(labels) - 1 and labels[-1] == MISSING  # what needs no setting
+    if isinstance(private, PrivateLabels):
+        plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
+        own = True
+        if null != MISSING:
+            plain["missing"] = null
+    elif isinstance(private, PrivateBins):
+        share = {} if private.share is None else {"share": str(private.share)}
+        plain |= {"min": _plain_edge(private.low, one.values), "max": _plain_edge(private.high, one.values)}
+        plain["bins"] = {"private": private.count, **share}
+    elif one.edges is not None:
+        plain["bins"] = [_plain_edge(edge, one.values) for edge in one.edges]
+        names = list(labels[: len(one.edges) - 1])
+        default = None
+        with contextlib.suppress(DomainError):  # bins of this kind have no names of their own
+            default = bin_labels("", one.edges, one.values, cap=one.cap)
+        if names != default:
+            plain["labels"] = names
+    else:
+        plain["labels"] = list(labels[:-1] if own and len(labels) > 1 else labels)
+    if one.cap:
+        plain["cap"] = True
+    if not own:
+        plain["unknown"] = labels[one.unknown]
+        if one.null != one.unknown:
+            plain["missing"] = null
+    rules = {key: getattr(one.matching, key) for key in MATCHING}
+    plain |= {key: value for key, value in rules.items() if value != getattr(EXACT, key)}
+    if one.null_values != ("",):
+        plain["null_values"] = list(one.null_values)
+    if one.coded:
+        plain["coded"] = True
+    return plain
+
+
+def _plain_edge(edge: float, values: Values) -> float | str:
+    """Return a place of the axis as a file has it; JSON has no infinity, so infinite edges travel as texts."""
+    if not math.isfinite(edge):
+        return str(edge)
+    if values.kind == "integer" and edge.is_integer():
+        return int(edge)
+    if values.is_temporal and edge.is_integer():
+        try:
+            written = Values(kind=values.kind).text(edge)
+        except DomainError:
+            return edge
+        if Values(kind=values.kind).number(written) == edge and "." not in written:
+            return written
+    return edge
 
 
 def code_dtype(size: int) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""Attribute tables: reading and writing the description of one column."""
+"""Attribute tables: the description of one column in a domain file, read into the parts of an `Attribute`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ from dpgm_core.domain.bins import (
     exact_share,
     grid_cells,
 )
-from dpgm_core.domain.labels import EXACT, Matching, bin_labels
-from dpgm_core.domain.values import PLAIN, Values
+from dpgm_core.domain.labels import Matching, bin_labels
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "attribute_fields", "attribute_table", "special_codes"]
-
-
-# --------------------------------------------------------------------------------------------------
-# The table of one attribute, as a domain file has it, read into the parts of an `Attribute`.
+__all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "VALUES", "attribute_fields", "special_codes"]
 
 T = TypeVar("T")
 
@@ -38,13 +34,14 @@ MAX_SIZE = 2**22
 #: The label of values that are null or unknown, where the domain names none.
 MISSING = "missing"
 
-_VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
+#: Settings that are parts of `Values`, and what these are called there.
+VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
 #: Rules by which raw texts match.
 MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*FORM, *_VALUES, *MATCHING, "null_values", "unknown", "missing", "null", "todo")
+KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", "todo")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
@@ -83,13 +80,15 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     return fields | more | {"labels": every, "unknown": unknown, "null": null}
 
 
-def special_codes(labels: Sequence[str], unknown: str, null: str) -> tuple[tuple[str, ...], int, int]:
-    """The labels with those of unknown and null values, appended where they are new, and the codes of the two.
+def special_codes(labels: Sequence[str], unknown: str, null: str | None) -> tuple[tuple[str, ...], int, int]:
+    """Return the labels with those of unknown and null values, appended where they are new, and the codes of the two.
+
+    Null values have the label of unknown ones where `null` is None.
 
     >>> special_codes(["x"], "?", "x")
     (('x', '?'), 1, 0)
     """
-    every = list(labels)
+    every, null = list(labels), unknown if null is None else null
     for label in (unknown, null):
         if label not in every:
             every.append(label)
@@ -123,7 +122,7 @@ def _check(where: str, plain: object) -> None:
 
 
 def _values(plain: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {part: plain[key] for key, part in _VALUES.items() if key in plain}
+    parts = {part: plain[key] for key, part in VALUES.items() if key in plain}
     if "kind" not in parts:
         bins = plain.get("bins")
         ends = [plain.get("min"), plain.get("max"), *(bins if isinstance(bins, (list, tuple)) else [])]
@@ -254,10 +253,10 @@ def _special(where: str, labels: list[str], plain: Mapping[str, Any]) -> tuple[t
             _text(where, key, plain[key])
     null = plain.get("missing", plain.get("null"))
     if "unknown" in plain:
-        return special_codes(labels, plain["unknown"], plain["unknown"] if null is None else null)
+        return special_codes(labels, plain["unknown"], null)
     # A label of its own: no answer that somebody may have given.
     own = MISSING if null is None or null in labels else null
-    return special_codes(labels, own, own if null is None else null)
+    return special_codes(labels, own, null)
 
 
 def _named(where: str, make: Callable[[], T]) -> T:
@@ -288,101 +287,3 @@ def _code(where: str, key: str, value: object, size: int) -> str:
     if not 0 <= value < size:
         raise DomainError(f"{where}: {key} must be a code below {size}, got {value!r}")
     return str(value)
-
-
-# --------------------------------------------------------------------------------------------------
-# Attributes as tables of a domain file, without default settings.
-
-
-def attribute_table(
-    *,
-    labels: tuple[str, ...],
-    unknown: int,
-    null: int,
-    edges: tuple[float, ...] | None,
-    cap: bool,
-    null_values: tuple[str, ...],
-    coded: bool,
-    matching: Matching,
-    values: Values,
-    private: PrivateBins | PrivateLabels | None,
-) -> dict[str, Any]:
-    """The table of an attribute of these parts, without what goes without saying; plain TOML and JSON values.
-
-    >>> from dpgm_core.domain.attribute_tables import attribute_fields
-    >>> fields = attribute_fields("a", {"bins": [0, 1, 2], "type": "number"})
-    >>> attribute_table(**{"cap": False, "null_values": ("",), "coded": False, "private": None} | fields)
-    {'type': 'number', 'bins': [0.0, 1.0, 2.0]}
-    """
-    plain: dict[str, Any] = {key: value for key, value in _parts(values).items() if value != _parts(PLAIN)[key]}
-    own = unknown == null == len(labels) - 1 and labels[-1] == MISSING  # what goes without saying
-    if isinstance(private, PrivateLabels):
-        plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
-        own = True
-        if labels[null] != MISSING:
-            plain["missing"] = labels[null]
-    elif isinstance(private, PrivateBins):
-        share = {} if private.share is None else {"share": str(private.share)}
-        plain |= {"min": _place(private.low, values), "max": _place(private.high, values)}
-        plain["bins"] = {"private": private.count, **share}
-    elif edges is not None:
-        plain["bins"] = [_place(edge, values) for edge in edges]
-        if list(labels[: len(edges) - 1]) != _default_labels(edges, values, cap):
-            plain["labels"] = list(labels[: len(edges) - 1])
-    else:
-        plain["labels"] = list(labels[:-1] if own and len(labels) > 1 else labels)
-    if cap:
-        plain["cap"] = True
-    if not own:
-        plain["unknown"] = labels[unknown]
-        if null != unknown:
-            plain["missing"] = labels[null]
-    plain |= {key: value for key, value in _rules(matching).items() if value != _rules(EXACT)[key]}
-    if null_values != ("",):
-        plain["null_values"] = list(null_values)
-    if coded:
-        plain["coded"] = True
-    return plain
-
-
-def _default_labels(edges: tuple[float, ...], values: Values, cap: bool) -> list[str] | None:
-    try:
-        return bin_labels("", edges, values, cap=cap)
-    except DomainError:  # bins of this kind have no names of their own
-        return None
-
-
-def _place(edge: float, values: Values) -> float | str:
-    """A place of the axis as a file has it; JSON has no infinity, so infinite edges travel as texts."""
-    if not math.isfinite(edge):
-        return str(edge)
-    if values.kind == "integer" and edge.is_integer():
-        return int(edge)
-    if values.is_temporal and edge.is_integer():
-        try:
-            written = Values(kind=values.kind).text(edge)
-        except DomainError:
-            return edge
-        if Values(kind=values.kind).number(written) == edge and "." not in written:
-            return written
-    return edge
-
-
-def _parts(values: Values) -> dict[str, Any]:
-    return {
-        "type": values.kind,
-        "format": values.format,
-        "decimals": values.decimals,
-        "scale": values.scale,
-        "shape": values.shape,
-    }
-
-
-def _rules(matching: Matching) -> dict[str, Any]:
-    return {
-        "case": matching.case,
-        "blanks": matching.blanks,
-        "numbers": matching.numbers,
-        "thousands": matching.thousands,
-        "decimal": matching.decimal,
-    }

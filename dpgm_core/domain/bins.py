@@ -34,12 +34,8 @@ __all__ = [
     "grid_edges",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Edges of bins from public bounds: equal bins, calendar bins, and the grid of private bins.
-
-#: The grid of private bins has at most so many cells.
-CELLS = 2**16
+#: Most cells of the grid of private bins.
+_MAX_GRID_CELLS = 2**16
 #: Seconds: where the axis of times of day ends.
 DAY = 86_400
 #: Calendar bins, the coarsest first.
@@ -188,7 +184,7 @@ def grid_edges(name: str, low: float, high: float, values: Values) -> tuple[floa
 
 def grid_cells(low: float, high: float, values: Values) -> int:
     """How many cells the grid between two bounds has."""
-    return int(min(high - low + 1, CELLS)) if values.kind in ("integer", "date") else CELLS
+    return int(min(high - low + 1, _MAX_GRID_CELLS)) if values.kind in ("integer", "date") else _MAX_GRID_CELLS
 
 
 def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
@@ -283,7 +279,7 @@ _STEPS: dict[str, Callable[[datetime], datetime]] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts of a domain that private queries release: bins of a number, labels of an open column.
+# Bins and labels that private queries release
 
 #: The label of all values of an open column that are not among those found.
 OTHER = "other"

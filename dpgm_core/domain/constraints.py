@@ -28,15 +28,10 @@ __all__ = [
     "Ordered",
     "WHOLE",
     "axis_intervals",
-    "read_constraint",
     "read_constraints",
     "undetermined_mask",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Constraints by labels: impossible combinations, the only possible ones, and a column that another determines.
-#
 # A block of labels, such as `other` of labels found privately, is impossible only where all that falls into it is.
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -245,7 +240,7 @@ def _check_label(name: str, label: str, attribute: Attribute) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Constraints by order: the value of one column is never above that of another.
+# Constraints by order
 
 #: From, to, and whether the end belongs to it; None of what has no place.
 _Interval: TypeAlias = tuple[float, float, bool] | None
@@ -371,7 +366,7 @@ def _point(place: float | None) -> _Interval:
 
 
 # --------------------------------------------------------------------------------------------------
-# Constraints as a domain file states them: `[constraints.NAME]` with columns and one form.
+# Reading of constraints: `[constraints.NAME]` with columns and one form
 
 _FORMS = ("impossible", "possible", "map", "order")
 _MAX_FILE_BYTES = 2**26  # of a CSV file with a map

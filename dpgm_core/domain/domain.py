@@ -262,7 +262,7 @@ class Domain:
     def from_dict(cls, plain: Mapping[str, Any], *, folder: Path | None = None) -> Domain:
         """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
-        `{"attributes": {name: {...}}}` (ours; beside it may stand "constraints", "defaults" for all columns, and
+        `{"attributes": {name: {...}}}` (ours; with it may stand "constraints", "defaults" for all columns, and
         "from", a file whose columns the tables change key by key), `{name: size}`, `{name: [label, ...]}`, and the NIST
         schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label
         of their own, `missing`, where nothing else is said. In a NIST schema a declared null value is their label.
@@ -298,7 +298,7 @@ class Domain:
     def load(cls, path: str | Path) -> Domain:
         """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot.
 
-        A top-level `from = "nist.json"` names any metadata file, beside this one, that it starts from.
+        A top-level `from = "nist.json"` names any metadata file, relative to this one, that it starts from.
         """
         path = Path(path)
         return cls.from_dict(plain_file(path), folder=path.parent)

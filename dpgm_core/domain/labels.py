@@ -18,11 +18,7 @@ from dpgm_core.domain.bins import DAY, UNIT_DAYS, UNITS, calendar_edges
 from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
-__all__ = ["EXACT", "Matching", "bin_labels", "check_apart", "find_alike", "merge_labels", "number_text", "place_of"]
-
-
-# --------------------------------------------------------------------------------------------------
-# Labels of bins: "18-24" for whole numbers, "2019-03" for months, intervals for other numbers.
+__all__ = ["EXACT", "Matching", "bin_labels", "check_apart", "find_alike", "merge_labels", "place_of"]
 
 #: What bins are called, whatever their edges, and a few texts more.
 _OF_BINS = re.compile(r"any|(below|before|up to|from) .*|\[.*[)\]]|-?\d[-\d.:/+TWQe ]*(to -?\d+)?", re.DOTALL)
@@ -187,7 +183,7 @@ _UNIT_TEXTS: dict[str, Callable[..., str]] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Rules, declared with the domain, by which raw texts match labels.
+# Rules by which raw texts match labels
 
 _NUMERAL = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 _PLAIN_DIGITS = 40  # numbers of more digits are compared as a mantissa and an exponent
@@ -316,7 +312,7 @@ def _canonical(raw: bytes) -> bytes | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Merged codes of an attribute, with a label for each.
+# Merged codes
 
 
 def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[int], tuple[str, ...]]:
@@ -365,7 +361,7 @@ def _unused(label: str, taken: set[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Values in a query, such as 37, a date or a label: their places on the axis, or their codes.
+# Places and codes of values that a user typed
 
 
 def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:

@@ -32,10 +32,10 @@ _LISTED, _CUT = ("labels", "coded", "size"), ("min", "max", "bins", "cap", "scal
 
 @frozen(kw_only=True)
 class Metadata:
-    """What a description of a table says of its columns, in plain values; nothing in it comes from a record.
+    """A description of the columns of a table, in plain values; nothing in it comes from a record.
 
     tables: column -> its table as a domain file has it (`labels`, `type`, `min`, `max`, `bins`, ...); one that is not
-    settled holds `todo`, a sentence that says what to fill in. comments: column -> what it is. meanings: column ->
+    complete holds `todo`, a sentence that says what to fill in. comments: column -> what it is. meanings: column ->
     label -> what it stands for. defaults, constraints: those of a domain file, for all columns and among them. Raises
     DomainError. Whoever reads another format makes one, which `read_metadata` takes like a file.
 

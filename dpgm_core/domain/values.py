@@ -18,10 +18,6 @@ from dpgm_core.errors import DomainError, did_you_mean
 
 __all__ = ["Cut", "EXACT_WHOLE", "Kind", "Lattice", "NANO", "PLAIN", "Values", "lattice_of", "parse_number"]
 
-
-# --------------------------------------------------------------------------------------------------
-# Types of a column's values: texts, numbers, dates. A number on an axis stands for each value; bins cut the axis.
-#
 # Whole and other numbers are themselves, dates are days since 1970-01-01, dates with a time seconds since its midnight,
 # times seconds since midnight; without time zone, so what has an offset is read in UTC.
 
@@ -277,7 +273,7 @@ def _ticks(clock: time) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Possible values of a column on its axis: whole numbers, hundredths, days, minutes, or any number.
+# Lattice of possible values: whole numbers, hundredths, days, minutes, or any number
 #
 # They are numbered k = ..., -1, 0, 1, ... in their order, so to draw one of those in a bin is to draw a whole number.
 
@@ -348,7 +344,7 @@ def _fractions(decimals: int) -> Lattice:
 
 
 # --------------------------------------------------------------------------------------------------
-# Assignment of numbers to bins, exact: whole numbers and ticks of time are never rounded to floats.
+# Exact assignment of numbers to bins: whole numbers and ticks of time are never rounded to floats
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -1,4 +1,25 @@
-"""Private bins: ranks of values, and quantiles by noisy bisection."""
+"""Private bins: bins of about as many persons each, found by bisection.
+
+A public grid of cells is cut in two, each part in two again, and so on, level by level. A node is a range of cells,
+its candidates are the grid's edges inside it.
+
+Sensitivity. Of the node's n persons r_e are below edge e, 0 below the node's first cell and n below its end. The score
+is a whole number, -(|2 r_e - n| + d_e): how far the edge is from the median, in ranks, twice; and d_e = max(0,
+2 r_(e-1) - n, n - 2 r_(e+1)), how far the next edge towards the median still is, 0 where that is beyond it. Edges
+between the same persons have the same ranks: d tells the two that are next to a heavy cell from all others in the empty
+stretch next to it, so that the cell ends as a bin of its own; elsewhere it changes next to nothing. One person more or
+less moves a score by at most 2. Persons whose value is missing or unknown are in no cell and take no part.
+
+Distribution. The exponential mechanism (`dpgm_core.privacy.selection`) chooses one edge in each node, at temperature h,
+with independent random bits. A node of one cell has no candidate, and no edge is chosen in it.
+
+Cost. Let each person have one row. One choice costs e = 4 h + 2^-30, or e^2/8, where one person moves scores by at most
+2 up or down. A whole level then costs that of one node under add-remove, and under replace-one twice the epsilon, or
+four times the rho. Each column has a share of the session's budget, spent evenly over the levels of its bisection.
+
+Proof. Before `RankDistance`. Source of the bisection: Kaplan, Schnapp, Stemmer (2022), Differentially private
+approximate quantiles, where the nodes of a level are in parallel as well.
+"""
 
 from __future__ import annotations
 
@@ -25,31 +46,15 @@ __all__ = [
     "bins_cost",
     "check_determined",
     "check_single_rows",
-    "level_price",
     "nodes_of",
     "plan_bins",
     "resolve_public_bins",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Bins, sensitivity and proof: bins of about as many persons each, found by bisection.
+# Proof of the cost of a level, with r_e, n, d_e, h and e as in the documentation of the module.
 #
-# A public grid of cells is cut in two, each part in two again, and so on, level by level. A node is a range of cells,
-# its candidates are the grid's edges inside it. Of the node's n persons r_e are below edge e, 0 below the node's first
-# cell and n below its end. The score is a whole number, -(|2 r_e - n| + d_e): how far the edge is from the median, in
-# ranks, twice; and d_e = max(0, 2 r_(e-1) - n, n - 2 r_(e+1)), how far the next edge towards the median still is, 0
-# where that is beyond it. Edges between the same persons have the same ranks: d tells the two that are next to a heavy
-# cell from all others in the empty stretch next to it, so that the cell ends as a bin of its own; elsewhere it changes
-# next to nothing. A node of one cell has no candidate, and no edge is chosen in it. Persons whose value is missing or
-# unknown are in no cell and take no part.
-#
-# Cost. Let each person have one row. Choose by the exponential mechanism at temperature h, whose one choice costs
-# e = 4 h + 2^-30, or e^2/8, where one person moves scores by at most 2 up or down. A whole level then costs that of one
-# node under add-remove, and under replace-one twice the epsilon, or four times the rho.
-#
-# Proof. Which nodes a level has depends on the choices of the levels above it alone, never on the records: given those,
-# the nodes are disjoint, and each person is in one of them at most. A level is the product of independent choices.
+# Which nodes a level has depends on the choices of the levels above it alone, never on the records: given those, the
+# nodes are disjoint, and each person is in one of them at most. A level is the product of independent choices.
 #
 # Add-remove. One person more, in the cell c of one node: n grows by 1, r_e by 1 for the edges above c and by 0 for
 # those below, so 2 r_e - n moves by +1 or -1, |2 r_e - n| by 1 at most, and so does d_e, a largest of such terms and 0
@@ -64,9 +69,7 @@ __all__ = [
 # independent choices moves as under add-remove, and together they cost 2 e, or 2 e^2/8. From a cell to a missing
 # value: one of the two.
 #
-# Levels add up, each given the ones before: the sum for pure budgets, and the sum of rho. Source of the bisection:
-# Kaplan, Schnapp, Stemmer (2022), Differentially private approximate quantiles, where the nodes of a level are in
-# parallel as well.
+# Levels add up, each given the ones before: the sum for pure budgets, and the sum of rho.
 
 #: Cells of a grid, from the first to before the last.
 Node: TypeAlias = tuple[int, int]
@@ -77,8 +80,8 @@ class RankDistance:
     """The scores of the edges inside a node: -(|2 r - n| + d), how far each is from the node's median, in ranks.
 
     first, last: the node's cells are first, ..., last - 1 of the grid; its candidates the edges between them, edge e
-    before cell e. Sensitivity: one person moves a score by at most 2 under add-remove; the module has the proof. Raises
-    StructureError for a node without a candidate.
+    before cell e. One person moves a score by at most 2 under add-remove. Raises StructureError for a node
+    without a candidate.
 
     >>> RankDistance(first=2, last=5).candidates, RankDistance.move
     (range(3, 5), 2)
@@ -103,7 +106,7 @@ class RankDistance:
 
 
 def level_price(neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> int:
-    """Return how many times a level costs what one choice does; the module has the proof.
+    """Return how many times a level costs what one choice does.
 
     >>> [level_price(Neighbours.REPLACE_ONE, kind) for kind in ("pure", "zcdp")]
     [2, 4]
@@ -151,12 +154,8 @@ def nodes_of(cells: int, choices: Sequence[Sequence[int]]) -> list[Node]:
     return nodes
 
 
-# --------------------------------------------------------------------------------------------------
-# Bins, cost: what the private bins of a domain will cost, from public facts alone.
-#
-# Each column has a share of the session's budget, spent evenly over the levels of its bisection. dpsynth gives each
-# level four times the rho of the one before; on adult's five numbers and three generated ones even levels and factors
-# up to 2 were alike, and 4 was up to a third worse where rho is small.
+# dpsynth gives each level four times the rho of the one before; on adult's five numbers and three generated ones even
+# levels and factors up to 2 were alike, and 4 was up to a third worse where rho is small. So levels are even.
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
 DEFAULT_SHARE, MAX_DEFAULT_SHARE = Fraction(1, 50), Fraction(1, 10)

@@ -1,4 +1,20 @@
-"""Private descent: clipped gradients, regressions, and noisy Frank-Wolfe steps."""
+"""Private descent: regressions of each attribute on the others, improved by private choices over clipped gradients.
+
+Core computes the gradients from records; a plugin hands over public weights only and sees which directions were chosen.
+
+Sensitivity. Let m_c be the largest residual of a record in choice c, in units; over c the sum of m_c^2 (zCDP), or of
+m_c (pure), is at most `reach` for every record (proof: docs/proofs.md). Let `person` be how many records one person
+adds and takes away together: r under add-remove, 2 r under replace-one.
+
+Distribution. One choice for each regression, of a weight and its sign, by the exponential mechanism over the gradient
+(`dpgm_core.privacy.selection`), with independent random bits.
+
+Cost. With C choices at temperature h a descent is e-DP, e = 2 h person reach + C 2^-30, or rho-zCDP,
+rho = (2 h person sqrt(reach) + sqrt(C) 2^-30)^2 / 8.
+
+Proof. Before `descent_cost`. Source of the algorithms: Zhang, Kamath, Kulkarni, Wu (2020), Algorithms 1 to 3; of the
+Frank-Wolfe steps: Talwar, Thakurta, Zhang (2015), Nearly optimal private LASSO.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +57,6 @@ __all__ = [
     "steepest",
     "within_limits",
 ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Descent: which attribute is regressed on what, the rows and columns of the weights.
 
 Loss: TypeAlias = Literal["logistic", "softmax", "pairs"]
 #: An attribute and the codes that its regression tells apart.
@@ -201,12 +213,6 @@ class Regressions:
         return [names[:number] + names[number + 1 :] for number in range(len(names))]
 
 
-# --------------------------------------------------------------------------------------------------
-# Descent, sensitivity: gradients of the regressions of each attribute on the others, as scores of directions.
-#
-# Core computes the gradients from records; a plugin hands over public weights only and sees which directions were
-# chosen.
-
 #: Units of a weight that a choice may have together: sums of so many are exact in float32, and the tables stay small.
 _MAX_WEIGHT_UNITS = 2**20
 #: Units of a residual: a record's residual times a factor of 12 bits is exact in float32.
@@ -237,7 +243,7 @@ def reach(
 
     With m_c the largest residual of a record in choice c: the most that the sum of m_c^2 can be for zCDP, and that of
     m_c for pure budgets. B largest residual: touched B^2, touched B; clipped grid^2 clip touched, grid clip touched.
-    Proof: docs/privacy.md.
+    Proof: docs/proofs.md.
 
     >>> reach("logistic", 10, radius=Fraction(2), grid=128, clip=Fraction(3, 10), kind="zcdp"), 10 * 112**2
     (49152, 125440)
@@ -301,7 +307,7 @@ class NodeGradients:
 
     A record's residual in a row is what its attribute's code is less the probability that the weights give it. A choice
     scores all allowed weights of its rows, up and down. Raises OptionError and BudgetError for what does not fit.
-    Source: Zhang, Kamath, Kulkarni, Wu (2020), Algorithms 1 to 3; the exact constants in docs/privacy.md.
+    Source: Zhang, Kamath, Kulkarni, Wu (2020), Algorithms 1 to 3; the exact constants in docs/proofs.md.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -363,20 +369,12 @@ class NodeGradients:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# Descent, cost and distribution: one choice for each regression, by the exponential mechanism over the gradient.
+# Proof of the cost of a descent.
 #
-# Sensitivity. Let m_c be the largest residual of a record in choice c, in units; over c the sum of m_c^2 (zCDP), or of
-# m_c (pure), is at most `reach` for every record. Let `person` be how many records one person adds and takes away
-# together: r under add-remove, 2 r under replace-one.
-#
-# Cost. With C choices at temperature h a descent is e-DP, e = 2 h person reach + C 2^-30, or rho-zCDP,
-# rho = (2 h person sqrt(reach) + sqrt(C) 2^-30)^2 / 8.
-#
-# Proof. A record adds residual * feature to the score of a weight and the negative of it to that of the other sign,
-# and features are -1, 0 or 1, with a constant that is 1. So its part of the scores of choice c lies in [-m_c, m_c],
-# with range 2 m_c, and one person moves them by a vector of range at most the sum of 2 m_c over the records added and
-# taken away. By the cost of one choice, choice c is e_c-DP and e_c^2/8-zCDP between these two data sets, e_c = h
+# A record adds residual * feature to the score of a weight and the negative of it to that of the other sign, and
+# features are -1, 0 or 1, with a constant that is 1. So its part of the scores of choice c lies in [-m_c, m_c], with
+# range 2 m_c, and one person moves them by a vector of range at most the sum of 2 m_c over the records added and taken
+# away. By the cost of one choice, choice c is e_c-DP and e_c^2/8-zCDP between these two data sets, e_c = h
 # range_c + 2^-30. The choices draw independent bits, so their costs add between these two data sets. Pure: the sum of
 # e_c. zCDP: a (root of the) sum of squares of sums is at most the sum of the roots (Minkowski): of the records, person
 # sqrt(reach), and of the slack, sqrt(C) 2^-30.
@@ -385,7 +383,7 @@ _BITS = 64
 
 
 def descent_cost(h: Fraction, reach: int, person: int, choices: int, kind: Literal["pure", "zcdp"]) -> Budget:
-    """Return the cost of one descent at temperature h, roots rounded up; the module has the proof.
+    """Return the cost of one descent at temperature h, roots rounded up.
 
     >>> print(descent_cost(Fraction(1, 200), 100, 1, 3, "zcdp"), descent_cost(Fraction(1, 200), 100, 1, 3, "pure"))
     rho = ~0.00125 (zCDP) epsilon = ~1

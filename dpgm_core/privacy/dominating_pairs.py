@@ -1,4 +1,8 @@
-"""Dominating pairs of distributions, and exact (epsilon, delta) of truncated noise."""
+"""Dominating pairs of distributions, and exact (epsilon, delta) of Laplace noise, truncated or not.
+
+A dominating pair is two distributions of one number that are at least as easy to tell apart as a release with and
+without one person. From it follows the privacy loss of many subsampled draws (extra `accounting`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from scipy.special import gammaln
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, whole
 from dpgm_core.errors import BudgetError
+from dpgm_core.privacy.gaussian import ROUNDING, moved_cells
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
@@ -27,15 +32,12 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Dominating pairs: two distributions of one number that are at least as easy to tell apart as a release with and
-# without one person, and the privacy loss of many subsampled draws from them (extra `accounting`).
-#
 # Whole-numbered noise is treated as what it is. With unit shifts (a person changes k cells by 1):
 #
 # * discrete Laplace: each cell tells only on which side of the step it fell, so k cells are k randomised responses of
-# 1/scale, a pair of binomials; continuous Laplace noise is dominated by the same pair (Kairouz, Oh, Viswanath 2015); *
-# discrete Gaussian: the likelihood ratio depends on the sum W of the k cells alone, log P/Q = (k - 2 W) / (2 sigma^2).
+#   1/scale, a pair of binomials; continuous Laplace noise is dominated by the same pair (Kairouz, Oh, Viswanath 2015);
+# * discrete Gaussian: the likelihood ratio depends on the sum W of the k cells alone, log P/Q = (k - 2 W) / (2
+#   sigma^2).
 #
 # Losses are put on a grid by splitting each outcome in two so that both its probabilities stay: merging them gives the
 # outcome back, so the pair on the grid dominates the true one (the bound of Doroshenko et al. 2022, "Connect the
@@ -199,21 +201,18 @@ def _pld_pmf() -> Any:
 # other. What it costs is computed here from t, B and the sensitivity alone, for the worst shift s of the counts:
 #
 # 1. One cell shifted by s. The outputs that only P can give are the s outermost ones of one tail, of mass q(s). On all
-# others the loss log P(y) / P(y - s) lies within s / t; for s = 1 it is 1/t or -1/t, in the ratio of a randomised
-# response of 1/t. So the cell reveals all with probability q(s), and otherwise is s/t-private. 2. Several cells.
-# Something is revealed with probability 1 - prod (1 - q(s_i)); the rest loses at most |s|_1 / t, hence    never more
-# than a randomised response of that (Kairouz, Oh, Viswanath 2015, Theorem 3.4). 3. The worst shift. P is log-concave,
-# so its hazard rate P(tail's next point) / (1 - q(s)) rises with s, hence    g(s) = -log(1 - q(s)) is increasing and
-# convex and g(0) = 0. A sum of such g is largest where the shift is most    concentrated: the shift with as many cells
-# as l0 and l1 allow moved by linf, and what is left of l1 in one more,    weakly majorises all others (Marshall,
-# Olkin, Arnold 2011, Theorems 3.C.1 and 5.A.8). Where l2 forbids it, it bounds    them. Where linf = 1 all cells that
-# may move do: a pair that forgets a cell never tells more.
+#    others the loss log P(y) / P(y - s) lies within s / t; for s = 1 it is 1/t or -1/t, in the ratio of a randomised
+#    response of 1/t. So the cell reveals all with probability q(s), and otherwise is s/t-private.
+# 2. Several cells. Something is revealed with probability 1 - prod (1 - q(s_i)); the rest loses at most |s|_1 / t,
+#    hence never more than a randomised response of that (Kairouz, Oh, Viswanath 2015, Theorem 3.4).
+# 3. The worst shift. P is log-concave, so its hazard rate P(tail's next point) / (1 - q(s)) rises with s, hence g(s) =
+#    -log(1 - q(s)) is increasing and convex and g(0) = 0. A sum of such g is largest where the shift is most
+#    concentrated: the shift with as many cells as l0 and l1 allow moved by linf, and what is left of l1 in one more,
+#    weakly majorises all others (Marshall, Olkin, Arnold 2011, Theorems 3.C.1 and 5.A.8). Where l2 forbids it, it
+#    bounds them. Where linf = 1 all cells that may move do: a pair that forgets a cell never tells more.
 #
 # The delta is exact at every epsilon for linf = 1, and from epsilon = l1 / t on for all shifts within l2; below that it
 # is an upper bound. (Truncated Laplace noise of a single number: Geng, Ding, Guo, Kumar 2020, AISTATS.)
-
-#: What floating-point arithmetic may have lost; results are rounded up by it.
-_TRUNCATED_ROUNDING = 1 + 1e-9
 
 
 def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivity, epsilon: Amount) -> float:
@@ -253,7 +252,7 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     """
     lost = revealing_mass(scale, bound, sensitivity)
     remaining = laplace_delta(scale, sensitivity, epsilon)
-    return min(1.0, (lost + (1 - lost) * remaining) * _TRUNCATED_ROUNDING)
+    return min(1.0, (lost + (1 - lost) * remaining) * ROUNDING)
 
 
 def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Amount) -> float:
@@ -267,7 +266,7 @@ def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Am
     width, target = _width(scale), amount("epsilon", epsilon, zero=True)
     delta = 0.0
     if sensitivity.linf <= 1:
-        cells = _cells(sensitivity)
+        cells = moved_cells(sensitivity)
         if target < cells / width:
             pair = response_pair(cells, float(1 / width))
             above = pair.log_p - pair.log_q > float(target)
@@ -275,7 +274,7 @@ def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Am
     elif target < (whole_loss := sensitivity.l1 / width):
         # (e^l - e^epsilon) / (1 + e^l), without overflow
         delta = -math.expm1(float(target - whole_loss)) / (1 + math.exp(-float(whole_loss)))
-    return min(1.0, max(delta, 0.0) * _TRUNCATED_ROUNDING)
+    return min(1.0, max(delta, 0.0) * ROUNDING)
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:
@@ -290,7 +289,7 @@ def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity
     whole("the bound of truncated noise", bound, least=1)
     rate = float(1 / _width(scale))
     if sensitivity.linf <= 1:
-        moved = [(1, _cells(sensitivity))]
+        moved = [(1, moved_cells(sensitivity))]
     else:
         full, rest = divmod(sensitivity.l1, sensitivity.linf)
         moved = [(sensitivity.linf, min(full, sensitivity.l0))] + ([(rest, 1)] if full < sensitivity.l0 else [])
@@ -298,18 +297,13 @@ def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity
     for shift, cells in moved:
         revealed = _tail(shift, rate, bound)
         log_safe += -math.inf if revealed >= 1 else cells * math.log1p(-revealed)
-    return min(1.0, -math.expm1(log_safe) * _TRUNCATED_ROUNDING)
+    return min(1.0, -math.expm1(log_safe) * ROUNDING)
 
 
 def _width(scale: Fraction | float) -> Fraction:
     """The scale as it is, not as it prints. Raises BudgetError for NaN, infinities, bools and what is not positive."""
     amount("the scale of truncated noise", scale)
     return Fraction(scale)
-
-
-def _cells(sensitivity: Sensitivity) -> int:
-    """Return how many cells unit shifts can move: each adds 1 to L0, L1 and L2^2; at least one, to be safe."""
-    return max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
 
 
 def _tail(points: int, rate: float, bound: int) -> float:

@@ -20,10 +20,8 @@ __all__ = [
     "Part",
     "ROUNDING",
     "analytic_delta",
-    "any_shift_delta",
     "concentrated_delta",
     "discrete_delta",
-    "discrete_mass",
     "discrete_variance",
     "least_variance",
     "log_normaliser",
@@ -31,13 +29,8 @@ __all__ = [
     "normal_delta",
     "smoothed",
     "smoothed_delta",
-    "unit_shift_delta",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# The privacy of continuous Gaussian noise, and of discrete Gaussian noise by comparison with it.
-#
 # Continuous noise of unequal widths is one number: cells shifted by s_i under noise of variance v_i are as easy to tell
 # apart as one standard normal number shifted by mu, mu^2 = sum s_i^2 / v_i (rotate), and delta is Balle and Wang's.
 #
@@ -64,9 +57,9 @@ __all__ = [
 #: Tables with one noise: its sigma^2, and what one person can change in them.
 Part = tuple[Fraction, Sensitivity]
 
-# Relative errors of all sums here are below 1e-10.
+#: Results are rounded up by it; relative errors of all sums here and of truncated noise are below 1e-10.
 ROUNDING = 1 + 1e-9
-# No delta below it is told from it, so that none underflows.
+# Smallest delta that is computed, so that none underflows.
 _MIN_DELTA = math.exp(-650)
 # What the comparison may cost in epsilon: less of it needs more of t.
 _EPSILON_COSTS = (1e-3, 1e-5, 1e-9)
@@ -158,7 +151,7 @@ def moved_cells(sensitivity: Sensitivity) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# (epsilon, delta) of Gaussian noise on integer counts: discrete, and textbook.
+# Discrete noise, shift by shift
 #
 # P(z) is proportional to exp(-z^2 / (2 sigma^2)) on the whole numbers, independent for each cell. Two neighbouring data
 # sets shift the counts by an integer vector s. The privacy loss of the output n + z is
@@ -174,7 +167,7 @@ def moved_cells(sensitivity: Sensitivity) -> int:
 # Sums here have positive terms, exponents below 1e4 and fewer than 2^20 operations: relative errors below 1e-10.
 # The mass left out is below exp(-60) of the first that counts.
 _NEGLIGIBLE_EXPONENT = 60.0
-# No delta below exp(-650) is told from it, so that no sum underflows.
+# No delta below exp(-650) is computed, so that no sum underflows.
 _MAX_EXPONENT = 650.0
 # Largest k sigma^2 of a sum term by term, and reach of one that is convolved.
 _WIDE, _MAX_CONVOLVED_REACH = 1 << 30, 1 << 12

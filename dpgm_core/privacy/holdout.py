@@ -1,7 +1,18 @@
-"""How a budget is split, and the tables that a holdout measures, from public facts and random bits alone.
+"""Holdout: a share of the budget, and the pairs of attributes that it measures to test a structure.
 
-A holdout measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from
-them; they are compared with what a model says of them (see `dpgm_core.models.misfit`).
+The pairs are such that no clique holds both attributes. Nobody learns from their tables; they are compared with what a
+model says of them (see `dpgm_core.models.misfit`).
+
+Sensitivity. That of the tables of pairs, `Sensitivity.of`.
+
+Cost. `Split.divide`: a share of the budget for the holdout, the rest for the tables, together exactly the budget.
+
+Distribution. The pairs are drawn without replacement, each as likely, and their tables have the noise of any other
+measurement (`dpgm_core.privacy.measurement`).
+
+Proof. The pairs are drawn from public facts, or from what a selection has released, and from random bits, so that
+choosing them costs nothing (post-processing); the measurement is one more release, and costs add up (Dwork and Roth,
+2014, The algorithmic foundations of differential privacy, Proposition 2.1 and Theorem 3.16).
 """
 
 from __future__ import annotations
@@ -24,10 +35,10 @@ from dpgm_core.structure.structure import Structure
 
 __all__ = ["Split", "candidate_pairs", "chosen_pairs", "holdout_share", "pairs_to_check", "unmeasured_pairs"]
 
-#: How many pairs are measured at most; see `chosen_pairs`.
-MOST_PAIRS = 12
+#: Most pairs that are measured; see `chosen_pairs`.
+MAX_PAIRS = 12
 #: A pair with more cells is not drawn: it says little for what it would hold in memory.
-_MOST_CELLS = 2**17
+_MAX_CELLS = 2**17
 
 
 def holdout_share(share: Amount) -> Fraction:
@@ -99,7 +110,7 @@ class Split:
 
 
 def unmeasured_pairs(structure: Structure) -> list[Clique]:
-    """Pairs of attributes that are each in some clique, but in none together, in the order of the domain.
+    """Return the pairs of attributes that are each in some clique, but in none together, in the order of the domain.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> unmeasured_pairs(Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2))))
@@ -107,45 +118,45 @@ def unmeasured_pairs(structure: Structure) -> list[Clique]:
     """
     measured = {name for clique in structure.cliques for name in clique}
     names = [name for name in structure.domain.names if name in measured and structure.domain[name].size > 1]
-    beside = structure.adjacency
-    return [(one, two) for one, two in itertools.combinations(names, 2) if two not in beside[one]]
+    adjacency = structure.adjacency
+    return [(one, two) for one, two in itertools.combinations(names, 2) if two not in adjacency[one]]
 
 
 def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int | None = None) -> Structure:
-    """The pairs of a holdout: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
+    """Draw the pairs of a holdout: `most` of the unmeasured ones (None: 12), without replacement, each as likely.
 
     Few pairs would have less noise each, but misfit sits in some pairs and not in others, and whoever sees few may miss
     those; `python -m benchmarks.misfit` is what the number was chosen by. Raises StructureError where there is no pair
     to draw.
     """
-    found = [pair for pair in unmeasured_pairs(structure) if math.prod(structure.domain.shape(pair)) <= _MOST_CELLS]
-    if not found:
+    pairs = [pair for pair in unmeasured_pairs(structure) if math.prod(structure.domain.shape(pair)) <= _MAX_CELLS]
+    if not pairs:
         raise StructureError(
-            "a holdout was asked for, but there is no pair of measured attributes without a clique that holds "
-            "both; leave the holdout out"
+            "a holdout needs a pair of measured attributes that no clique holds together, and there is none; leave "
+            "the holdout out"
         )
-    return _drawn(structure, found, generator, MOST_PAIRS if most is None else most)
+    return _drawn(structure, pairs, generator, MAX_PAIRS if most is None else most)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
-    """The pairs of a holdout after a selection: as `chosen_pairs`, of those among the candidates; None for none.
+    """Draw the pairs of a holdout after a selection: as `chosen_pairs`, of those among the candidates; None for none.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
     >>> pairs_to_check(chain, np.random.default_rng(0), [("a", "c")]).cliques
     (('a', 'c'),)
     """
-    found = candidate_pairs(structure, among)
-    return _drawn(structure, found, generator, MOST_PAIRS) if found else None
+    pairs = candidate_pairs(structure, among)
+    return _drawn(structure, pairs, generator, MAX_PAIRS) if pairs else None
 
 
 def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Clique]:
-    """The unmeasured pairs that are among the candidates, in the order of the domain."""
+    """Return the unmeasured pairs that are among the candidates, in the order of the domain."""
     candidates = set(among)
     return [pair for pair in unmeasured_pairs(structure) if pair in candidates]
 
 
 def _drawn(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:
-    """At most so many of the pairs, each as likely, in their order."""
+    """Draw at most so many of the pairs, each as likely, in their order."""
     drawn = sorted(generator.permutation(len(pairs))[:most].tolist())
     return Structure(structure.domain, [pairs[number] for number in drawn])

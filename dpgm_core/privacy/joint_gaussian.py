@@ -184,7 +184,7 @@ class _Cell:
         return cls(tilt, (1 + 2 * w) / (2 * variance), masses / whole, tails / whole, log_moment)
 
     def on_grid(self, step: float) -> tuple[FloatArray, FloatArray, float]:
-        """Numbers of points, masses on them (sum 1), log E exp(t L): each mass split over the points beside it."""
+        """Numbers of points, masses on them (sum 1), log E exp(t L): each mass split over the two nearest points."""
         place = np.floor(self.losses / step)
         below = place * step - self.losses
         # the fraction of a step is known to so much

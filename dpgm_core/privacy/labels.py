@@ -1,4 +1,20 @@
-"""Private labels: the labels that occur, by a stability histogram."""
+"""Private labels: the labels that occur, found by a stability histogram.
+
+Sensitivity. Of each label that occurs the persons who have it are counted, each once for a label and for at most r
+labels. The counts c and c' of neighbours differ in at most s labels, by one each: those of the person who comes or
+goes, s = r (add-remove); or those that one of two persons has and the other has not, s = 2r (replace-one).
+
+Distribution. Discrete Laplace noise of scale t is added, and label and noisy count are published where that is at least
+T. A label that nobody has draws no noise and is never published, so the labels need not be known before. The noise is
+`discrete_laplace`: whole numbers from random bits, no floating point on the way.
+
+Cost. Let p = exp(-1/t) and q = P(Z >= T - 1) = p^(T-1) / (1 + p), T >= 1: the probability that a label of one person
+is published. Where q <= 1 - p, this is (s/t, 1 - (1 - q)^r)-DP. No lesser delta holds at that epsilon.
+
+Proof. Before `ThresholdNoise`, for whole-numbered noise, r labels and both relations. Source: Korolova, Kenthapadi,
+Mishra, Ntoulas (2009), Releasing search queries and clicks privately, WWW; Bun, Nissim, Stemmer (2016), Simultaneous
+private learning of multiple concepts, section 3.
+"""
 
 from __future__ import annotations
 
@@ -24,37 +40,21 @@ from dpgm_core.privacy.terms import Terms
 
 __all__ = ["LabelsPlan", "ThresholdNoise", "open_columns", "plan_labels", "threshold_noise", "with_placeholders"]
 
-
-# --------------------------------------------------------------------------------------------------
-# Labels, sensitivity, cost, distribution and proof: a stability histogram.
+# Proof of the cost, with c, t, T, p, q, r and s as in the documentation of the module.
 #
-# Distribution. Of each label that occurs the persons who have it are counted, each once for a label and for at most r
-# labels; discrete Laplace noise of scale t is added, and label and noisy count are published where that is at least T.
-# A label that nobody has draws no noise and is never published, so the labels need not be known before.
-#
-# Cost. Let p = exp(-1/t) and q = P(Z >= T - 1) = p^(T-1) / (1 + p), T >= 1: the probability that a label of one person
-# is published. Where q <= 1 - p, this is (s/t, 1 - (1 - q)^r)-DP, with s = r under add-remove and s = 2r under
-# replace-one. No lesser delta holds at that epsilon.
-#
-# Proof. Let c and c' be the counts of neighbours. They differ in at most s labels, by one each: those of the person
-# who comes or goes, at most r; or those that one of two persons has and the other has not, at most 2r. Noise is
-# independent, so it is enough to look at these labels one by one, with P and P' the distributions of what is published
-# of one. (1) c, c' >= 1: both add noise and publish by the same rule, so the log ratio of P and P' is at most 1/t. (2)
-# c = 0, c' = 1: P publishes nothing, with probability 1, and P' nothing with 1 - q, so P <= P' / (1 - q) <= e^(1/t) P'
-# as q <= 1 - p. (3) c = 1, c' = 0: P publishes with probability q what P' never does; of "nothing" P has no more than
-# P'. Labels of kind (3) are labels of one person, the one in the first data set: at most r. Let E be that none of them
-# is published. P(not E) is at most 1 - (1 - q)^r, and on E the labels of kind (3) lose nothing and the others at most
-# 1/t each: for every event A, P(A) <= P(not E) + P(A and E) <= 1 - (1 - q)^r + e^(s/t) P'(A). Conversely r labels that
-# only one person has are published with probability 1 - (1 - q)^r in all, and never without that person. Keeping the
-# largest noisy counts, or any other function of what is published, is post-processing. QED
+# Noise is independent, so it is enough to look at the labels that differ one by one, with P and P' the distributions of
+# what is published of one. (1) c, c' >= 1: both add noise and publish by the same rule, so the log ratio of P and P' is
+# at most 1/t. (2) c = 0, c' = 1: P publishes nothing, with probability 1, and P' nothing with 1 - q, so P <= P' /
+# (1 - q) <= e^(1/t) P' as q <= 1 - p. (3) c = 1, c' = 0: P publishes with probability q what P' never does; of
+# "nothing" P has no more than P'. Labels of kind (3) are labels of one person, the one in the first data set: at most
+# r. Let E be that none of them is published. P(not E) is at most 1 - (1 - q)^r, and on E the labels of kind (3) lose
+# nothing and the others at most 1/t each: for every event A, P(A) <= P(not E) + P(A and E) <= 1 - (1 - q)^r +
+# e^(s/t) P'(A). Conversely r labels that only one person has are published with probability 1 - (1 - q)^r in all, and
+# never without that person. Keeping the largest noisy counts, or any other function of what is published, is
+# post-processing. QED
 #
 # Several columns add up. Rounding: exp is rounded so that q is above and 1 - p below its true value, by less than 1e-55
-# of it, and r q stands for 1 - (1 - q)^r, which it bounds; all else is exact. The noise is `discrete_laplace`: whole
-# numbers from random bits, no floating point on the way.
-#
-# Source: Korolova, Kenthapadi, Mishra, Ntoulas (2009), Releasing search queries and clicks privately, WWW; Bun, Nissim,
-# Stemmer (2016), Simultaneous private learning of multiple concepts, section 3. Written out here for whole-numbered
-# noise, r labels and both relations.
+# of it, and r q stands for 1 - (1 - q)^r, which it bounds; all else is exact.
 
 #: Greater epsilons are taken for this one: nothing changes by then.
 _MAX_EPSILON = 64
@@ -102,10 +102,6 @@ class ThresholdNoise:
     ------
     BudgetError
         For values out of range, and for a threshold so low that what one person alone has would be published as a rule.
-
-    Notes
-    -----
-    The documentation of the module has the proof.
 
     Examples
     --------
@@ -234,10 +230,6 @@ def _power_down(exponent: Fraction) -> Fraction:
     return Fraction(
         max(decimal.Decimal(0), _DOWN.next_minus(_NEAREST.exp(_DOWN.divide(exponent.numerator, exponent.denominator))))
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Labels, cost: what finding the labels of open columns will cost, and how many persons a label needs.
 
 
 @frozen(kw_only=True)

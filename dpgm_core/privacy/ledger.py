@@ -13,7 +13,7 @@ must not depend on earlier releases.
 Only numbers, times of charges, the owner's texts and the conditions of charges are stored; nothing computed from data.
 
 The file alone is the ledger: after a crash it holds every charge that was acknowledged, or is refused as damaged until
-the journal beside it is there, which the next call uses. A file that is whole is never rolled back. Limits: keep it on
+the journal next to it is there, which the next call uses. A file that is whole is never rolled back. Limits: keep it on
 a local disk (networks may not lock); a file of several names (hard links) is refused; of one that is mounted under two
 names the journal is found under one only, so mount the folder; and whoever restores an old copy can spend again.
 """

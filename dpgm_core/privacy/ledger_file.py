@@ -28,13 +28,11 @@ from dpgm_core.privacy.sensitivity import Neighbours
 __all__ = [
     "CONDITIONS",
     "IDENTITY",
-    "JOURNAL",
     "LedgerEntry",
     "LedgerStatus",
     "LedgerTerms",
     "NOT_RECORDED",
     "SCHEMA",
-    "SIDECARS",
     "TALLIED",
     "VERSION",
     "add",
@@ -42,30 +40,21 @@ __all__ = [
     "busy",
     "check_amounts",
     "check_conditions",
-    "check_one_name",
     "check_rights",
     "connected",
     "digest",
-    "identified",
-    "is_locked",
     "new_identity",
     "opened",
-    "part_name",
     "read",
     "recovered",
     "rows",
     "text_line",
-    "unwritable",
     "write_new",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Terms and charges of a ledger, checked when they are made and on every reading.
-
 LedgerStatus: TypeAlias = Literal["charged", "released"]
 
-#: What stands for the conditions of charges that were made before ledgers kept them; "none" would be a promise.
+#: Conditions of charges that were made before ledgers recorded them; "none" would be a promise.
 NOT_RECORDED = "not recorded before schema 2"
 
 _TEXT_LIMIT = 200
@@ -238,14 +227,14 @@ def check_conditions(conditions: object) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Access to the file of a ledger, by a connection whose commits survive a power cut.
+# Connections whose commits survive a power cut
 
 _MAX_VALUE_BYTES = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
 _MAX_LOOKS = 10
 
-#: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
+#: Endings of the files that SQLite writes next to a database (journal; in schema 1 log and index).
 SIDECARS = ("-journal", "-wal", "-shm")
 
 
@@ -309,7 +298,7 @@ def check_one_name(path: Path) -> None:
 
 
 def check_rights(path: Path) -> None:
-    """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
+    """Refuse, with BudgetError, a file that could be read but not charged, or a folder that takes no journal."""
     if not has_rights(path):
         raise unwritable(path)
 
@@ -364,7 +353,7 @@ def unwritable(path: Path) -> BudgetError:
 
 
 # --------------------------------------------------------------------------------------------------
-# The file of a ledger: how its terms and charges are written, made and read with suspicion.
+# Content of the file
 #
 # An SQLite database with a rollback journal: one row of terms, one row per charge, and one row that tallies them. Locks
 # on it belong to the file, whatever its name; the journal belongs to the name. So the tally holds the number of charges
@@ -567,7 +556,7 @@ def _damaged(path: Path) -> ModelFileError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Journals that are left beside a ledger: used where the file needs one, removed where the file is whole without it.
+# Journals left behind by a process that was cut off
 #
 # A journal belongs to a name. Where a charge was cut off under one name and others went on under another (a single file
 # that is mounted twice, or renamed and renamed back), SQLite would use the old journal as soon as it sees it, and take
@@ -633,9 +622,9 @@ def _removed(path: Path) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Migration of a ledger to the newest schema, and out of WAL mode, when it is opened. Nothing is charged.
+# Migration to the newest schema, and out of WAL mode, when a ledger is opened
 #
-# Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while
+# Schema 1 wrote its last charges to a log next to the file, which belongs to the file's name. It is written back while
 # no other process locks the file, and then what later schemas add (conditions and a tally; a random identity) is added
 # in one transaction: the amounts and entries stay as they are, and no page that holds charges is moved. A kill at any
 # point leaves a ledger of one form or the other.

@@ -36,8 +36,6 @@ __all__ = [
     "add_noise",
     "calibrated",
     "check_claims",
-    "check_cost",
-    "check_draw",
     "check_together",
     "event_of",
     "noise_fields",
@@ -45,10 +43,6 @@ __all__ = [
     "residuals",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Protocols of mechanisms and of the noise they calibrate, in units of records.
-#
 # Constants may be declared on the class: `support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)`.
 
 
@@ -168,7 +162,7 @@ class Mechanism(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# Options and checks that mechanisms on whole numbers share.
+# Options and checks that mechanisms on whole numbers share
 
 
 @frozen(kw_only=True)
@@ -254,11 +248,11 @@ def residuals(values: FloatArray) -> FloatArray:
 
 
 # --------------------------------------------------------------------------------------------------
-# Verification of what a noise declares: a cost below what its event costs is refused.
+# Verification of the facts that a noise declares
 #
-# A noise states four facts that an adversary would like to be lies: its cost, its event (the distribution that bounds
-# it: of which kind, how wide), its variance and its support. Core computes the least cost again, from the event's kind
-# and scale and from the sensitivity, which nobody types in:
+# A noise states four facts, and a false one would break the guarantee: its cost, its event (the distribution that
+# bounds it: of which kind, how wide), its variance and its support. Core computes the least cost again, from the
+# event's kind and scale and from the sensitivity, which nobody types in:
 #
 # * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; an (epsilon', delta) as in `laplace_delta`.
 # * Gaussian kinds: rho = L2^2 / (2 scale^2); delta as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
@@ -374,7 +368,7 @@ def event_of(noise: Noise) -> PrivacyEvent:
     event: object = None
     with suppress(AttributeError):
         event = noise.event
-    if type(event) is not PrivacyEvent:  # a child of it could say one thing and then another
+    if type(event) is not PrivacyEvent:  # a subclass could state one event and then another
         raise IncompatiblePlugin(
             f"mechanism fault: its noise {type(noise).__name__} states no PrivacyEvent as its event, got "
             f"{type(event).__name__}; without it nobody can tell what the noise costs"
@@ -417,9 +411,9 @@ def _least_variance(event: PrivacyEvent) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# A calibrated noise with its origin, and the checks that a mechanism must pass before any charge.
+# Calibration, and the checks that a mechanism must pass before any charge
 
-# Noise and counts are both kept below 2^61, so their sum fits int64 with room.
+# Noise and counts are clamped to 2^61, so that their sum fits int64.
 CLAMP = 2**61
 
 
@@ -507,7 +501,7 @@ def _check_noise(noise: Noise, budget: Budget) -> None:
     for member in vars(Noise):
         if not member.startswith("_") and not hasattr(noise, member):
             raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
-    # Exactly a Budget: a child of it could compare as it likes.
+    # Exactly a Budget: a subclass could compare as it likes.
     if type(noise.cost) is not Budget or not noise.cost <= budget:
         raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
     variance: object = noise.variance

@@ -22,16 +22,7 @@ from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError
 
-__all__ = [
-    "SCALE_LIMIT",
-    "VARIANCE_LIMIT",
-    "bernoulli_exp",
-    "bernoulli_exp_square",
-    "bounded_variance",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "uniform_below",
-]
+__all__ = ["SCALE_LIMIT", "VARIANCE_LIMIT", "bounded_variance", "discrete_gaussian", "discrete_laplace"]
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 Bits: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -46,7 +37,7 @@ VARIANCE_LIMIT = 1 << 58
 _PEAK_PARTS = 1 << 30
 
 # Blocks of exp(-1) a sample may climb; with a 32-bit numerator |noise| stays below 2**62. See discrete_laplace.
-_MOST_BLOCKS = (1 << 30) - 1
+_MAX_BLOCKS = (1 << 30) - 1
 
 _CHUNK = 1 << 15  # trials at a time: the arrays stay in the cache and memory is bounded
 
@@ -156,7 +147,7 @@ def _blocks(count: int, randomness: Randomness) -> IntArray:
     """Return how many Bernoulli(exp(-1)) succeed in a row, `count` times."""
     blocks = np.zeros(count, dtype=np.int64)
     alive = np.arange(count)
-    for _ in range(_MOST_BLOCKS):
+    for _ in range(_MAX_BLOCKS):
         alive = alive[bernoulli_exp(np.ones(alive.size, dtype=np.uint64), 1, randomness)]
         if not alive.size:
             break

@@ -1,4 +1,20 @@
-"""Private selection: scores, their sensitivity, and choices by the exponential mechanism."""
+"""Private selection: scores of candidates, and choices among them by the exponential mechanism.
+
+Sensitivity. Core alone computes scores from records; nobody hands in a score function. `TableDistance` says how far one
+person moves them, with the proof. Scores that one person moves by at most U units each, up or down, have R = 2 U; that
+is where the textbook's factor 1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way,
+which distances do not.
+
+Distribution. Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a
+public table with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken
+in whose share of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection, so the
+time does not depend on the scores.
+
+Cost. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
+and e^2/8-zCDP (McSherry and Talwar, 2007, Mechanism design via differential privacy; Cesar and Rogers, 2021).
+
+Proof. Before `temperature`.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +55,6 @@ __all__ = [
     "rounded_down",
     "temperature",
 ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Selection, sensitivity: the scores of candidates, as values whose sensitivity core knows.
-#
-# Nobody hands in a score function: core alone computes scores from records, and knows how far one person moves them.
 
 #: Distances are whole multiples of its inverse, records: predictions are rounded to it, which is post-processing.
 SCORE_GRID = 1024
@@ -227,29 +237,15 @@ class TableDistance:
         return units
 
 
-# --------------------------------------------------------------------------------------------------
-# Selection, cost and distribution: the exponential mechanism over whole-numbered scores.
+# Proof of the cost, with h, k, K, w, R and e as in the documentation of the module.
 #
-# It is exact, and takes a time that does not depend on the scores.
-#
-# Distribution. Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a
-# public table with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken
-# in whose share of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
-#
-# Cost. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
-# and e^2/8-zCDP.
-#
-# Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and
-# so do clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
+# Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so do
+# clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
 # relative 2^-34 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability
 # differs from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 40,000. So log P(c) - h
 # score_c, scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at
 # most h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by
 # Cesar and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
-#
-# Sensitivity. Scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the
-# textbook's factor 1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which
-# distances do not.
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)

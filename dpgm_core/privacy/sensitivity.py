@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
-from math import comb
 from typing import Any, Literal
 
 import numpy as np
@@ -16,86 +14,11 @@ from attrs import asdict, field, frozen
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
+from dpgm_core.privacy.contrasts import most_odd
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["ClippedScore", "Contributions", "Neighbours", "Sensitivity", "most_odd"]
-
-
-# --------------------------------------------------------------------------------------------------
-# Contrasts, sensitivity: how many contrasts one exchanged record moves, a bound on parities of sets.
-#
-# Exchanging a record flips a set F of its binary attributes, and so the product of each clique S with |S and F| odd.
-# For all subsets of a clique of k that is none or 2^(k-1), as parity over subsets is balanced. With sets of two as
-# edges, and those of one as edges to a vertex of their own, the odd ones are the cut between F and the rest: at most
-# floor(q^2 / 4) of the edges among q vertices. Disjoint families add up to a bound for all of them, whichever was
-# packed.
-
-
-def most_odd(structure: Structure) -> int:
-    """Return a bound on how many cliques have an odd number of attributes in one set F, over all F.
-
-    Exact where the cliques are all sets of some sizes, or all subsets of one clique; else a greedy packing, in the
-    order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each. The
-    empty clique never has an odd number.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
-    >>> most_odd(Structure.complete(domain)), most_odd(Structure.chain(domain))
-    (4, 3)
-    """
-    place = {name: number for number, name in enumerate(structure.domain.names)}
-    sets = {frozenset(map(place.__getitem__, clique)) for clique in structure.cliques} - {frozenset()}
-    return (_of_all(sets) or _packed(sets)) if sets else 0
-
-
-def _of_all(sets: set[frozenset[int]]) -> int:
-    """The exact number, if the sets are all of some sizes among their members; else 0."""
-    sizes = {len(one) for one in sets}
-    count = len(frozenset().union(*sets))
-    if sum(comb(count, size) for size in sizes) != len(sets):
-        return 0
-    return max(
-        sum(comb(flipped, odd) * comb(count - flipped, size - odd) for size in sizes for odd in range(1, size + 1, 2))
-        for flipped in range(1, count + 1)
-    )
-
-
-def _packed(sets: set[frozenset[int]]) -> int:
-    left, bound = set(sets), 0
-    for one in sorted(sets, key=lambda one: (-len(one), sorted(one))):
-        if len(one) < 3:
-            break
-        inside = [frozenset(part) for size in range(1, len(one) + 1) for part in itertools.combinations(one, size)]
-        if all(part in left for part in inside):
-            left.difference_update(inside)
-            bound += 2 ** (len(one) - 1)
-    graph = [tuple(sorted(one)) if len(one) == 2 else (-1, *one) for one in left if len(one) < 3]
-    return bound + _cut(graph) + sum(len(one) > 2 for one in left)
-
-
-def _cut(edges: list[tuple[int, ...]]) -> int:
-    """A bound on the largest cut of a graph: complete parts of it, grown one after the other."""
-    neighbours: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
-    for one, two in edges:
-        neighbours[one] = neighbours.get(one, 0) | 1 << two + 1
-        neighbours[two] = neighbours.get(two, 0) | 1 << one + 1
-    bound = 0
-    for vertex in sorted(neighbours):
-        while neighbours[vertex]:
-            part, common = [vertex], neighbours[vertex]
-            while common:
-                part.append((common & -common).bit_length() - 2)
-                common &= neighbours[part[-1]]
-            for one, two in itertools.combinations(part, 2):
-                neighbours[one] &= ~(1 << two + 1)
-                neighbours[two] &= ~(1 << one + 1)
-            bound += len(part) ** 2 // 4
-    return bound
-
-
-# --------------------------------------------------------------------------------------------------
-# Neighbouring relations, and how far one person moves the tables.
+__all__ = ["ClippedScore", "Contributions", "Neighbours", "Sensitivity"]
 
 
 class Neighbours(Enum):
@@ -219,7 +142,7 @@ class Sensitivity:
         Add-remove: a row adds +1 or -1 to each of m sums, so L1 = m r, L2^2 = m r^2, Linf = r; attained by r equal rows
         of code 0. Replace-one: one row for another flips some set F of attributes, and moves by 2 the sums whose clique
         has an odd number of attributes in F, and no other; let M bound how many these are
-        (`dpgm_core.privacy.sensitivity`). Then L1 = 2 r M, L2^2 = 4 r^2 M and Linf = 2 r. Proof for persons of a and b <=
+        (`most_odd`). Then L1 = 2 r M, L2^2 = 4 r^2 M and Linf = 2 r. Proof for persons of a and b <=
         r rows: pair the rows, which gives at most r exchanges and additions, whose norms add (triangle inequality). An
         exchange has norms 2 M and 2 sqrt(M), an addition m and sqrt(m), which are no larger: F at random moves half of
         the m - 1 sums that are not empty, so M > (m - 1) / 2.
@@ -245,12 +168,12 @@ class Sensitivity:
 
 
 # --------------------------------------------------------------------------------------------------
-# Normalised contributions and clipped scores: how much each row of a person counts.
+# Normalised contributions and clipped scores
 #
 # Noise must cover the person with most rows. If each row counts as 1, everybody else adds less than was paid for. If
 # the rows of a person share one whole, each person adds about the same whatever the number of rows. Shares are whole
 # multiples of a public 1/D, rounded down, so that counts stay whole numbers and exact noise applies (proof:
-# docs/privacy.md).
+# docs/proofs.md).
 
 _PER = ("clique", "group")
 
@@ -371,7 +294,7 @@ class Contributions:
         With h = m_g D (per clique) or D (per group), a group adds h to L1, h^2 to L2^2 and has Linf = h under
         add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. The number of
         rows, r, bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof:
-        docs/privacy.md.
+        docs/proofs.md.
         """
         relation = Neighbours.of(neighbours)
         rows = whole("rows_per_person", rows_per_person, least=1)

@@ -1,4 +1,19 @@
-"""Private votes: edges voted by parts of the records, and propose-test-release."""
+"""Private votes: edges that blocks of records vote for, published by propose-test-release.
+
+Sensitivity. What a block votes for is a function of the block alone. One person, whose rows are all in one block, moves
+the vote of one block (proof: docs/proofs.md). No plugin's code sees a block. So a data set has an output and a whole
+number d, its distance to instability, such that for all neighbours (1) d differs by at most 1 and (2) where the outputs
+differ, d <= 1 for both (Dwork and Lei, 2009, Differential privacy and robust statistics, STOC).
+
+Distribution. The output is published with probability q_d, else nothing:
+
+    q_0 = 0,    q_{d+1} = min(E q_d + delta,  1 - (1 - q_d - delta) / E,  1),    E = e^epsilon.
+
+Cost. This is (epsilon, delta)-DP, and no mechanism that publishes this output or nothing, with a probability that is
+a function of d alone, publishes more often at any d.
+
+Proof. Before `publication_odds`. Voters: Zhang, Kamath, Kulkarni, Wu (2020), Privately learning Markov random fields.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +29,7 @@ from attrs import field, frozen
 
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.randomness import Randomness
+from dpgm_core.components.options import flag, positive
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.terms import Terms
@@ -21,7 +37,6 @@ from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "EdgeVotes",
-    "MAX_BLOCKS",
     "ThresholdVotes",
     "Voter",
     "draw_publication",
@@ -30,14 +45,7 @@ __all__ = [
     "voter_of",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Votes, sensitivity: what blocks of records vote for, as core's own named values; no plugin's code sees a block.
-#
-# What a block votes for is a function of the block alone. One person, whose rows are all in one block, moves the vote
-# of one block (proof: docs/privacy.md).
-
-#: More than the longest table of `dpgm_core.privacy.votes` has a use for.
+#: Largest number of blocks; the table of probabilities is shorter.
 MAX_BLOCKS = 2**16
 
 
@@ -65,19 +73,9 @@ def _blocks(instance: object, attribute: object, value: Any) -> None:
         raise OptionError(f"blocks must be a whole number from 1 to {MAX_BLOCKS:,}, got {value!r}")
 
 
-def _positive(instance: object, attribute: Any, value: Any) -> None:
-    if not (isinstance(value, float) and 0 < value < math.inf):
-        raise OptionError(f"{attribute.name} must be a finite number above 0, got {value!r}")
-
-
 def _fraction(instance: object, attribute: Any, value: Any) -> None:
     if not (isinstance(value, float) and 0 < value < 1):
         raise OptionError(f"{attribute.name} must be a number between 0 and 1, got {value!r}")
-
-
-def _flag(instance: object, attribute: Any, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -100,9 +98,9 @@ class EdgeVotes:
 
     pairs: Structure = field(validator=_pairs)
     blocks: int = field(validator=_blocks)
-    least: float = field(default=0.4, converter=_number, validator=_positive)
-    penalty: float = field(default=0.2, converter=_number, validator=_positive)
-    whole: bool = field(default=False, validator=_flag)
+    least: float = field(default=0.4, converter=_number, validator=positive)
+    penalty: float = field(default=0.2, converter=_number, validator=positive)
+    whole: bool = field(default=False, validator=flag)
 
     def check(self, terms: Terms) -> None:
         """Any terms will do: all rows of a person are in one block, and N does not enter."""
@@ -125,7 +123,7 @@ class ThresholdVotes:
     pairs: the candidates. tau: between 0 and 1. N: that of the terms, declared or public. Finds forests whose edges
     correlate by more than tau and whose other pairs by less; a graph with loops is not what it finds.
 
-    Raises StructureError and OptionError. Source: docs/privacy.md, "Votes".
+    Raises StructureError and OptionError. Source: docs/proofs.md, "Votes".
 
     >>> from dpgm_core.domain.domain import Domain
     >>> pairs = Structure.complete(Domain.from_sizes({"a": 2, "b": 2}))
@@ -186,28 +184,17 @@ def voter_of(plain: object, pairs: Structure) -> Voter:
         raise ModelFileError(f"its votes are none that a session casts: {error}") from None
 
 
-# --------------------------------------------------------------------------------------------------
-# Votes, cost and distribution: publication of what is stable, as often as (epsilon, delta) allows.
+# Proof of the cost, with d, q_d and E as in the documentation of the module.
 #
-# Sensitivity. Let a data set have an output and a whole number d, its distance to instability, such that for all
-# neighbours (1) d differs by at most 1 and (2) where the outputs differ, d <= 1 for both.
-#
-# Distribution. The output is published with probability q_d, else nothing:
-#
-#     q_0 = 0,    q_{d+1} = min(E q_d + delta,  1 - (1 - q_d - delta) / E,  1),    E = e^epsilon.
-#
-# Cost. This is (epsilon, delta)-DP, and no mechanism that publishes this output or nothing, with a probability that is
-# a function of d alone, publishes more often at any d.
-#
-# Proof. Note q_1 = delta, and that q never falls: E q + delta >= q, and 1 - (1 - q - delta) / E >= q as 1 - q - delta
-# is at most (1 - q), and (1 - q) / E <= 1 - q. (a) Neighbours with one output, at d and d' with |d - d'| <= 1, d < d'
-# say. The only events are "published" and "nothing". q_d <= E q_d' + delta as q_d <= q_d', and 1 - q_d' <= 1 - q_d
-# likewise; q_d' <= E q_d + delta by the first bound, and the second is 1 - q_d <= E (1 - q_d') + delta. (b) Neighbours
-# with outputs f and f': d, d' <= 1, so both publish with probability at most delta. An event with f and without
-# "nothing" has probability at most delta on the one and so at most delta more than E times anything on the other. An
-# event with "nothing" has at most 1 on the one, and at least 1 - delta on the other: 1 <= E (1 - delta) + delta, as E
-# >= 1. (c) The inequalities of (a) are necessary wherever the distances d and d + 1 occur with one output, and q_0 =
-# 0, q_1 <= delta wherever outputs differ; so by induction no q is greater.
+# Note q_1 = delta, and that q never falls: E q + delta >= q, and 1 - (1 - q - delta) / E >= q as 1 - q - delta is at
+# most (1 - q), and (1 - q) / E <= 1 - q. (a) Neighbours with one output, at d and d' with |d - d'| <= 1, d < d' say.
+# The only events are "published" and "nothing". q_d <= E q_d' + delta as q_d <= q_d', and 1 - q_d' <= 1 - q_d likewise;
+# q_d' <= E q_d + delta by the first bound, and the second is 1 - q_d <= E (1 - q_d') + delta. (b) Neighbours with
+# outputs f and f': d, d' <= 1, so both publish with probability at most delta. An event with f and without "nothing"
+# has probability at most delta on the one and so at most delta more than E times anything on the other. An event with
+# "nothing" has at most 1 on the one, and at least 1 - delta on the other: 1 <= E (1 - delta) + delta, as E >= 1. (c)
+# The inequalities of (a) are necessary wherever the distances d and d + 1 occur with one output, and q_0 = 0,
+# q_1 <= delta wherever outputs differ; so by induction no q is greater.
 #
 # Rounding. E is rounded down to a multiple of 2^-128, which is a smaller epsilon. Each q_{d+1} is computed exactly
 # from q_d and rounded down to a multiple of 2^-128: the inequalities of (a) bound q_{d+1} from above only, so they

@@ -1,7 +1,7 @@
 """Sources of records: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
 
-For authors of sources: what a source may offer besides `Source`; `as_source`, to wrap another source; and for engines
-that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
+For authors of sources: what a source may offer in addition to `Source`; `as_source`, to wrap another source; and for
+engines that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Protocols of sources: what a source of records must offer, and what it may offer besides.
+"""Protocols of sources: what a source of records must offer, and what it may offer in addition.
 
 A source either hands out codes, which core counts here (`Source`), or takes core's sums to where the rows are and
 returns whole numbers (`ReducingSource`). Core asks for all of these by `isinstance`.

@@ -18,11 +18,12 @@ from typing import IO, Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from dpgm_core._util.arrays import Codes
 from dpgm_core._util.files import open_regular
 from dpgm_core._util.locations import Place, Url, place
+from dpgm_core.components.options import flag
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.sources.contract import RawBatch
@@ -33,377 +34,18 @@ from dpgm_core.sources.remote import remote_file
 __all__ = [
     "CsvSource",
     "Dialect",
-    "ENCODINGS",
     "Encoding",
     "MAX_LINE",
     "as_utf8",
     "best",
     "column_names",
     "malformed_lines",
-    "most_named",
     "number_of_fields",
     "otherwise",
     "unpadded",
-    "whole_lines",
     "without",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# Lines of a CSV file: blocks of them, and those that no parser must see. Each verdict depends on one line alone.
-
-#: Bytes; the longest line that can be a record, and the size of a block read at once.
-MAX_LINE = 2**22
-
-
-def whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Blocks of whole lines, each ending in LF, and how many lines longer than `MAX_LINE` were left out of each.
-
-    Memory is bounded by the block size. An unfinished last line is finished; the file's last LF starts no line.
-
-    >>> import io
-    >>> list(whole_lines(io.BytesIO(b"a\\nb")))
-    [(b'a\\n', 0), (b'b\\n', 0)]
-    """
-    rest, skipping = b"", False
-    while chunk := stream.read(MAX_LINE):
-        too_long = 0
-        if skipping:
-            end = chunk.find(b"\n") + 1
-            if not end:
-                continue
-            chunk, skipping, too_long = chunk[end:], False, 1
-        block = rest + chunk
-        end = block.rfind(b"\n") + 1
-        rest = block[end:]
-        if end and (first := block.find(b"\n")) > MAX_LINE:  # only the first line can be longer than a read
-            block, end, too_long = block[first + 1 :], end - first - 1, too_long + 1
-        if len(rest) > MAX_LINE:
-            rest, skipping = b"", True
-        if end or too_long:
-            yield block[:end], too_long
-    if rest or skipping:
-        yield (rest + b"\n", 0) if rest else (b"", 1)
-
-
-def malformed_lines(block: bytes, delimiter: bytes, quoting: bool) -> list[int]:
-    """The numbers, from 0, of lines that pyarrow must not see: NUL, lone CR, not UTF-8, quotes out of order.
-
-    A line with a wrong number of fields is not among them. block: whole lines, each ending in LF.
-
-    >>> malformed_lines(b"a,b\\na\\rb\\n", b",", False)
-    [1]
-    """
-    bad: set[int] = set()
-    # Whole-block tests first: nearly all blocks pass them, and they run at memory speed.
-    if b"\0" in block or block.count(b"\r") != block.count(b"\r\n") or not (block.isascii() or _is_utf8(block)):
-        for number, line in enumerate(block.split(b"\n")):
-            if b"\0" in line or b"\r" in line.removesuffix(b"\r") or not _is_utf8(line):
-                bad.add(number)
-    if quoting and b'"' in block:
-        suspects = _misquoted(np.frombuffer(block, np.uint8), delimiter[0])
-        lines = block.split(b"\n") if suspects else []
-        bad.update(one for one in suspects if number_of_fields(lines[one], delimiter, True) is None)
-    return sorted(bad)
-
-
-def number_of_fields(line: bytes, delimiter: bytes, quoting: bool) -> int | None:
-    """Return how many fields a line has; None where `quoting` and a quoted field does not end on it, or goes on behind
-    its closing quote. A quote inside of a field that does not begin with one is a letter, as for other readers.
-
-    >>> number_of_fields(b'"a;b";5" pipe', b";", True), number_of_fields(b'"a;b', b";", True)
-    (2, None)
-    """
-    if not quoting or b'"' not in line:
-        return 1 + line.count(delimiter)
-    outside, quoted = _patterns(delimiter)
-    return 1 + quoted.sub(b"", line).count(delimiter) if outside.fullmatch(line) else None
-
-
-def without(block: bytes, lines: Sequence[int]) -> bytes:
-    """The block without the lines of these numbers."""
-    if not lines:
-        return block
-    dropped = set(lines)
-    return b"\n".join(line for number, line in enumerate(block.split(b"\n")) if number not in dropped)
-
-
-@cache
-def _patterns(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns of a whole line whose quotes are in order, and of its quoted fields."""
-    sign, quoted = re.escape(delimiter), rb'"(?:[^"]|"")*+"'
-    field = rb'(?:%b|[^"%b][^%b]*+|)' % (quoted, sign, sign)
-    return re.compile(rb"%b(?:%b%b)*+\r?" % (field, sign, field)), re.compile(rb"(?:^|(?<=%b))%b" % (sign, quoted))
-
-
-def _misquoted(data: np.ndarray[Any, np.dtype[np.uint8]], delimiter: int) -> list[int]:
-    # Finds all lines with quotes out of order, and some whose quotes are letters, which a slower look tells apart.
-    # RFC 4180 in one line: quotes alternate between opening and closing, an even number of them; an opening one
-    # follows a delimiter or line start, a closing one precedes a delimiter or line end; "" inside counts as both.
-    quotes, ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == ord("\n"))
-    line = np.searchsorted(ends, quotes)
-    before = np.searchsorted(quotes, np.concatenate([[0], ends]))  # quotes before each line
-    opening = (np.arange(len(quotes)) - before[line]) % 2 == 0
-    outer = np.zeros(256, bool)
-    outer[[delimiter, ord("\n"), ord('"')]] = True
-    previous = np.where(quotes > 0, data[quotes - 1], ord("\n"))
-    following = data[quotes + 1]  # a block ends in LF
-    good = np.where(opening, outer[previous], outer[following] | (following == ord("\r")))
-    odd = np.flatnonzero(np.bincount(line, minlength=len(ends)) % 2)
-    return [*np.unique(line[~good]).tolist(), *odd.tolist()]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-# --------------------------------------------------------------------------------------------------
-# Files in other encodings, read as UTF-8 while they stream; a line means the same by itself.
-#
-# In `utf-16` a line is a run of 16-bit units up to the unit 0x000A, in the others one of bytes up to 0x0A. What cannot
-# be decoded stays visible: it is written as bytes that are not UTF-8, inside its own line, which is malformed then.
-
-Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252"]
-ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
-
-_READ = 2**20  # bytes that are decoded at once
-_SPOILED = b"\xff"  # no part of any UTF-8 text
-
-
-def as_utf8(stream: IO[bytes], encoding: Encoding) -> IO[bytes]:
-    """Return the same file in UTF-8, its byte order mark included; `utf-8` is not changed.
-
-    encoding: "utf-16" takes the byte order of the file's mark; without one, that in which its first letter is an ASCII
-    one. Memory is bounded, and the same bytes come out whatever is read at once.
-
-    >>> as_utf8(io.BytesIO("é;ü".encode("cp1252")), "cp1252").read().decode()
-    'é;ü'
-    """
-    return stream if encoding == "utf-8" else io.BufferedReader(_Transcoded(stream, encoding), _READ)
-
-
-class _Transcoded(io.RawIOBase):
-    """UTF-8 bytes of a stream in another encoding."""
-
-    def __init__(self, stream: IO[bytes], encoding: Encoding) -> None:
-        self._stream = stream
-        self._start = b""
-        name: str = encoding
-        if encoding == "utf-16":
-            self._start = stream.read(2)
-            big = self._start == codecs.BOM_UTF16_BE or self._start[:1] == b"\0"
-            name = "utf-16-be" if big else "utf-16-le"
-        # Half a pair of units passes as it is, and is no UTF-8 then; of a single byte the escape is such a half.
-        self._wide = name.startswith("utf-16")
-        self._decoder = codecs.getincrementaldecoder(name)("surrogatepass" if self._wide else "surrogateescape")
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        """It is for reading only."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill a part of the buffer; 0 at the end of the file."""
-        while not self._ready:
-            raw = self._start + self._stream.read(_READ)
-            self._start = b""
-            self._ready = memoryview(self._utf8(raw) if raw else self._end())
-            if not raw:
-                break
-        count = min(len(buffer), len(self._ready))
-        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
-        return count
-
-    def close(self) -> None:
-        """Close the file too."""
-        self._stream.close()
-        super().close()
-
-    def _utf8(self, raw: bytes) -> bytes:
-        if not self._wide and raw.isascii():
-            return raw
-        return self._decoder.decode(raw).encode("utf-8", "surrogatepass")
-
-    def _end(self) -> bytes:
-        """Return what spoils the last line if the decoder still waits for half a unit or half a pair."""
-        pending, _ = self._decoder.getstate()
-        self._decoder.reset()
-        return _SPOILED if pending else b""
-
-
-# --------------------------------------------------------------------------------------------------
-# CSV dialects: delimiter, quotes, encoding and blanks of a file, and which of them a first line fits.
-#
-# Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
-
-_BOM = b"\xef\xbb\xbf"
-_DELIMITERS = (",", ";", "\t", "|")
-# Of files that are no UTF-8, Windows' letters are far more frequent than Latin-1, which agrees with them on letters.
-_ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "cp1252")
-
-
-@frozen(kw_only=True)
-class Dialect:
-    """The options of a CSV source that say how a file is written.
-
-    >>> Dialect(delimiter=";", encoding="utf-16").stated(Path("x.csv"))
-    'data = { source = "csv", path = "x.csv", delimiter = ";", encoding = "utf-16" }'
-    """
-
-    delimiter: str = ","
-    quoting: bool = True
-    encoding: Encoding = "utf-8"
-    skip_blanks: bool = False
-
-    def stated(self, path: Place) -> str:
-        """The line of a spec that says so. A path in a folder is spelled out, as a spec's are relative to the spec."""
-        full = str(path) if isinstance(path, Url) else path.name if path.parent == Path() else str(path.absolute())
-        plain = {"source": "csv", "path": full} | {
-            name: value for name, value in self.options.items() if value != _DEFAULTS[name]
-        }
-        return (
-            f"data = {{ {', '.join(f'{key} = {json.dumps(one, ensure_ascii=False)}' for key, one in plain.items())} }}"
-        )
-
-    @property
-    def options(self) -> dict[str, str | bool]:
-        """Its parts by name."""
-        return {
-            "delimiter": self.delimiter,
-            "quoting": self.quoting,
-            "encoding": self.encoding,
-            "skip_blanks": self.skip_blanks,
-        }
-
-
-_DEFAULTS = Dialect().options
-
-
-def column_names(line: bytes, path: Place, dialect: Dialect) -> tuple[str, ...]:
-    """The names in a file's first line, which is UTF-8 by now; DataError says, for the owner, why there are none.
-
-    Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and would
-    all be unknown; with `quoting` on, values without quotes are read just as well.
-    """
-    if not line.strip():
-        raise DataError(f"{path} is empty; its first line must name the columns")
-    line = line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(_BOM)
-    if len(line) > MAX_LINE or b"\0" in line or b"\r" in line:
-        raise DataError(f"{path}: the first line does not name columns; is this CSV with lines ending in LF?")
-    if dialect.skip_blanks:
-        line = unpadded(line, dialect)
-    text = attempt(
-        f"{path}: the first line, which must name the columns, is not {dialect.encoding.upper()}; see `encoding`",
-        line.decode,
-    )
-    if dialect.quoting:
-        return attempt(
-            f"{path}: the first line does not name columns; its fields cannot be told apart",
-            lambda: tuple(next(csv.reader([text], delimiter=dialect.delimiter))),
-        )
-    names = tuple(text.split(dialect.delimiter))
-    if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
-        raise DataError(
-            f"{path}: the column names stand in quotes, so values in quotes are to be expected, which quoting = false "
-            "takes for letters; say " + evolve(dialect, quoting=True).stated(path)
-        )
-    return names
-
-
-def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect | None:
-    """The dialect nearest to `own` in which the first line names each of these columns once; None if there is none.
-
-    first_line: the line in UTF-8, of a file read in that encoding.
-    """
-    required = set(columns)
-    for one, names in _readings(path, first_line, own):
-        if required <= set(names) and all(names.count(name) == 1 for name in required):
-            return one
-    return None
-
-
-def most_named(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect:
-    """The dialect nearest to `own` in which the first line names the most of these columns; of files that are nobody's
-    records. first_line: as in `best`."""
-    required = set(columns)
-    numbers = [(one, len(required & set(names))) for one, names in _readings(path, first_line, own)]
-    return max(numbers, key=lambda one: one[1])[0] if numbers else own  # the first of equals
-
-
-def _readings(
-    path: Place, first_line: Callable[[Encoding], bytes], own: Dialect
-) -> Iterator[tuple[Dialect, tuple[str, ...]]]:
-    """Common dialects, the nearest to `own` first, with the names in the first line; those without names left out."""
-    line_in = cache(first_line)
-    choices = product(
-        dict.fromkeys([own.encoding, *_ENCODINGS]),
-        dict.fromkeys([own.delimiter, *_DELIMITERS]),
-        (own.quoting, not own.quoting),
-        (own.skip_blanks, not own.skip_blanks),
-    )
-    dialects = [
-        Dialect(encoding=encoding, delimiter=delimiter, quoting=quoting, skip_blanks=blanks)
-        for encoding, delimiter, quoting, blanks in choices
-    ]
-
-    def changes(one: Dialect) -> int:
-        return sum(value != own.options[name] for name, value in one.options.items())
-
-    for one in sorted(dialects, key=changes):
-        try:
-            names = column_names(line_in(one.encoding), path, one)
-        except DataError:
-            continue
-        yield one, names
-
-
-def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
-    """Return the message for a file that is read in one dialect, and whose first line names the columns in another."""
-    differences = {
-        f"in {fitting.encoding.upper()}": fitting.encoding != own.encoding,
-        f"with {fitting.delimiter!r} between fields": fitting.delimiter != own.delimiter,
-        "with quotes" if fitting.quoting else "without quotes": fitting.quoting != own.quoting,
-        "with blanks around" if own.skip_blanks else "without blanks before names": fitting.skip_blanks
-        != own.skip_blanks,
-    }
-    how = ", ".join(part for part, holds in differences.items() if holds)
-    return f"{path}: read {how}, the first line names the columns; say {fitting.stated(path)}"
-
-
-def unpadded(block: bytes, dialect: Dialect) -> bytes:
-    """Lines without the blanks at the start of their fields. What stands in quotes keeps its own.
-
-    >>> unpadded(b'a,  b, " c, d"\\n', Dialect(quoting=True))
-    b'a,b," c, d"\\n'
-    """
-    sign = dialect.delimiter.encode()
-    if dialect.quoting and b'"' in block:
-        return _quoted_padding(sign).sub(rb"\1", block)
-    # One blank after each delimiter is by far the most frequent, and a plain replacement is the fastest way to drop it.
-    block = block.replace(sign + b" ", sign)
-    if sign + b" " in block or b"\n " in block or block.startswith(b" "):
-        block = _padding(sign).sub(b"", block)
-    return block
-
-
-@cache
-def _padding(sign: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"(?m)(?:^|(?<=" + re.escape(sign) + rb")) +")
-
-
-@cache
-def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
-    # Blanks at the start of a field, and the quoted text behind them, which is kept with all that is in it.
-    return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')
-
-
-# --------------------------------------------------------------------------------------------------
-# CSV files, read so that one physical line is one record, whatever it holds.
-#
 # Reading must not let one line change what another means, or the declared sensitivity is wrong (DESIGN section 4). So
 # types are never inferred, a quote never reaches past its line, and a line that cannot be a record becomes one whose
 # every attribute is unknown. A line ends at LF; one CR before it belongs to the line end. It is malformed when it has
@@ -426,11 +68,6 @@ def _known(instance: object, attribute: Any, value: object) -> None:
     if value not in ENCODINGS:
         near = did_you_mean(value, ENCODINGS) if isinstance(value, str) else ""
         raise OptionError(f"encoding must be one of {', '.join(ENCODINGS)}, got {value!r:.40}{near}")
-
-
-def _flag(instance: object, attribute: Any, value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
 
 
 def _names(value: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -458,7 +95,7 @@ class CsvSource:
     )
     quoting: bool = field(
         default=True,
-        validator=_flag,
+        validator=flag,
         metadata={"help": "fields may stand in double quotes, within one line (RFC 4180); false: quotes are letters"},
     )
     columns: tuple[str, ...] | None = field(
@@ -469,7 +106,7 @@ class CsvSource:
     )
     skip_blanks: bool = field(
         default=False,
-        validator=_flag,
+        validator=flag,
         metadata={"help": "blanks at the start of a field are not part of it, nor of a column's name or a person key"},
     )
 
@@ -509,9 +146,7 @@ class CsvSource:
     @property
     def dialect(self) -> Dialect:
         """The dialect that the options state."""
-        return Dialect(
-            delimiter=self.delimiter, quoting=self.quoting, encoding=self.encoding, skip_blanks=self.skip_blanks
-        )
+        return Dialect(**{name: getattr(self, name) for name in _DEFAULTS})
 
     def fitting(self, columns: Sequence[str]) -> Dialect | None:
         """The dialect, of several common ones, in which the first line names these columns; None: in none of them."""
@@ -522,10 +157,7 @@ class CsvSource:
     def naming_most(self, columns: Sequence[str]) -> CsvSource:
         """The same file, read in the one of several common dialects whose first line names the most of these columns:
         for files that are nobody's records."""
-        one = most_named(columns, self.path, self._first_line_in, self.dialect)
-        return evolve(
-            self, delimiter=one.delimiter, quoting=one.quoting, encoding=one.encoding, skip_blanks=one.skip_blanks
-        )
+        return evolve(self, **most_named(columns, self.path, self._first_line_in, self.dialect).options)
 
     def _first_line_in(self, encoding: Encoding) -> bytes:
         return evolve(self, encoding=encoding)._first_line()
@@ -655,3 +287,350 @@ class CsvSource:
 
 def _chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+# --------------------------------------------------------------------------------------------------
+# Dialects
+#
+# Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
+
+_BOM = b"\xef\xbb\xbf"
+_DELIMITERS = (",", ";", "\t", "|")
+# Of files that are no UTF-8, Windows' letters are far more frequent than Latin-1, which agrees with them on letters.
+_ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "cp1252")
+
+
+@frozen(kw_only=True)
+class Dialect:
+    """The options of a CSV source that say how a file is written.
+
+    >>> Dialect(delimiter=";", encoding="utf-16").stated(Path("x.csv"))
+    'data = { source = "csv", path = "x.csv", delimiter = ";", encoding = "utf-16" }'
+    """
+
+    delimiter: str = ","
+    quoting: bool = True
+    encoding: Encoding = "utf-8"
+    skip_blanks: bool = False
+
+    def stated(self, path: Place) -> str:
+        """The line of a spec that says so. A path in a folder is spelled out, as a spec's are relative to the spec."""
+        full = str(path) if isinstance(path, Url) else path.name if path.parent == Path() else str(path.absolute())
+        plain = {"source": "csv", "path": full} | {
+            name: value for name, value in self.options.items() if value != _DEFAULTS[name]
+        }
+        return (
+            f"data = {{ {', '.join(f'{key} = {json.dumps(one, ensure_ascii=False)}' for key, one in plain.items())} }}"
+        )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its parts by name."""
+        return asdict(self)
+
+
+_DEFAULTS = Dialect().options
+
+
+def column_names(line: bytes, path: Place, dialect: Dialect) -> tuple[str, ...]:
+    """The names in a file's first line, which is UTF-8 by now; DataError says, for the owner, why there are none.
+
+    Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and would
+    all be unknown; with `quoting` on, values without quotes are read just as well.
+    """
+    if not line.strip():
+        raise DataError(f"{path} is empty; its first line must name the columns")
+    line = line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(_BOM)
+    if len(line) > MAX_LINE or b"\0" in line or b"\r" in line:
+        raise DataError(f"{path}: the first line does not name columns; is this CSV with lines ending in LF?")
+    if dialect.skip_blanks:
+        line = unpadded(line, dialect)
+    text = attempt(
+        f"{path}: the first line, which must name the columns, is not {dialect.encoding.upper()}; see `encoding`",
+        line.decode,
+    )
+    if dialect.quoting:
+        return attempt(
+            f"{path}: the first line does not name columns; its fields cannot be told apart",
+            lambda: tuple(next(csv.reader([text], delimiter=dialect.delimiter))),
+        )
+    names = tuple(text.split(dialect.delimiter))
+    if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
+        raise DataError(
+            f"{path}: the column names stand in quotes, so values in quotes are to be expected, which quoting = false "
+            "takes for letters; say " + evolve(dialect, quoting=True).stated(path)
+        )
+    return names
+
+
+def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect | None:
+    """The dialect nearest to `own` in which the first line names each of these columns once; None if there is none.
+
+    first_line: the line in UTF-8, of a file read in that encoding.
+    """
+    required = set(columns)
+    for one, names in _readings(path, first_line, own):
+        if required <= set(names) and all(names.count(name) == 1 for name in required):
+            return one
+    return None
+
+
+def most_named(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect:
+    """The dialect nearest to `own` in which the first line names the most of these columns; of files that are nobody's
+    records. first_line: as in `best`."""
+    required = set(columns)
+    numbers = [(one, len(required & set(names))) for one, names in _readings(path, first_line, own)]
+    return max(numbers, key=lambda one: one[1])[0] if numbers else own  # the first of equals
+
+
+def _readings(
+    path: Place, first_line: Callable[[Encoding], bytes], own: Dialect
+) -> Iterator[tuple[Dialect, tuple[str, ...]]]:
+    """Common dialects, the nearest to `own` first, with the names in the first line; those without names left out."""
+    line_in = cache(first_line)
+    choices = product(
+        dict.fromkeys([own.encoding, *_ENCODINGS]),
+        dict.fromkeys([own.delimiter, *_DELIMITERS]),
+        (own.quoting, not own.quoting),
+        (own.skip_blanks, not own.skip_blanks),
+    )
+    dialects = [
+        Dialect(encoding=encoding, delimiter=delimiter, quoting=quoting, skip_blanks=blanks)
+        for encoding, delimiter, quoting, blanks in choices
+    ]
+
+    def changes(one: Dialect) -> int:
+        return sum(value != own.options[name] for name, value in one.options.items())
+
+    for one in sorted(dialects, key=changes):
+        try:
+            names = column_names(line_in(one.encoding), path, one)
+        except DataError:
+            continue
+        yield one, names
+
+
+def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
+    """Return the message for a file that is read in one dialect, and whose first line names the columns in another."""
+    differences = {
+        f"in {fitting.encoding.upper()}": fitting.encoding != own.encoding,
+        f"with {fitting.delimiter!r} between fields": fitting.delimiter != own.delimiter,
+        "with quotes" if fitting.quoting else "without quotes": fitting.quoting != own.quoting,
+        "with blanks around" if own.skip_blanks else "without blanks before names": fitting.skip_blanks
+        != own.skip_blanks,
+    }
+    how = ", ".join(part for part, holds in differences.items() if holds)
+    return f"{path}: read {how}, the first line names the columns; say {fitting.stated(path)}"
+
+
+def unpadded(block: bytes, dialect: Dialect) -> bytes:
+    """Lines without the blanks at the start of their fields. What stands in quotes keeps its own.
+
+    >>> unpadded(b'a,  b, " c, d"\\n', Dialect(quoting=True))
+    b'a,b," c, d"\\n'
+    """
+    sign = dialect.delimiter.encode()
+    if dialect.quoting and b'"' in block:
+        return _quoted_padding(sign).sub(rb"\1", block)
+    # One blank after each delimiter is by far the most frequent, and a plain replacement is the fastest way to drop it.
+    block = block.replace(sign + b" ", sign)
+    if sign + b" " in block or b"\n " in block or block.startswith(b" "):
+        block = _padding(sign).sub(b"", block)
+    return block
+
+
+@cache
+def _padding(sign: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?m)(?:^|(?<=" + re.escape(sign) + rb")) +")
+
+
+@cache
+def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
+    # Blanks at the start of a field, and the quoted text behind them, which is kept with all that is in it.
+    return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')
+
+
+# --------------------------------------------------------------------------------------------------
+# Lines, and those that no parser must see
+
+#: Bytes; the longest line that can be a record, and the size of a block read at once.
+MAX_LINE = 2**22
+
+
+def whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Blocks of whole lines, each ending in LF, and how many lines longer than `MAX_LINE` were left out of each.
+
+    Memory is bounded by the block size. An unfinished last line is finished; the file's last LF starts no line.
+
+    >>> import io
+    >>> list(whole_lines(io.BytesIO(b"a\\nb")))
+    [(b'a\\n', 0), (b'b\\n', 0)]
+    """
+    rest, skipping = b"", False
+    while chunk := stream.read(MAX_LINE):
+        too_long = 0
+        if skipping:
+            end = chunk.find(b"\n") + 1
+            if not end:
+                continue
+            chunk, skipping, too_long = chunk[end:], False, 1
+        block = rest + chunk
+        end = block.rfind(b"\n") + 1
+        rest = block[end:]
+        if end and (first := block.find(b"\n")) > MAX_LINE:  # only the first line can be longer than a read
+            block, end, too_long = block[first + 1 :], end - first - 1, too_long + 1
+        if len(rest) > MAX_LINE:
+            rest, skipping = b"", True
+        if end or too_long:
+            yield block[:end], too_long
+    if rest or skipping:
+        yield (rest + b"\n", 0) if rest else (b"", 1)
+
+
+def malformed_lines(block: bytes, delimiter: bytes, quoting: bool) -> list[int]:
+    """The numbers, from 0, of lines that pyarrow must not see: NUL, lone CR, not UTF-8, quotes out of order.
+
+    A line with a wrong number of fields is not among them. block: whole lines, each ending in LF.
+
+    >>> malformed_lines(b"a,b\\na\\rb\\n", b",", False)
+    [1]
+    """
+    bad: set[int] = set()
+    # Whole-block tests first: nearly all blocks pass them, and they run at memory speed.
+    if b"\0" in block or block.count(b"\r") != block.count(b"\r\n") or not (block.isascii() or _is_utf8(block)):
+        for number, line in enumerate(block.split(b"\n")):
+            if b"\0" in line or b"\r" in line.removesuffix(b"\r") or not _is_utf8(line):
+                bad.add(number)
+    if quoting and b'"' in block:
+        suspects = _misquoted(np.frombuffer(block, np.uint8), delimiter[0])
+        lines = block.split(b"\n") if suspects else []
+        bad.update(one for one in suspects if number_of_fields(lines[one], delimiter, True) is None)
+    return sorted(bad)
+
+
+def number_of_fields(line: bytes, delimiter: bytes, quoting: bool) -> int | None:
+    """Return how many fields a line has; None where `quoting` and a quoted field does not end on it, or goes on behind
+    its closing quote. A quote inside of a field that does not begin with one is a letter, as for other readers.
+
+    >>> number_of_fields(b'"a;b";5" pipe', b";", True), number_of_fields(b'"a;b', b";", True)
+    (2, None)
+    """
+    if not quoting or b'"' not in line:
+        return 1 + line.count(delimiter)
+    outside, quoted = _patterns(delimiter)
+    return 1 + quoted.sub(b"", line).count(delimiter) if outside.fullmatch(line) else None
+
+
+def without(block: bytes, lines: Sequence[int]) -> bytes:
+    """The block without the lines of these numbers."""
+    if not lines:
+        return block
+    dropped = set(lines)
+    return b"\n".join(line for number, line in enumerate(block.split(b"\n")) if number not in dropped)
+
+
+@cache
+def _patterns(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the patterns of a whole line whose quotes are in order, and of its quoted fields."""
+    sign, quoted = re.escape(delimiter), rb'"(?:[^"]|"")*+"'
+    field = rb'(?:%b|[^"%b][^%b]*+|)' % (quoted, sign, sign)
+    return re.compile(rb"%b(?:%b%b)*+\r?" % (field, sign, field)), re.compile(rb"(?:^|(?<=%b))%b" % (sign, quoted))
+
+
+def _misquoted(data: np.ndarray[Any, np.dtype[np.uint8]], delimiter: int) -> list[int]:
+    # Finds all lines with quotes out of order, and some whose quotes are letters, which a slower look tells apart.
+    # RFC 4180 in one line: quotes alternate between opening and closing, an even number of them; an opening one
+    # follows a delimiter or line start, a closing one precedes a delimiter or line end; "" inside counts as both.
+    quotes, ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == ord("\n"))
+    line = np.searchsorted(ends, quotes)
+    before = np.searchsorted(quotes, np.concatenate([[0], ends]))  # quotes before each line
+    opening = (np.arange(len(quotes)) - before[line]) % 2 == 0
+    outer = np.zeros(256, bool)
+    outer[[delimiter, ord("\n"), ord('"')]] = True
+    previous = np.where(quotes > 0, data[quotes - 1], ord("\n"))
+    following = data[quotes + 1]  # a block ends in LF
+    good = np.where(opening, outer[previous], outer[following] | (following == ord("\r")))
+    odd = np.flatnonzero(np.bincount(line, minlength=len(ends)) % 2)
+    return [*np.unique(line[~good]).tolist(), *odd.tolist()]
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Files in other encodings, read as UTF-8 while they stream
+#
+# In `utf-16` a line is a run of 16-bit units up to the unit 0x000A, in the others one of bytes up to 0x0A. What cannot
+# be decoded stays visible: it is written as bytes that are not UTF-8, inside its own line, which is malformed then.
+
+Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252"]
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+
+_READ = 2**20  # bytes that are decoded at once
+_SPOILED = b"\xff"  # no part of any UTF-8 text
+
+
+def as_utf8(stream: IO[bytes], encoding: Encoding) -> IO[bytes]:
+    """Return the same file in UTF-8, its byte order mark included; `utf-8` is not changed.
+
+    encoding: "utf-16" takes the byte order of the file's mark; without one, that in which its first letter is an ASCII
+    one. Memory is bounded, and the same bytes come out whatever is read at once.
+
+    >>> as_utf8(io.BytesIO("é;ü".encode("cp1252")), "cp1252").read().decode()
+    'é;ü'
+    """
+    return stream if encoding == "utf-8" else io.BufferedReader(_Transcoded(stream, encoding), _READ)
+
+
+class _Transcoded(io.RawIOBase):
+    """UTF-8 bytes of a stream in another encoding."""
+
+    def __init__(self, stream: IO[bytes], encoding: Encoding) -> None:
+        self._stream = stream
+        self._start = b""
+        name: str = encoding
+        if encoding == "utf-16":
+            self._start = stream.read(2)
+            big = self._start == codecs.BOM_UTF16_BE or self._start[:1] == b"\0"
+            name = "utf-16-be" if big else "utf-16-le"
+        # Half a pair of units passes as it is, and is no UTF-8 then; of a single byte the escape is such a half.
+        self._wide = name.startswith("utf-16")
+        self._decoder = codecs.getincrementaldecoder(name)("surrogatepass" if self._wide else "surrogateescape")
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        """It is for reading only."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a part of the buffer; 0 at the end of the file."""
+        while not self._ready:
+            raw = self._start + self._stream.read(_READ)
+            self._start = b""
+            self._ready = memoryview(self._utf8(raw) if raw else self._end())
+            if not raw:
+                break
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the file too."""
+        self._stream.close()
+        super().close()
+
+    def _utf8(self, raw: bytes) -> bytes:
+        if not self._wide and raw.isascii():
+            return raw
+        return self._decoder.decode(raw).encode("utf-8", "surrogatepass")
+
+    def _end(self) -> bytes:
+        """Return what spoils the last line if the decoder still waits for half a unit or half a pair."""
+        pending, _ = self._decoder.getstate()
+        self._decoder.reset()
+        return _SPOILED if pending else b""

@@ -21,66 +21,6 @@ from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shield
 
 __all__ = ["PersonSource", "Words", "by_person", "digests", "mixed", "part_of"]
 
-
-# --------------------------------------------------------------------------------------------------
-# 64-bit hashes that choose which rows of a person count, from the person's own rows alone.
-#
-# A further hash says where the rows of a person meet, no more, and may be weak.
-
-Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
-
-#: 8-byte words of a text that are looked at, from its end; texts that differ before them only are in one part.
-_MAX_WORDS = 16
-
-
-def digests(texts: Sequence[bytes]) -> Words:
-    """Return the first 8 bytes of the SHA-256 of each text, little-endian.
-
-    >>> hex(digests([b"abc"])[0])
-    '0xeacf018fbf1678ba'
-    """
-    return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.dtype("<u8"))
-
-
-def mixed(words: Words) -> Words:
-    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
-
-    >>> hex(mixed(np.array([1], np.uint64))[0])
-    '0x5692161d100b05e5'
-    """
-    state = words.astype(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        state ^= state >> np.uint64(shift)
-        state *= np.uint64(factor)
-    return state ^ (state >> np.uint64(31))
-
-
-def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
-    """Return the part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
-
-    lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
-
-    >>> part_of(np.array([1, 0, 1]), np.frombuffer(b"xx", np.uint8), 10).tolist()
-    [1, 0, 1]
-    """
-    ends = np.cumsum(lengths)
-    padded = np.concatenate([np.zeros(8, np.uint8), letters])
-    words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))  # one that begins at each byte
-    hashes = mixed(lengths.astype(np.uint64))
-    for number in range(_MAX_WORDS):
-        left = lengths - 8 * number
-        some = np.flatnonzero(left > 0)
-        if not len(some):
-            break
-        own = words[ends[some] - 8 * number]  # the word that ends there, as the padding is one word
-        own = own >> (8 * np.maximum(0, 8 - left[some])).astype(np.uint64)  # without the letters of the text before
-        hashes[some] = mixed(hashes[some] ^ own)
-    return ((hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.uint16)
-
-
-# --------------------------------------------------------------------------------------------------
-# Persons with several rows: a limit of r rows of each, chosen without regard to how the data are stored.
-#
 # Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely
 # to count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the
 # earliest visits where a date comes first, and all that is learned would be of those.
@@ -107,7 +47,7 @@ class PersonSource:
 
     source: KeyedSource = field(metadata={"help": "where the rows are read"})
     person: str = field(metadata={"help": "the column that identifies a person"})
-    rows_per_person: int = field(default=1, metadata={"help": "rows kept of each person", "unit": "rows"})
+    rows_per_person: int = field(default=1, metadata={"help": "rows that count for each person", "unit": "rows"})
 
     def __attrs_post_init__(self) -> None:
         whole("rows_per_person", self.rows_per_person, least=1)
@@ -118,7 +58,7 @@ class PersonSource:
             )
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns, of the rows that are kept."""
+        """Codes of the named columns, of the rows that count."""
         attributes = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
         _, rows = self._select_rows(layout, self._checked(domain))
@@ -127,7 +67,7 @@ class PersonSource:
             yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in attributes]
 
     def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
-        """All kept rows at once, person by person, and each person's number of rows."""
+        """All rows that count at once, person by person, and each person's number of rows."""
         layout = _layout([attribute.size for attribute in domain])
         keys, rows = self._select_rows(layout, self._checked(domain))
         codes = dict(zip(domain.names, _unpacked(layout, rows), strict=True))
@@ -137,7 +77,7 @@ class PersonSource:
         return [codes[name].astype(code_dtype(domain[name].size)) for name in columns], lengths
 
     def pieces(self, domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, IntArray]]:
-        """The kept rows in pieces that split no person: codes, and each person's number of rows."""
+        """The rows that count, in pieces that split no person: codes, and each person's number of rows."""
         codes, lengths = self.grouped(domain, columns)
         ends = np.concatenate([[0], np.cumsum(lengths)])
         first = 0
@@ -233,3 +173,59 @@ def _unpacked(layout: Sequence[Sequence[int]], rows: Words) -> list[Words]:
             digits.append(digit)
         columns += reversed(digits)
     return columns
+
+
+# --------------------------------------------------------------------------------------------------
+# 64-bit hashes
+#
+# A further hash says where the rows of a person meet, no more, and may be weak.
+
+Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+#: 8-byte words of a text that are looked at, from its end; texts that differ before them only are in one part.
+_MAX_WORDS = 16
+
+
+def digests(texts: Sequence[bytes]) -> Words:
+    """Return the first 8 bytes of the SHA-256 of each text, little-endian.
+
+    >>> hex(digests([b"abc"])[0])
+    '0xeacf018fbf1678ba'
+    """
+    return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.dtype("<u8"))
+
+
+def mixed(words: Words) -> Words:
+    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
+
+    >>> hex(mixed(np.array([1], np.uint64))[0])
+    '0x5692161d100b05e5'
+    """
+    state = words.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state ^= state >> np.uint64(shift)
+        state *= np.uint64(factor)
+    return state ^ (state >> np.uint64(31))
+
+
+def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
+    """Return the part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
+
+    lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
+
+    >>> part_of(np.array([1, 0, 1]), np.frombuffer(b"xx", np.uint8), 10).tolist()
+    [1, 0, 1]
+    """
+    ends = np.cumsum(lengths)
+    padded = np.concatenate([np.zeros(8, np.uint8), letters])
+    words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))  # one that begins at each byte
+    hashes = mixed(lengths.astype(np.uint64))
+    for number in range(_MAX_WORDS):
+        left = lengths - 8 * number
+        some = np.flatnonzero(left > 0)
+        if not len(some):
+            break
+        own = words[ends[some] - 8 * number]  # the word that ends there, as the padding is one word
+        own = own >> (8 * np.maximum(0, 8 - left[some])).astype(np.uint64)  # without the letters of the text before
+        hashes[some] = mixed(hashes[some] ^ own)
+    return ((hashes >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.uint16)

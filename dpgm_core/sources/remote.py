@@ -100,7 +100,7 @@ def remote_file(url: Url) -> RemoteFile:
 def remote_files(url: Url, is_data: Callable[[PurePath], bool]) -> tuple[str, dict[PurePath, RemoteFile]]:
     """The files in a folder and its folders, or what a pattern names, by their paths inside of it; and its own name.
 
-    wanted: which files in a folder count. Where the URL is one file, that file alone, under an empty path.
+    wanted: whether a file in a folder counts. Where the URL is one file, that file alone, under an empty path.
     """
     system, path = _system(url)
     _call(str(url), system.invalidate_cache)  # what was listed for an earlier run may be gone

@@ -16,45 +16,70 @@ from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, listed, printable, thousands
-from dpgm_core.structure import builders as ready_made
-from dpgm_core.structure import graphs
+from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.graphs import Clique
 
 __all__ = [
-    "Cliques",
     "Groups",
     "Structure",
     "StructureReport",
-    "cliques_of_table",
     "cycle_text",
     "directed_cycle",
     "families",
-    "group_cliques",
     "group_text",
     "human_bytes",
-    "or_single",
     "read_singletons",
 ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Cliques over a domain in groups: sizes, offsets of tables, and lookup of cliques.
 
 #: Cliques that share one parameter table; most groups are of one.
 Groups = tuple[tuple[Clique, ...], ...]
 
 
-class Cliques:
-    """A domain and groups of cliques over it; the base of `Structure`, which explains."""
+class Structure:
+    """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    cliques : iterable of sequences of str
+        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
+    tied : iterable of groups of cliques
+        Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
+        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
+
+    Raises
+    ------
+    StructureError
+        For unknown or repeated names, and for groups that do not fit.
+
+    Examples
+    --------
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
+    >>> structure.shapes, structure.cells
+    (((2, 3), (3, 2)), 12)
+    """
 
     domain: Domain
     groups: Groups
+    duplicates: tuple[Clique, ...]
+
+    def __init__(
+        self,
+        domain: Domain,
+        cliques: Iterable[Sequence[str]],
+        *,
+        tied: Iterable[Iterable[Sequence[str]]] = (),
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
+        self.domain = domain
+        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
         """All cliques, group by group.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).cliques
         (('a',),)
         """
@@ -87,7 +112,6 @@ class Cliques:
     def cells(self) -> int:
         """The number of cells of all tables, that is of parameters.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b"), ("a",)]).cells
         12
         """
@@ -113,7 +137,6 @@ class Cliques:
 
         Raises StructureError for a clique that is not in the structure.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).find(("b", "a"))
         (0, (1, 0))
         """
@@ -132,7 +155,6 @@ class Cliques:
     def covering(self, clique: Iterable[str]) -> Clique | None:
         """The smallest clique of the structure that contains all the names, or None.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).covering(["b"])
         ('a', 'b')
         """
@@ -157,7 +179,7 @@ class Cliques:
 
     @cached_property
     def nested(self) -> tuple[Clique, ...]:
-        """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
+        """Cliques strictly contained in another clique; they cost budget like any other."""
         # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
         longest = {name: sorted(cliques, key=len, reverse=True) for name, cliques in self._members.items()}
         anything = [max(self.cliques, key=len)]  # contains the empty clique
@@ -172,373 +194,10 @@ class Cliques:
     def uncovered(self) -> tuple[str, ...]:
         """The attributes in no clique, of which tables over it say nothing; one with a single label needs no table.
 
-        >>> from dpgm_core import Structure
         >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",)]).uncovered
         ('b',)
         """
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
-
-
-def group_cliques(
-    domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
-) -> tuple[Groups, tuple[Clique, ...]]:
-    """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
-
-    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
-    (((('a', 'b'),),), (('b', 'a'),))
-    """
-    plain: dict[frozenset[str], Clique] = {}
-    duplicates = []
-    for raw in cliques:
-        clique = _checked(domain, raw)
-        if plain.setdefault(frozenset(clique), clique) is not clique:
-            duplicates.append(clique)
-    bundles = []
-    for number, raw_group in enumerate(tied):
-        bundle = tuple(_checked(domain, raw) for raw in raw_group)
-        _check_group(domain, number, bundle)
-        if len(bundle) > 1:
-            bundles.append(bundle)
-        elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
-            duplicates.append(bundle[0])
-    groups = (*((clique,) for clique in plain.values()), *bundles)
-    if not groups:
-        raise StructureError("a structure needs at least one clique, such as ('a', 'b')")
-    return groups, tuple(duplicates)
-
-
-def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
-    if isinstance(raw, str) or not isinstance(raw, Sequence):
-        raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
-    clique = tuple(raw)
-    for name in clique:
-        if name not in domain:
-            known = did_you_mean(name, domain.names)
-            raise StructureError(f"clique {clique!r} names {name!r}, which is not in the domain{known}")
-    if len(set(clique)) < len(clique):
-        raise StructureError(f"clique {clique!r} names an attribute twice; name each once")
-    return clique
-
-
-def _check_group(domain: Domain, number: int, bundle: tuple[Clique, ...]) -> None:
-    if not bundle:
-        raise StructureError(f"tied group {number} is empty; name the cliques that share a table")
-    shape = domain.shape(bundle[0])
-    for clique in bundle:
-        if domain.shape(clique) != shape:
-            raise StructureError(
-                f"tied group {number}: {clique!r} has shape {domain.shape(clique)}, but {bundle[0]!r} has "
-                f"{shape}; cliques share a table only if their shapes agree axis by axis"
-            )
-    if len({frozenset(clique) for clique in bundle}) < len(bundle):
-        raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
-
-
-def group_text(group: Sequence[Clique]) -> str:
-    """A group for people: its first clique, and how many are tied to that.
-
-    >>> group_text([("a", "b")]), group_text([("a", "b"), ("b", "c")])
-    ('a, b', 'a, b and 1 tied to it')
-    """
-    first = listed(group[0], 8)
-    return first if len(group) == 1 else f"{first} and {len(group) - 1} tied to it"
-
-
-# --------------------------------------------------------------------------------------------------
-# Directed graphs as plain tables, child -> parents: families and cycles.
-
-# A cycle of more names is spelled out at its ends only: an error is one line.
-_MAX_NAMES_SHOWN = 30
-
-
-def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tuple[Clique, ...]:
-    """(child, *parents) of every name, in the order of the names; one without an entry is a root.
-
-    Raises StructureError for names that are not there, parents named twice and directed cycles, which it spells out.
-
-    >>> families(["a", "b", "c"], {"c": ["b", "a"]})
-    (('a',), ('b',), ('c', 'b', 'a'))
-    """
-    if not isinstance(parents, Mapping):
-        raise StructureError(f"parents must be a table such as {{ b = ['a'] }}, got {parents!r:.80}")
-    known = dict.fromkeys(names)
-    for child, above in parents.items():
-        if child not in known:
-            raise StructureError(
-                f"parents are given to {child!r:.80}, which is no attribute{did_you_mean(child, names)}"
-            )
-        if isinstance(above, str) or not isinstance(above, Sequence):
-            raise StructureError(f"the parents of {child!r} must be a list of attribute names, got {above!r:.80}")
-        for parent in above:
-            if not isinstance(parent, str) or parent not in known:
-                near = did_you_mean(parent, names)
-                raise StructureError(f"{parent!r:.80} is named as a parent of {child!r}, but is no attribute{near}")
-        if len(set(above)) < len(above):
-            twice = next(parent for at, parent in enumerate(above) if parent in above[:at])
-            raise StructureError(f"{twice!r} is named twice as a parent of {child!r}; name it once")
-    complete_parents = {name: tuple(parents.get(name, ())) for name in names}
-    cycle = directed_cycle(complete_parents)
-    if cycle:
-        raise StructureError(f"attributes are their own ancestors: {cycle_text(cycle)}; take one of these parents out")
-    return tuple((name, *above) for name, above in complete_parents.items())
-
-
-def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names each the parent of the next, and the last of the first; [] if there is no directed cycle.
-
-    Every name has an entry. Linear in the number of parents: names whose parents are all gone go (Kahn 1962); each
-    that stays has a parent that stays, so that walking from parent to parent must come back.
-
-    >>> directed_cycle({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]})
-    ['a', 'b', 'c']
-    """
-    waiting = {child: len(above) for child, above in parents.items()}
-    children: dict[str, list[str]] = {name: [] for name in parents}
-    for child, above in parents.items():
-        for parent in above:
-            children[parent].append(child)
-    free = [name for name, count in waiting.items() if not count]
-    while free:
-        name = free.pop()
-        del waiting[name]
-        for child in children[name]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                free.append(child)
-    if not waiting:
-        return []
-    walked: dict[str, int] = {}
-    name = next(iter(waiting))
-    while name not in walked:
-        walked[name] = len(walked)
-        name = next(parent for parent in parents[name] if parent in waiting)
-    cycle = list(walked)[walked[name] :][::-1]
-    first = min(range(len(cycle)), key=cycle.__getitem__)
-    return cycle[first:] + cycle[:first]
-
-
-def cycle_text(cycle: Sequence[str]) -> str:
-    """A cycle in words, from parent to child and back to the first; of a long one the ends.
-
-    >>> cycle_text(["a", "b"])
-    'a -> b -> a'
-    """
-    names = [printable(name[:40]) for name in (*cycle, cycle[0])]
-    if len(cycle) > _MAX_NAMES_SHOWN:
-        names[5:-5] = [f"... {len(names) - 10:,} more ..."]
-    return " -> ".join(names)
-
-
-# --------------------------------------------------------------------------------------------------
-# Cliques of a [structure] table: lists, graph helpers with their settings, families of a directed graph.
-
-_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
-_GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
-    # name -> (function, {argument: required})
-    "chain": (ready_made.chain, {"order": False}),
-    "tree": (ready_made.tree, {"branching": False}),
-    "complete": (ready_made.complete, {"order": False}),
-    "grid": (ready_made.grid, {"rows": True, "columns": True}),
-    "erdos-renyi": (ready_made.erdos_renyi, {"p": True, "seed": True, "connected": False}),
-}
-
-
-def cliques_of_table(names: Sequence[str], plain: Mapping[str, Any]) -> tuple[list[Clique], list[list[Clique]]]:
-    """The plain cliques and the tied groups that a [structure] table names, over these attributes.
-
-    Those of a directed graph come first, then those of a helper, then those listed. Raises StructureError.
-
-    >>> cliques_of_table(["a", "b"], {"graph": "chain", "cliques": [["b"]]})
-    ([('a', 'b'), ('b',)], [])
-    """
-    arguments = {key: value for key, value in plain.items() if key not in _KEYS}
-    cliques = list(_clique_list("cliques", plain.get("cliques", [])))
-    tied_plain = plain.get("tied", [])
-    if not isinstance(tied_plain, (list, tuple)):
-        raise StructureError(f"tied must be a list of groups of cliques, got {tied_plain!r}")
-    tied = [list(_clique_list("tied", group)) for group in tied_plain]
-    if "graph" in plain:
-        cliques = [*_graph(names, plain["graph"], arguments), *cliques]
-    elif arguments:
-        key = next(iter(arguments))
-        raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
-    if "parents" in plain:
-        cliques = [*families(names, plain["parents"]), *cliques]
-    return cliques, tied
-
-
-def read_singletons(plain: Mapping[str, Any]) -> bool:
-    """What a [structure] table says of singletons. Raises StructureError.
-
-    >>> read_singletons({"singletons": True}), read_singletons({})
-    (True, False)
-    """
-    value = plain.get("singletons", False)
-    if not isinstance(value, bool):
-        raise StructureError(f"singletons must be true or false, got {value!r:.80}")
-    return value
-
-
-def _graph(names: Sequence[str], name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:
-    if not isinstance(name, str) or name not in _GRAPHS:
-        raise StructureError(f"there is no graph {name!r}{did_you_mean(name, _GRAPHS)}")
-    function, known = _GRAPHS[name]
-    for key in arguments:
-        if key not in known:
-            raise StructureError(f"graph {name!r} has no setting {key!r}{did_you_mean(key, known)}")
-    for key, required in known.items():
-        if required and key not in arguments:
-            raise StructureError(f"graph {name!r} needs {key}")
-    return or_single(function(names, **arguments), names)
-
-
-def or_single(cliques: tuple[Clique, ...], names: Sequence[str]) -> tuple[Clique, ...]:
-    """A helper's cliques; on one attribute it gives no edge, and its table alone is the only sensible model.
-
-    >>> or_single((), ["a"])
-    (('a',),)
-    """
-    return cliques or tuple((name,) for name in names)
-
-
-def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
-    if not isinstance(plain, (list, tuple)):
-        raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
-    for clique in plain:
-        if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
-            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
-            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
-        yield tuple(clique)
-
-
-# --------------------------------------------------------------------------------------------------
-# Sizes of a structure, for people.
-
-
-@frozen(kw_only=True)
-class StructureReport:
-    """Sizes of a structure, as `Structure.describe` returns them; exact integers.
-
-    Attributes
-    ----------
-    attributes, cliques, groups, components : int
-        Numbers of attributes, cliques, tables and connected components.
-    cells : int
-        Cells of all tables, which are the parameters.
-    treewidth : int
-        Attributes in the largest cluster of the triangulated graph, less one.
-    triangulated_cells, peak_cells : int
-        Cells of all clusters that exact inference works through, and of the largest.
-    duplicates : tuple of cliques
-        Cliques that were merged with an equal one.
-    nested : tuple of cliques
-        Cliques contained in another one.
-    """
-
-    attributes: int
-    cliques: int
-    groups: int
-    cells: int
-    components: int
-    treewidth: int
-    triangulated_cells: int
-    peak_cells: int
-    duplicates: tuple[Clique, ...]
-    nested: tuple[Clique, ...]
-
-    @property
-    def memory(self) -> int:
-        """Bytes of the largest cluster in float64, which bounds any single array of exact inference."""
-        return 8 * self.peak_cells
-
-    def __repr__(self) -> str:
-        sizes = f"{self.attributes} attributes", f"{self.cliques} cliques", f"{thousands(self.cells)} cells"
-        return brief("StructureReport", *sizes, f"treewidth {self.treewidth}")
-
-    def _repr_html_(self) -> Html:
-        sizes = ["attributes", "cliques", "groups", "cells"]
-        sizes += ["components", "treewidth", "triangulated_cells", "peak_cells"]
-        facts = [(what.replace("_", " "), thousands(getattr(self, what))) for what in sizes]
-        facts += [("memory", human_bytes(self.memory)), ("merged duplicates", _listed(self.duplicates))]
-        return card("StructureReport", [*facts, ("contained in another clique", _listed(self.nested))])
-
-    def __str__(self) -> str:
-        cells, triangulated, peak = map(thousands, (self.cells, self.triangulated_cells, self.peak_cells))
-        lines = [
-            f"{self.attributes} attributes, {self.cliques} cliques in {self.groups} tables, {cells} cells",
-            f"{self.components} connected component(s), treewidth {self.treewidth}",
-            f"triangulated: {triangulated} cells, largest cluster {peak} cells ({human_bytes(self.memory)})",
-        ]
-        if self.duplicates:
-            lines.append(f"merged duplicates: {_listed(self.duplicates)}")
-        if self.nested:
-            lines.append(f"contained in another clique: {_listed(self.nested)}")
-        return "\n".join(lines)
-
-
-def human_bytes(count: int) -> str:
-    """Bytes for people, in powers of 1024.
-
-    >>> human_bytes(32), human_bytes(3 * 2**20)
-    ('32 B', '3.0 MiB')
-    """
-    if count >= 10**300:  # beyond what a float can be
-        return f"{thousands(count)} B"
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError("unreachable")
-
-
-def _listed(cliques: Sequence[Clique]) -> str:
-    shown = ", ".join("(" + ", ".join(map(clipped, clique)) + ")" for clique in cliques[:5])
-    return shown + (f", ... {len(cliques)} in all" if len(cliques) > 5 else "")
-
-
-# --------------------------------------------------------------------------------------------------
-# Structures: a domain, cliques over it, and tied groups of cliques that share one parameter table.
-
-
-class Structure(Cliques):
-    """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
-
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    cliques : iterable of sequences of str
-        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
-    tied : iterable of groups of cliques
-        Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
-        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
-
-    Raises
-    ------
-    StructureError
-        For unknown or repeated names, and for groups that do not fit.
-
-    Examples
-    --------
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
-    >>> structure.shapes, structure.cells
-    (((2, 3), (3, 2)), 12)
-    """
-
-    duplicates: tuple[Clique, ...]
-
-    def __init__(
-        self,
-        domain: Domain,
-        cliques: Iterable[Sequence[str]],
-        *,
-        tied: Iterable[Iterable[Sequence[str]]] = (),
-    ) -> None:
-        if not isinstance(domain, Domain):
-            raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
-        self.domain = domain
-        self.groups, self.duplicates = group_cliques(domain, cliques, tied)
 
     def over(self, domain: Domain) -> Structure:
         """Return the same cliques over another domain that has their attributes, such as one with released bins.
@@ -556,27 +215,27 @@ class Structure(Cliques):
         >>> Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).cliques
         (('a', 'b'), ('b', 'c'))
         """
-        return cls(domain, or_single(ready_made.chain(domain.names, order), domain.names))
+        return cls(domain, or_single(builders.chain(domain.names, order), domain.names))
 
     @classmethod
     def tree(cls, domain: Domain, branching: int = 2) -> Structure:
         """Return a balanced tree over the domain's attributes in order."""
-        return cls(domain, or_single(ready_made.tree(domain.names, branching), domain.names))
+        return cls(domain, or_single(builders.tree(domain.names, branching), domain.names))
 
     @classmethod
     def complete(cls, domain: Domain, order: int = 2) -> Structure:
         """Return all cliques of `order` attributes."""
-        return cls(domain, or_single(ready_made.complete(domain.names, order), domain.names))
+        return cls(domain, or_single(builders.complete(domain.names, order), domain.names))
 
     @classmethod
     def grid(cls, domain: Domain, rows: int, columns: int) -> Structure:
         """Return a rows x columns grid over the domain's attributes, row by row."""
-        return cls(domain, or_single(ready_made.grid(domain.names, rows, columns), domain.names))
+        return cls(domain, or_single(builders.grid(domain.names, rows, columns), domain.names))
 
     @classmethod
     def erdos_renyi(cls, domain: Domain, p: float, seed: int, *, connected: bool = True) -> Structure:
         """Return a random graph in which each pair of attributes is an edge with probability `p`."""
-        return cls(domain, or_single(ready_made.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
+        return cls(domain, or_single(builders.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
 
     @cached_property
     def untold(self) -> tuple[str, ...]:
@@ -648,7 +307,7 @@ class Structure(Cliques):
         return self._with_scopes(cliques, self.derived)
 
     def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
-        """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
+        """These in place of the plain cliques, and what constraints need in addition; itself where nothing changes."""
         derived_names = {one.column for one in derived}
         sets = [frozenset(clique) for clique in plain]
         scopes = [scope for scope in self.domain.scopes if derived_names.isdisjoint(scope)]
@@ -812,3 +471,321 @@ class Structure(Cliques):
         facts += [("cells", thousands(self.cells)), ("in no clique", listed(self.uncovered) if self.uncovered else "")]
         rows = ((group_text(group), cells) for group, cells in zip(self.groups, self.sizes, strict=True))
         return card("Structure", facts, first(["clique", "cells"], rows, len(self.groups)))
+
+
+def group_cliques(
+    domain: Domain, cliques: Iterable[Sequence[str]], tied: Iterable[Iterable[Sequence[str]]]
+) -> tuple[Groups, tuple[Clique, ...]]:
+    """The groups, plain cliques first, and the cliques that were merged with an earlier one. Raises StructureError.
+
+    >>> group_cliques(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b", "a")], [])
+    (((('a', 'b'),),), (('b', 'a'),))
+    """
+    plain: dict[frozenset[str], Clique] = {}
+    duplicates = []
+    for raw in cliques:
+        clique = _checked(domain, raw)
+        if plain.setdefault(frozenset(clique), clique) is not clique:
+            duplicates.append(clique)
+    bundles = []
+    for number, raw_group in enumerate(tied):
+        bundle = tuple(_checked(domain, raw) for raw in raw_group)
+        _check_group(domain, number, bundle)
+        if len(bundle) > 1:
+            bundles.append(bundle)
+        elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
+            duplicates.append(bundle[0])
+    groups = (*((clique,) for clique in plain.values()), *bundles)
+    if not groups:
+        raise StructureError("a structure needs at least one clique, such as ('a', 'b')")
+    return groups, tuple(duplicates)
+
+
+def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
+    if isinstance(raw, str) or not isinstance(raw, Sequence):
+        raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
+    clique = tuple(raw)
+    for name in clique:
+        if name not in domain:
+            known = did_you_mean(name, domain.names)
+            raise StructureError(f"clique {clique!r} names {name!r}, which is not in the domain{known}")
+    if len(set(clique)) < len(clique):
+        raise StructureError(f"clique {clique!r} names an attribute twice; name each once")
+    return clique
+
+
+def _check_group(domain: Domain, number: int, bundle: tuple[Clique, ...]) -> None:
+    if not bundle:
+        raise StructureError(f"tied group {number} is empty; name the cliques that share a table")
+    shape = domain.shape(bundle[0])
+    for clique in bundle:
+        if domain.shape(clique) != shape:
+            raise StructureError(
+                f"tied group {number}: {clique!r} has shape {domain.shape(clique)}, but {bundle[0]!r} has "
+                f"{shape}; cliques share a table only if their shapes agree axis by axis"
+            )
+    if len({frozenset(clique) for clique in bundle}) < len(bundle):
+        raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
+
+
+def group_text(group: Sequence[Clique]) -> str:
+    """A group for people: its first clique, and how many are tied to that.
+
+    >>> group_text([("a", "b")]), group_text([("a", "b"), ("b", "c")])
+    ('a, b', 'a, b and 1 tied to it')
+    """
+    first = listed(group[0], 8)
+    return first if len(group) == 1 else f"{first} and {len(group) - 1} tied to it"
+
+
+# --------------------------------------------------------------------------------------------------
+# Sizes of a structure, for people
+
+
+@frozen(kw_only=True)
+class StructureReport:
+    """Sizes of a structure, as `Structure.describe` returns them; exact integers.
+
+    Attributes
+    ----------
+    attributes, cliques, groups, components : int
+        Numbers of attributes, cliques, tables and connected components.
+    cells : int
+        Cells of all tables, which are the parameters.
+    treewidth : int
+        Attributes in the largest cluster of the triangulated graph, less one.
+    triangulated_cells, peak_cells : int
+        Cells of all clusters that exact inference works through, and of the largest.
+    duplicates : tuple of cliques
+        Cliques that were merged with an equal one.
+    nested : tuple of cliques
+        Cliques contained in another one.
+    """
+
+    attributes: int
+    cliques: int
+    groups: int
+    cells: int
+    components: int
+    treewidth: int
+    triangulated_cells: int
+    peak_cells: int
+    duplicates: tuple[Clique, ...]
+    nested: tuple[Clique, ...]
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the largest cluster in float64, which bounds any single array of exact inference."""
+        return 8 * self.peak_cells
+
+    def __repr__(self) -> str:
+        sizes = f"{self.attributes} attributes", f"{self.cliques} cliques", f"{thousands(self.cells)} cells"
+        return brief("StructureReport", *sizes, f"treewidth {self.treewidth}")
+
+    def _repr_html_(self) -> Html:
+        sizes = ["attributes", "cliques", "groups", "cells"]
+        sizes += ["components", "treewidth", "triangulated_cells", "peak_cells"]
+        facts = [(what.replace("_", " "), thousands(getattr(self, what))) for what in sizes]
+        facts += [("memory", human_bytes(self.memory)), ("merged duplicates", _listed(self.duplicates))]
+        return card("StructureReport", [*facts, ("contained in another clique", _listed(self.nested))])
+
+    def __str__(self) -> str:
+        cells, triangulated, peak = map(thousands, (self.cells, self.triangulated_cells, self.peak_cells))
+        lines = [
+            f"{self.attributes} attributes, {self.cliques} cliques in {self.groups} tables, {cells} cells",
+            f"{self.components} connected component(s), treewidth {self.treewidth}",
+            f"triangulated: {triangulated} cells, largest cluster {peak} cells ({human_bytes(self.memory)})",
+        ]
+        if self.duplicates:
+            lines.append(f"merged duplicates: {_listed(self.duplicates)}")
+        if self.nested:
+            lines.append(f"contained in another clique: {_listed(self.nested)}")
+        return "\n".join(lines)
+
+
+def human_bytes(count: int) -> str:
+    """Bytes for people, in powers of 1024.
+
+    >>> human_bytes(32), human_bytes(3 * 2**20)
+    ('32 B', '3.0 MiB')
+    """
+    if count >= 10**300:  # beyond what a float can be
+        return f"{thousands(count)} B"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("unreachable")
+
+
+def _listed(cliques: Sequence[Clique]) -> str:
+    shown = ", ".join("(" + ", ".join(map(clipped, clique)) + ")" for clique in cliques[:5])
+    return shown + (f", ... {len(cliques)} in all" if len(cliques) > 5 else "")
+
+
+# --------------------------------------------------------------------------------------------------
+# Directed graphs as plain tables, child -> parents
+
+# A cycle of more names is spelled out at its ends only: an error is one line.
+_MAX_NAMES_SHOWN = 30
+
+
+def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tuple[Clique, ...]:
+    """(child, *parents) of every name, in the order of the names; one without an entry is a root.
+
+    Raises StructureError for names that are not there, parents named twice and directed cycles, which it spells out.
+
+    >>> families(["a", "b", "c"], {"c": ["b", "a"]})
+    (('a',), ('b',), ('c', 'b', 'a'))
+    """
+    if not isinstance(parents, Mapping):
+        raise StructureError(f"parents must be a table such as {{ b = ['a'] }}, got {parents!r:.80}")
+    known = dict.fromkeys(names)
+    for child, above in parents.items():
+        if child not in known:
+            raise StructureError(
+                f"parents are given to {child!r:.80}, which is no attribute{did_you_mean(child, names)}"
+            )
+        if isinstance(above, str) or not isinstance(above, Sequence):
+            raise StructureError(f"the parents of {child!r} must be a list of attribute names, got {above!r:.80}")
+        for parent in above:
+            if not isinstance(parent, str) or parent not in known:
+                near = did_you_mean(parent, names)
+                raise StructureError(f"{parent!r:.80} is named as a parent of {child!r}, but is no attribute{near}")
+        if len(set(above)) < len(above):
+            twice = next(parent for at, parent in enumerate(above) if parent in above[:at])
+            raise StructureError(f"{twice!r} is named twice as a parent of {child!r}; name it once")
+    complete_parents = {name: tuple(parents.get(name, ())) for name in names}
+    cycle = directed_cycle(complete_parents)
+    if cycle:
+        raise StructureError(f"attributes are their own ancestors: {cycle_text(cycle)}; take one of these parents out")
+    return tuple((name, *above) for name, above in complete_parents.items())
+
+
+def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names each the parent of the next, and the last of the first; [] if there is no directed cycle.
+
+    Every name has an entry. Linear in the number of parents: names whose parents are all gone go (Kahn 1962); each
+    that stays has a parent that stays, so that walking from parent to parent must come back.
+
+    >>> directed_cycle({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]})
+    ['a', 'b', 'c']
+    """
+    waiting = {child: len(above) for child, above in parents.items()}
+    children: dict[str, list[str]] = {name: [] for name in parents}
+    for child, above in parents.items():
+        for parent in above:
+            children[parent].append(child)
+    free = [name for name, count in waiting.items() if not count]
+    while free:
+        name = free.pop()
+        del waiting[name]
+        for child in children[name]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                free.append(child)
+    if not waiting:
+        return []
+    walked: dict[str, int] = {}
+    name = next(iter(waiting))
+    while name not in walked:
+        walked[name] = len(walked)
+        name = next(parent for parent in parents[name] if parent in waiting)
+    cycle = list(walked)[walked[name] :][::-1]
+    first = min(range(len(cycle)), key=cycle.__getitem__)
+    return cycle[first:] + cycle[:first]
+
+
+def cycle_text(cycle: Sequence[str]) -> str:
+    """A cycle in words, from parent to child and back to the first; of a long one the ends.
+
+    >>> cycle_text(["a", "b"])
+    'a -> b -> a'
+    """
+    names = [printable(name[:40]) for name in (*cycle, cycle[0])]
+    if len(cycle) > _MAX_NAMES_SHOWN:
+        names[5:-5] = [f"... {len(names) - 10:,} more ..."]
+    return " -> ".join(names)
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading of a [structure] table
+
+_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
+_GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
+    # name -> (function, {argument: required})
+    "chain": (builders.chain, {"order": False}),
+    "tree": (builders.tree, {"branching": False}),
+    "complete": (builders.complete, {"order": False}),
+    "grid": (builders.grid, {"rows": True, "columns": True}),
+    "erdos-renyi": (builders.erdos_renyi, {"p": True, "seed": True, "connected": False}),
+}
+
+
+def cliques_of_table(names: Sequence[str], plain: Mapping[str, Any]) -> tuple[list[Clique], list[list[Clique]]]:
+    """The plain cliques and the tied groups that a [structure] table names, over these attributes.
+
+    Those of a directed graph come first, then those of a helper, then those listed. Raises StructureError.
+
+    >>> cliques_of_table(["a", "b"], {"graph": "chain", "cliques": [["b"]]})
+    ([('a', 'b'), ('b',)], [])
+    """
+    arguments = {key: value for key, value in plain.items() if key not in _KEYS}
+    cliques = list(_clique_list("cliques", plain.get("cliques", [])))
+    tied_plain = plain.get("tied", [])
+    if not isinstance(tied_plain, (list, tuple)):
+        raise StructureError(f"tied must be a list of groups of cliques, got {tied_plain!r}")
+    tied = [list(_clique_list("tied", group)) for group in tied_plain]
+    if "graph" in plain:
+        cliques = [*_graph(names, plain["graph"], arguments), *cliques]
+    elif arguments:
+        key = next(iter(arguments))
+        raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
+    if "parents" in plain:
+        cliques = [*families(names, plain["parents"]), *cliques]
+    return cliques, tied
+
+
+def read_singletons(plain: Mapping[str, Any]) -> bool:
+    """What a [structure] table says of singletons. Raises StructureError.
+
+    >>> read_singletons({"singletons": True}), read_singletons({})
+    (True, False)
+    """
+    value = plain.get("singletons", False)
+    if not isinstance(value, bool):
+        raise StructureError(f"singletons must be true or false, got {value!r:.80}")
+    return value
+
+
+def _graph(names: Sequence[str], name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:
+    if not isinstance(name, str) or name not in _GRAPHS:
+        raise StructureError(f"there is no graph {name!r}{did_you_mean(name, _GRAPHS)}")
+    function, known = _GRAPHS[name]
+    for key in arguments:
+        if key not in known:
+            raise StructureError(f"graph {name!r} has no setting {key!r}{did_you_mean(key, known)}")
+    for key, required in known.items():
+        if required and key not in arguments:
+            raise StructureError(f"graph {name!r} needs {key}")
+    return or_single(function(names, **arguments), names)
+
+
+def or_single(cliques: tuple[Clique, ...], names: Sequence[str]) -> tuple[Clique, ...]:
+    """A helper's cliques; on one attribute it gives no edge, and its table alone is the only sensible model.
+
+    >>> or_single((), ["a"])
+    (('a',),)
+    """
+    return cliques or tuple((name,) for name in names)
+
+
+def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
+    if not isinstance(plain, (list, tuple)):
+        raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
+    for clique in plain:
+        if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
+            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
+            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
+        yield tuple(clique)

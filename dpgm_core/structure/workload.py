@@ -18,12 +18,12 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, brief, did_you_mean, listed, thousands
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["MOST_CANDIDATES", "Workload"]
+__all__ = ["Workload"]
 
 #: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
-MOST_CANDIDATES = 40_000
+MAX_CANDIDATES = 40_000
 #: Largest number of candidates for which the default workload is of three attributes.
-MOST_TRIPLES = 20_000
+MAX_TRIPLES = 20_000
 #: Default of the largest table that may be measured, cells.
 MAX_CELLS = 10_000
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
@@ -104,7 +104,7 @@ class Workload:
         for order in (3, 2):
             with suppress(TooLarge):
                 workload = cls._of_sets(domain, order, listed, max_cells, never)
-                if order < 3 or len(workload.candidates) <= MOST_TRIPLES:
+                if order < 3 or len(workload.candidates) <= MAX_TRIPLES:
                     return workload
         return cls._of_sets(domain, 1, listed, max_cells, never)
 
@@ -151,7 +151,9 @@ class Workload:
                 raise OptionError(str(error)) from None
         if not amounts:
             raise StructureError("the workload names no clique; name at least one, or use Workload.all")
-        return cls(domain=domain, weights=amounts, max_cells=_cells(max_cells), never=_never(domain, never))
+        return cls(
+            domain=domain, weights=amounts, max_cells=_whole("max_cells", max_cells), never=_never(domain, never)
+        )
 
     @classmethod
     def _of_sets(
@@ -162,18 +164,19 @@ class Workload:
         max_cells: int,
         never: Iterable[Sequence[str]],
     ) -> Workload:
-        try:
-            size = min(whole("the order of a workload", order, least=1), len(domain))
-        except BudgetError as error:
-            raise OptionError(str(error)) from None
-        if math.comb(len(domain), size) > 10 * MOST_CANDIDATES:
+        size = min(_whole("the order of a workload", order), len(domain))
+        if math.comb(len(domain), size) > 10 * MAX_CANDIDATES:
             raise TooLarge(_too_many(size))
         target_names = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
         sets = itertools.combinations(domain.names, size)
         weights = {names: Fraction(1) for names in sets if target_names is None or target_names & set(names)}
         plain: dict[str, Any] = {"order": size} | ({} if targets is None else {"targets": list(targets)})
         return cls(
-            domain=domain, weights=weights, max_cells=_cells(max_cells), never=_never(domain, never), plain=plain
+            domain=domain,
+            weights=weights,
+            max_cells=_whole("max_cells", max_cells),
+            never=_never(domain, never),
+            plain=plain,
         )
 
     @cached_property
@@ -194,10 +197,10 @@ class Workload:
             for name in clique:
                 longer = [(*one, name) for one in inside]
                 inside += [one for one in longer if one in closure or fits(one)]
-                if len(inside) > MOST_CANDIDATES + 1:
+                if len(inside) > MAX_CANDIDATES + 1:
                     raise TooLarge(_too_many(max(map(len, self.weights))))
             closure.update(inside[1:])
-            if len(closure) > MOST_CANDIDATES:
+            if len(closure) > MAX_CANDIDATES:
                 raise TooLarge(_too_many(max(map(len, self.weights))))
         place = {name: number for number, name in enumerate(self.domain.names)}
         return tuple(sorted(closure, key=lambda clique: (len(clique), [place[name] for name in clique])))
@@ -338,7 +341,7 @@ class Workload:
 
 def _too_many(order: int) -> str:
     return (
-        f"the workload has more than {MOST_CANDIDATES:,} candidates, which are the most; ask for order = "
+        f"the workload has more than {MAX_CANDIDATES:,} candidates, which are the most; ask for order = "
         f"{max(1, order - 1)}, for targets, or for fewer cells a table"
     )
 
@@ -367,8 +370,9 @@ def _never(domain: Domain, never: Iterable[Sequence[str]]) -> tuple[Clique, ...]
     return tuple(dict.fromkeys(_ordered(domain, clique) for clique in never))
 
 
-def _cells(most: object) -> int:
+def _whole(what: str, value: object) -> int:
+    """Return a whole number of at least 1; OptionError otherwise."""
     try:
-        return whole("max_cells", most, least=1)
+        return whole(what, value, least=1)
     except BudgetError as error:
         raise OptionError(str(error)) from None

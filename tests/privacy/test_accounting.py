@@ -205,7 +205,7 @@ def test_gaussian_moments_hold_for_every_whole_shift(alpha, shift):
 
 def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch, accountant, unit, gauss):
     """Its absence costs accuracy, not soundness: only bounds of our own are left, and calibration uses them."""
-    for module in ("privacy.accounting", "noise.rounds"):
+    for module in ("privacy.accounting", "privacy.rounds"):
         monkeypatch.setattr(f"dpgm_core.{module}.has_dp_accounting", lambda: False)
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.bounds(1e-5) == {"renyi": case.renyi_epsilon(1e-5)}

@@ -139,7 +139,7 @@ def test_rounded_variances_are_no_smaller_and_fit_64_bits(variance):
     peak = rounded / t
     assert 2 * t * peak.numerator * peak.denominator < 2**63
     # |z| is at most t (blocks + 1), see discrete_laplace; its product with the denominator is the largest root
-    assert t * (sampling._MOST_BLOCKS + 1) * peak.denominator <= 2**62 and t < sampling.SCALE_LIMIT
+    assert t * (sampling._MAX_BLOCKS + 1) * peak.denominator <= 2**62 and t < sampling.SCALE_LIMIT
 
 
 @settings(max_examples=60, deadline=None)

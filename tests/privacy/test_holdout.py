@@ -10,7 +10,7 @@ import pytest
 
 from dpgm_core import Budget, Domain, Structure
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.privacy.holdout import MOST_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
+from dpgm_core.privacy.holdout import MAX_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
 
@@ -26,7 +26,7 @@ def test_every_pair_is_drawn_as_often():
     """21 pairs, 12 a draw, 2,000 draws: each is drawn 1,143 +- 22 times; beyond 6 deviations once in 10^7 seeds."""
     drawn = Counter(pair for seed in range(2000) for pair in chosen_pairs(CHAIN, np.random.default_rng(seed)).cliques)
     assert set(drawn) == set(unmeasured_pairs(CHAIN))
-    assert max(abs(count - 2000 * MOST_PAIRS / 21) for count in drawn.values()) < 6 * 22.2
+    assert max(abs(count - 2000 * MAX_PAIRS / 21) for count in drawn.values()) < 6 * 22.2
 
 
 def test_few_pairs_are_all_measured_and_none_is_refused():

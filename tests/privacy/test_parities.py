@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dpgm_core import Domain, Structure
-from dpgm_core.privacy.sensitivity import most_odd
+from dpgm_core.privacy.contrasts import most_odd
 
 NAMES = "abcdef"
 DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 2))

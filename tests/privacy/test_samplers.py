@@ -219,12 +219,12 @@ def test_any_admissible_scale_gives_as_many_int64_as_asked(top, bottom, count, s
 
 def test_the_largest_scales_stay_below_the_clamp_by_construction():
     """numerator * (most blocks + 1) <= 2^62, so noise plus counts below 2^62 fits int64."""
-    assert (sampling.SCALE_LIMIT - 1) * (sampling._MOST_BLOCKS + 1) < 2**62
+    assert (sampling.SCALE_LIMIT - 1) * (sampling._MAX_BLOCKS + 1) < 2**62
 
 
 def test_a_climb_is_cut_after_the_last_block(monkeypatch):
     """The cut is a clamp, not an error: with at most 3 blocks, scale 1 gives |z| <= 3 and plenty of threes."""
-    monkeypatch.setattr(sampling, "_MOST_BLOCKS", 3)
+    monkeypatch.setattr(sampling, "_MAX_BLOCKS", 3)
     draws = np.abs(discrete_laplace(Fraction(1), 2_000, SeededRandomness(1)))
     assert draws.max() == 3 and (draws == 3).sum() > 20
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, DpgmError, OptionError, StructureError, TooLarge
-from dpgm_core.structure.workload import MOST_CANDIDATES, Workload
+from dpgm_core.structure.workload import MAX_CANDIDATES, Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5})
 SUBSETS = [names for size in range(1, 5) for names in itertools.combinations(DOMAIN.names, size)]
@@ -62,7 +62,7 @@ def test_the_default_is_as_large_as_it_may_be(count, size):
     """Triples where they leave at most 20,000 candidates, else pairs where at most 40,000, else single attributes."""
     domain = Domain.from_sizes({f"x{number}": 2 for number in range(count)})
     workload = Workload.default(domain)
-    assert max(map(len, workload.candidates)) == size and len(workload.candidates) <= MOST_CANDIDATES
+    assert max(map(len, workload.candidates)) == size and len(workload.candidates) <= MAX_CANDIDATES
     targeted = Workload.default(domain, ["x3"])
     assert all("x3" in clique for clique in targeted.weights)
 

@@ -14,9 +14,9 @@ from dpgm_core._util.files import bounded_bytes
 from dpgm_core.domain.metadata import Metadata
 from dpgm_core.errors import DomainError
 
-__all__ = ["MAX_BYTES", "column_of_codes", "is_codebook", "number_of", "read_codebook"]
+__all__ = ["column_of_codes", "is_codebook", "number_of", "read_codebook"]
 
-MAX_BYTES = 2**26
+_MAX_BYTES = 2**26
 
 #: What a codebook's own columns are called, lower case and letters only; the first that is there counts.
 _ROLES: Mapping[str, Sequence[str]] = {
@@ -212,7 +212,7 @@ def _roles(names: Sequence[str]) -> dict[str, int]:
 
 def _rows(path: Path) -> list[list[str]]:
     try:
-        content = bounded_bytes(path, MAX_BYTES)
+        content = bounded_bytes(path, _MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DomainError(f"cannot read the codebook {str(path)!r}: {reason}") from None

@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path, name, content, reason):
 
 def test_what_is_larger_than_is_read(tmp_path, monkeypatch):
     """Refused by its size."""
-    monkeypatch.setattr("dpgm_core.domain.domain_files.codebook_MAX_BYTES", 10)
+    monkeypatch.setattr("dpgm_core.domain.domain_files._MAX_FILE_BYTES", 10)
     (tmp_path / "x.json").write_text('{"a": 2, "b": 3}')
     with pytest.raises(DomainError, match="larger than 10 bytes"):
         read_metadata(tmp_path / "x.json")
