@@ -18,6 +18,7 @@ import pytest
 from dpgm_mrf.edges import edges
 from scipy import stats
 
+import dpgm
 import dpgm_core
 from dpgm.interop import read_network
 from dpgm.scaffold import files_of
@@ -394,15 +395,15 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 
 def test_every_public_name_is_in_the_reference():
-    """Each name of the faces stands on exactly one reference page, and no other name does. The kit has a page of its
-    own, `dpgm_core.plugin` shares its names with `dpgm_core`, and `shown` is of the application."""
+    """Each name of the faces and of the application's packages stands on exactly one reference page, and no other
+    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has one of its own, `shown`."""
     pages = sorted((DOCS / "reference").glob("*.md"))
     named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
     public = {
         f"{face}.{name}"
-        for face in FACES
+        for face in (*FACES, *(f"dpgm.{package}" for package in dpgm.PACKAGES))
         for name in importlib.import_module(face).__all__
-        if face not in ("dpgm_core.plugin", "dpgm_testing") and name != "__version__"
+        if face != "dpgm_core.plugin" and name != "__version__"
     }
     assert sorted(named) == sorted({*public, "dpgm.shown"})
 
@@ -476,3 +477,18 @@ def test_the_example_derives_from_the_public_data_set():
     columns = re.findall(r'"(\w+)"', script.split("COLUMNS = [")[1].split("]")[0])
     assert lines[0].split(",") == columns
     assert len(lines) == 1 + 20190
+
+
+def test_paths_in_back_ticks_exist():
+    """A Python file that a page names exists at the root, in core, in the application or among the plugins, except for
+    the files of a plugin that the reader makes. Decisions and the changelog name what was."""
+    roots = [ROOT, ROOT / "dpgm_core", ROOT / "app" / "dpgm", ROOT / "plugins"]
+    made = ("dpgm-coin/", "dpgm_NAME/")
+    missing = [
+        f"{page.name}: {path}"
+        for page in [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+        if page.name.lower() != "changelog.md"
+        for path in re.findall(r"`([\w.-]+(?:/[\w.-]+)*/[\w-]+\.py)`", page.read_text(encoding="utf-8"))
+        if not path.startswith(made) and not any((root / path).exists() for root in roots)
+    ]
+    assert not missing, missing

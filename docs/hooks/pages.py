@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from dpgm.cli import cli
-from dpgm_testing.check import Check
-from dpgm_testing.checks.declaration import CHECKS as DECLARATION
-from dpgm_testing.runner import checks_of
 
+from dpgm.cli import cli
 from dpgm_core._util.lazy import FACES
 from dpgm_core.components.options import OptionInfo, describe
 from dpgm_core.components.registry import Registry
 from dpgm_core.plugin import KINDS
+from dpgm_testing.check import Check
+from dpgm_testing.checks.declaration import CHECKS as DECLARATION
+from dpgm_testing.runner import checks_of
 
 DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}

@@ -237,7 +237,7 @@ def reach(
 
     With m_c the largest residual of a record in choice c: the most that the sum of m_c^2 can be for zCDP, and that of
     m_c for pure budgets. B largest residual: touched B^2, touched B; clipped grid^2 clip touched, grid clip touched.
-    Proof: docs/privacy.md.
+    Proof: docs/proofs.md.
 
     >>> reach("logistic", 10, radius=Fraction(2), grid=128, clip=Fraction(3, 10), kind="zcdp"), 10 * 112**2
     (49152, 125440)
@@ -301,7 +301,7 @@ class NodeGradients:
 
     A record's residual in a row is what its attribute's code is less the probability that the weights give it. A choice
     scores all allowed weights of its rows, up and down. Raises OptionError and BudgetError for what does not fit.
-    Source: Zhang, Kamath, Kulkarni, Wu (2020), Algorithms 1 to 3; the exact constants in docs/privacy.md.
+    Source: Zhang, Kamath, Kulkarni, Wu (2020), Algorithms 1 to 3; the exact constants in docs/proofs.md.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.structure import Structure

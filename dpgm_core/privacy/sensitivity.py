@@ -250,7 +250,7 @@ class Sensitivity:
 # Noise must cover the person with most rows. If each row counts as 1, everybody else adds less than was paid for. If
 # the rows of a person share one whole, each person adds about the same whatever the number of rows. Shares are whole
 # multiples of a public 1/D, rounded down, so that counts stay whole numbers and exact noise applies (proof:
-# docs/privacy.md).
+# docs/proofs.md).
 
 _PER = ("clique", "group")
 
@@ -371,7 +371,7 @@ class Contributions:
         With h = m_g D (per clique) or D (per group), a group adds h to L1, h^2 to L2^2 and has Linf = h under
         add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. The number of
         rows, r, bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof:
-        docs/privacy.md.
+        docs/proofs.md.
         """
         relation = Neighbours.of(neighbours)
         rows = whole("rows_per_person", rows_per_person, least=1)

@@ -35,7 +35,7 @@ __all__ = [
 # Votes, sensitivity: what blocks of records vote for, as core's own named values; no plugin's code sees a block.
 #
 # What a block votes for is a function of the block alone. One person, whose rows are all in one block, moves the vote
-# of one block (proof: docs/privacy.md).
+# of one block (proof: docs/proofs.md).
 
 #: More than the longest table of `dpgm_core.privacy.votes` has a use for.
 MAX_BLOCKS = 2**16
@@ -125,7 +125,7 @@ class ThresholdVotes:
     pairs: the candidates. tau: between 0 and 1. N: that of the terms, declared or public. Finds forests whose edges
     correlate by more than tau and whose other pairs by less; a graph with loops is not what it finds.
 
-    Raises StructureError and OptionError. Source: docs/privacy.md, "Votes".
+    Raises StructureError and OptionError. Source: docs/proofs.md, "Votes".
 
     >>> from dpgm_core.domain.domain import Domain
     >>> pairs = Structure.complete(Domain.from_sizes({"a": 2, "b": 2}))

@@ -118,7 +118,7 @@ def matplotlib(part: str = "figure") -> ModuleType:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise OptionError(
-            "drawing with matplotlib needs it: pip install 'dpgm-core[plots]'; without it, svg() gives the picture, "
+            "drawing with matplotlib needs it: pip install 'dpgm[plots]'; without it, svg() gives the picture, "
             "and save writes .svg and .json"
         ) from None
 

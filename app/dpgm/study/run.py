@@ -56,7 +56,7 @@ def _joblib() -> Any:
         import joblib
     except ImportError:
         raise OptionError(
-            "several jobs need joblib, which is not installed: pip install 'dpgm-core[study]', or take one job"
+            "several jobs need joblib, which is not installed: pip install 'dpgm[study]', or take one job"
         ) from None
     return joblib
 

@@ -4,7 +4,6 @@ import csv
 from pathlib import Path
 
 from dpgm.interop import read_bif
-
 from dpgm_core import Model, SeededRandomness
 
 HERE = Path(__file__).parent
