@@ -53,8 +53,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# `KEY.KEY=VALUE` settings, as `--set` takes them, over a table of plain values.
+# --- Settings ---
 
 
 def parse_setting(setting: str) -> tuple[list[str], Any]:
@@ -99,8 +98,7 @@ def apply_setting(plain: dict[str, Any], setting: str, named: Mapping[tuple[str,
     table[keys[-1]] = value
 
 
-# --------------------------------------------------------------------------------------------------
-# Values of a spec file, checked one by one: tables, texts, names of files. Messages say where they stand.
+# --- Checks of single values ---
 
 
 def check_known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -135,8 +133,7 @@ def file_stem(where: str, value: object) -> str:
     return name
 
 
-# --------------------------------------------------------------------------------------------------
-# A run as one TOML file: read, checked key by key, and turned into objects before any record is touched.
+# --- Specs ---
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -176,9 +173,9 @@ _REQUIRED = {
 # Where a name is short for a table with nothing but a name, and which name where there is none.
 NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
 # An earlier spelling of a key in [structure], which is still read.
-_FORMER_KEY, _KEY = "select", "selector"
+_FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 # What draws the noise of a selection, whatever the default mechanism is.
-_DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+_SELECTION_NOISE = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True)
@@ -306,33 +303,34 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except ValueError as error:
         hint = hint_not_a_spec(path)
         raise OptionError(hint or f"spec file {path} is not valid TOML: {error}") from None
-    _respell(plain, path)
+    _rename_former_keys(plain, path)
     for setting in settings:
         key, equals, value = setting.partition("=")
         places = [part.strip() for part in key.split(".")]
-        if places[:2] == ["structure", _FORMER_KEY]:
-            key = ".".join(["structure", _KEY, *places[2:]])
+        if places[:2] == ["structure", _FORMER_SELECTOR_KEY]:
+            key = ".".join(["structure", _SELECTOR_KEY, *places[2:]])
         elif places[0] == "check":
             key = ".".join(["holdout", *places[1:]])
         apply_setting(plain, key + equals + value, NAMED)
-        _respell(plain, path)
+        _rename_former_keys(plain, path)
     return plain
 
 
-def _respell(plain: dict[str, Any], path: Path) -> None:
+def _rename_former_keys(plain: dict[str, Any], path: Path) -> None:
     """Move the selector and the holdout from their earlier keys. Raises OptionError where both keys are there."""
     if "check" in plain:
         if "holdout" in plain:
             raise OptionError(f"spec {path.name} has both [holdout] and [check], which mean the same; keep [holdout]")
         plain["holdout"] = plain.pop("check")
     table = plain.get("structure")
-    if not isinstance(table, dict) or _FORMER_KEY not in table:
+    if not isinstance(table, dict) or _FORMER_SELECTOR_KEY not in table:
         return
-    if _KEY in table:
+    if _SELECTOR_KEY in table:
         raise OptionError(
-            f"spec {path.name}: [structure] has both {_KEY} and {_FORMER_KEY}, which mean the same; keep {_KEY}"
+            f"spec {path.name}: [structure] has both {_SELECTOR_KEY} and {_FORMER_SELECTOR_KEY}, which mean the same; "
+            f"keep {_SELECTOR_KEY}"
         )
-    table[_KEY] = table.pop(_FORMER_KEY)
+    table[_SELECTOR_KEY] = table.pop(_FORMER_SELECTOR_KEY)
 
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
@@ -441,7 +439,7 @@ def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
 def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
     """What is to choose the structure; None where its cliques are named."""
     table = plain["structure"]
-    if not isinstance(table, Mapping) or _KEY not in table:
+    if not isinstance(table, Mapping) or _SELECTOR_KEY not in table:
         if "workload" in plain:
             raise OptionError(
                 f"{where}: [workload] says what a structure is chosen for, but here its cliques are named; leave it "
@@ -452,13 +450,13 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
                 f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or selector = 'auto'"
             )
         return None
-    other = next((key for key in table if key not in (_KEY, "singletons")), None)
+    other = next((key for key in table if key not in (_SELECTOR_KEY, "singletons")), None)
     if other is not None:
         raise OptionError(
             f"{where}: [structure] has both selector and {other}; name the cliques or have them chosen, as in "
             "--set structure={selector='auto'}"
         )
-    selector = table[_KEY]
+    selector = table[_SELECTOR_KEY]
     if isinstance(selector, Mapping):
         text_of(where, "structure.selector.name", selector.get("name"))
         return selector
@@ -473,7 +471,7 @@ def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
     """Refuse, by its name, what does not go with a structure that is chosen privately."""
-    drawn = _DRAWN[budget.kind]
+    drawn = _SELECTION_NOISE[budget.kind]
     if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
         raise OptionError(
             f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "

@@ -56,8 +56,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# What the commands share: settings, tables on stdout, talk and stamps on stderr.
+# --- Options and output ---
 #
 # The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
 
@@ -216,8 +215,7 @@ def _is_number(cell: object) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------------------------
-# What the commands that pay have in common: their ledger, what they remark, and what they keep where they fail.
+# --- Releases and ledgers of commands that pay ---
 
 
 def selector_of(run: Spec) -> str | None:
@@ -380,22 +378,19 @@ def _check_before_creating(run: Spec) -> None:
     run.to_run().check()
 
 
-# --------------------------------------------------------------------------------------------------
-# How a command shows its progress: `--progress plain|bar|none`.
+# --- Progress ---
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_KEY = "dpgm.cli.common"
+_PROGRESS_KEY = "dpgm.cli.common"
 
 
-def progress_option(command: Command) -> Command:
+def progress_option(command: F) -> F:
     """`--progress`, for every command that can take over a second; `progress_shown` reads it."""
     return click.option(
         "--progress",
         type=click.Choice(["plain", "bar", "none"]),
         default=None,
         expose_value=False,
-        callback=_remember,
+        callback=_store_progress,
         help="How to show progress on stderr; if left out, bars on a terminal, elsewhere lines for steps over 5 s.",
     )(command)
 
@@ -405,7 +400,7 @@ def progress_shown() -> AbstractContextManager[Progress]:
     from dpgm.progress import shown
 
     context = click.get_current_context(silent=True)
-    return shown("auto" if context is None else context.meta.get(_KEY, "auto"))
+    return shown("auto" if context is None else context.meta.get(_PROGRESS_KEY, "auto"))
 
 
 def counted_rows(
@@ -420,5 +415,5 @@ def counted_rows(
         progress(task, done, total)
 
 
-def _remember(context: click.Context, _: click.Parameter, how: str | None) -> None:
-    context.meta[_KEY] = how or "auto"
+def _store_progress(context: click.Context, _: click.Parameter, how: str | None) -> None:
+    context.meta[_PROGRESS_KEY] = how or "auto"

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_REPLICATES", "query", "replicates_options", "with_replicates"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Replicates of a model file: made when they are first asked for, then kept in the file.
+# --- Replicates ---
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,8 +88,7 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     return model
 
 
-# --------------------------------------------------------------------------------------------------
-# dpgm query.
+# --- The command ---
 
 _MAX_ROWS = 100_000  # printed without being asked for by --top
 

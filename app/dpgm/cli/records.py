@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The dialect in which sampled records are written as CSV: separators, encoding, quotes, line ends, compression.
+# --- CSV dialects ---
 
 _ENDS = {"lf": b"\n", "crlf": b"\r\n"}
 _KEYS = ("delimiter", "encoding", "quoting", "line_ends")
@@ -180,8 +179,7 @@ class _Encoded(io.RawIOBase):
         return len(data)
 
 
-# --------------------------------------------------------------------------------------------------
-# Sampled records as files, each with its stamp.
+# --- Writing of records ---
 
 
 def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how: Written = PLAIN) -> None:
@@ -301,8 +299,7 @@ def check_output(path: Path) -> None:
         check_writable(path)
 
 
-# --------------------------------------------------------------------------------------------------
-# Lines of a CSV file cut into fields and joined again, byte for byte what they were.
+# --- Lines and fields ---
 
 #: What may separate fields where nobody says it.
 DELIMITERS = b",;\t|"

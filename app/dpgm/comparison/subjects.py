@@ -43,8 +43,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Subjects of a comparison: reading a file, and the facts of each kind.
+# --- Subjects ---
 
 _RECORD_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow")
 _STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
@@ -125,7 +124,7 @@ def subject_of(name: str, content: Content) -> Subject:
     )
 
 
-def _facts(**known: Any) -> dict[str, Any]:
+def _table_facts(**known: Any) -> dict[str, Any]:
     """The same names for every kind, in the order in which they are shown."""
     names = ("cost", "neighbours", "unit", "records", "attributes", "tables", "cells", "noise", "replicates")
     return {name: known.get(name) for name in (*names, "learner", "converged", "entropy")}
@@ -134,7 +133,7 @@ def _facts(**known: Any) -> dict[str, Any]:
 def _model_facts(model: Model) -> dict[str, Any]:
     made = _release_facts(model.release) if model.release is not None else {}
     noise = [number for one in model.learned for number in _deviations(one)]
-    return _facts(
+    return _table_facts(
         **{key: made.get(key) for key in ("neighbours", "unit", "records")},
         cost=None if model.cost is None else str(model.cost),
         attributes=len(model.domain),
@@ -150,7 +149,7 @@ def _model_facts(model: Model) -> dict[str, Any]:
 
 def _release_facts(release: NoisyTables) -> dict[str, Any]:
     noise = _deviations(release)
-    return _facts(
+    return _table_facts(
         cost=str(total_cost([release])),
         neighbours=release.neighbours.value,
         unit=release.unit,
@@ -181,7 +180,7 @@ def _stamped_facts(stamp: Mapping[str, Any]) -> dict[str, Any]:
         cost = str(Budget.parse(stamp.get("cost")))
     except (BudgetError, TypeError, ValueError):
         cost = None
-    return _facts(cost=cost, learner=_maker(stamp.get("provenance")))
+    return _table_facts(cost=cost, learner=_maker(stamp.get("provenance")))
 
 
 def _stamped_caveats(stamp: Mapping[str, Any]) -> tuple[str, ...]:
@@ -201,8 +200,7 @@ def _maker(provenance: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-# --------------------------------------------------------------------------------------------------
-# Sides of a comparison with probabilities for any table: a model, and counted synthetic records.
+# --- Sides, which answer about tables ---
 
 
 class Side(Protocol):

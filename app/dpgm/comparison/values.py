@@ -17,8 +17,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Comparison", "Difference", "Gap", "Kind", "Overlap", "Pair", "Subject", "matching"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Attributes that two domains share, and the order of their labels.
+# --- Matching of domains ---
 
 
 @frozen(kw_only=True, eq=False)
@@ -97,8 +96,7 @@ def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> 
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Values of a comparison: each subject's facts, and the numbers of each pair. `to_dict` gives plain values.
+# --- Results ---
 
 #: Kinds of subjects: a model file, a release file, and a file of records drawn from a model.
 Kind: TypeAlias = Literal["model", "release", "synthetic"]

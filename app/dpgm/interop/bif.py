@@ -34,8 +34,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Reading of Bayesian networks in the BIF format of the bnlearn repository.
+# --- Reading ---
 
 MAX_BYTES = 2**26
 # Cells of all tables, beyond the words in the file: a few words can declare parents whose table no memory holds.
@@ -64,7 +63,7 @@ def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
     >>> dag.parents, cpds["c"].tolist()
     ({'c': ()}, [0.25, 0.75])
     """
-    domain, tables = _parsed(_text(path), str(path))
+    domain, tables = _parse(_text(path), str(path))
     try:
         dag = Dag(domain, {child: clique[1:] for child, (clique, _) in tables.items()})
     except DpgmError as error:
@@ -96,7 +95,7 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     >>> parse_bif("variable c { type discrete [1] {x}; } probability (c) { table 1; }")[0].cliques
     (('c',),)
     """
-    domain, tables = _parsed(text, where)
+    domain, tables = _parse(text, where)
     structure = Structure(domain, [clique for clique, _ in tables.values()])
     with np.errstate(divide="ignore"):
         return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
@@ -110,7 +109,7 @@ def _text(path: str | Path) -> str:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:
+def _parse(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:
     """The variables, and child -> its family and its table, in the file's order; checked to be a network."""
     words = _Words(where, _TOKEN.findall(_COMMENT.sub(" ", text)))
     attributes: list[Attribute] = []
@@ -124,24 +123,24 @@ def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, Floa
             attributes.append(_variable(words))
         elif word == "probability":
             # All variables stand before the first table.
-            domain = domain or _build(where, attributes)
+            domain = domain or _build_domain(where, attributes)
             clique, table = _probability(words, domain)
             if clique[0] in tables:
                 raise DataError(f"{where}: variable {clique[0]!r} has two tables")
             tables[clique[0]] = (clique, table)
         else:
             raise DataError(f"{where}: network, variable or probability is expected, got {word[:40]!r}")
-    domain = _build(where, attributes)
+    domain = _build_domain(where, attributes)
     without = [name for name in domain.names if name not in tables]
     if without:
         raise DataError(f"{where}: variable {without[0]!r:.80} has no table")
     cycle = directed_cycle({child: clique[1:] for child, (clique, _) in tables.items()})
     if cycle:
-        raise _round(where, cycle)
+        raise _cycle_error(where, cycle)
     return domain, tables
 
 
-def _round(where: str, cycle: Sequence[str]) -> DataError:
+def _cycle_error(where: str, cycle: Sequence[str]) -> DataError:
     return DataError(
         f"{where}: variables are their own ancestors: {cycle_text(cycle)}; a Bayesian network has no directed cycle, "
         "take a parent out"
@@ -217,7 +216,7 @@ def _variable(words: _Words) -> Attribute:
         raise DataError(f"{words.where}: {error}") from None
 
 
-def _build(where: str, attributes: list[Attribute]) -> Domain:
+def _build_domain(where: str, attributes: list[Attribute]) -> Domain:
     try:
         return Domain(attributes)
     except DpgmError as error:
@@ -231,7 +230,7 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
         if name not in domain:
             raise DataError(f"{words.where}: a table names {name[:40]!r}, which is no variable declared before it")
     if names and names[0] in names[1:]:
-        raise _round(words.where, names[:1])
+        raise _cycle_error(words.where, names[:1])
     if not names or len(set(names)) < len(names):
         raise DataError(f"{words.where}: a table needs a variable and distinct parents, got {names!r}")
     child, *parents = names
@@ -281,13 +280,12 @@ def _row(words: _Words, child: str, size: int) -> list[float]:
     return row
 
 
-# --------------------------------------------------------------------------------------------------
-# Writing of Bayesian networks in the BIF format of the bnlearn repository.
+# --- Writing ---
 
 # In a property's text: readers end it at a quote or a semicolon and count braces, wherever they stand,
-_SAFE = str.maketrans({'"': "'", ";": ",", "{": "(", "}": ")"})
+_REPLACED_SIGNS = str.maketrans({'"': "'", ";": ",", "{": "(", "}": ")"})
 # and look for comments before they look for quotes.
-_BIF_OUT_COMMENT = re.compile(r"/(?=[/*])")
+_COMMENT_SIGN = re.compile(r"/(?=[/*])")
 
 
 def write_bif(
@@ -349,7 +347,7 @@ def write_bif(
 
 
 def _check_word(what: str, word: object) -> None:
-    if not isinstance(word, str) or not BARE.fullmatch(word) or _BIF_OUT_COMMENT.search(word) or not _is_whole(word):
+    if not isinstance(word, str) or not BARE.fullmatch(word) or _COMMENT_SIGN.search(word) or not _is_whole(word):
         raise DataError(
             f"{what} {word!r:.80} cannot stand in a BIF file, whose words have no blanks, quotes, brackets, commas, "
             "semicolons, bars or comment signs, and at least one letter; rename it"
@@ -401,11 +399,10 @@ def _rows(dag: Dag, child: str, table: FloatArray) -> Iterator[str]:
 
 def _safe(text: object) -> str:
     """A property's text in one line that no reader stumbles over."""
-    return _BIF_OUT_COMMENT.sub("/ ", printable(" ".join(str(text).split())).translate(_SAFE))
+    return _COMMENT_SIGN.sub("/ ", printable(" ".join(str(text).split())).translate(_REPLACED_SIGNS))
 
 
-# --------------------------------------------------------------------------------------------------
-# Domains and graphs from BIF files, without their probabilities.
+# --- Domains and graphs for records ---
 #
 # A network has no place for a value that is none of its labels, and a file of records may hold any: a slip of the pen,
 # an empty field, another spelling of every label. Readers of networks send such values to the first label, which

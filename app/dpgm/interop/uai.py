@@ -25,8 +25,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai", "write_uai"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Reading of the UAI competition's model files.
+# --- Reading ---
 #
 # A `.uai` file holds `MARKOV` or `BAYES`, the sizes of the variables, the scopes of the factors and their tables, last
 # variable fastest. It knows no names, so a sidecar `X.uai.names` (JSON) may carry them: `{"domain": {...}}` in the
@@ -214,8 +213,7 @@ def read_bounded(path: str | Path, limit: int = MAX_BYTES) -> bytes:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-# --------------------------------------------------------------------------------------------------
-# Writing of the UAI competition's model files.
+# --- Writing ---
 
 # exp(700) and exp(-700) are ordinary doubles; a wider table is written as a product of several.
 WIDEST = 700.0

@@ -35,10 +35,9 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Notes below a picture: provenance, intervals, and warnings about the privacy of its release.
+# --- Notes and titles ---
 
-_SAID = {
+_STANDING_NOTES = {
     MEASURED: "Measured: a released table holds it.",
     BY_STRUCTURE: "By structure: no released table holds it; the independences of the model tell it.",
     NOT_MEASURED: "Not measured: as the model's potentials have it, which no release informed.",
@@ -49,7 +48,7 @@ _SAID = {
 def notes_of(model: Model, standing: str, *more: str) -> tuple[Note, ...]:
     """The lines under a picture; why the release is not as private as its budget says is a warning."""
     counted = f"{standing[:1].upper()}{standing[1:]}."
-    plain = [text for text in (_SAID.get(standing, counted), *more) if text]
+    plain = [text for text in (_STANDING_NOTES.get(standing, counted), *more) if text]
     return (*((text, False) for text in plain), *((f"{text}.", True) for text in caveats_of(model.releases)))
 
 
@@ -82,8 +81,7 @@ def title_of(names: Sequence[str], evidence: Mapping[str, object] | None) -> str
     return " and ".join(names) + (f" given {fixed}" if fixed else "")
 
 
-# --------------------------------------------------------------------------------------------------
-# The public plots: a marginal, a pair, the dependence of all pairs, the graph.
+# --- Plots ---
 
 _MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
 #: The least number that the darkest colour stands for: Cohen's small effect, V = 0.1, which is about 0.005 nats.
@@ -93,7 +91,7 @@ _ROUNDING = 1e-9  # nats
 #: V below this is written as 0.00.
 _NO_DEPENDENCE = 0.005
 #: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
-_SIDE, _LETTERS, _NAMES = 30, 14, 5
+_MAX_SIDE_LABELS, _MAX_NAME_LETTERS, _MAX_CLUSTER_NAMES = 30, 14, 5
 
 
 def marginal(
@@ -125,7 +123,7 @@ def marginal(
         low=() if interval is None else tuple(interval.low.tolist()),
         high=() if interval is None else tuple(interval.high.tolist()),
         level=None if interval is None else level,
-        notes=notes_of(model, standing, *_sure(model, interval, level)),
+        notes=notes_of(model, standing, *_interval_notes(model, interval, level)),
     )
 
 
@@ -144,7 +142,7 @@ def pair(
     level = checked_level(level)
     names = read_names(model.domain, (first, second), given or {})
     alone = model.marginals_of([(name,) for name in names], given)
-    groups = {name: group_labels(model.domain[name], alone[name,], _SIDE) for name in names}
+    groups = {name: group_labels(model.domain[name], alone[name,], _MAX_SIDE_LABELS) for name in names}
     table, interval = shares_of(model, groups, given, level)
     rows, columns = (groups[name].labels for name in names)
     cells = []
@@ -168,11 +166,11 @@ def pair(
         unit=SHARE,
         row_title=first,
         column_title=second,
-        notes=notes_of(model, standing, *_sure(model, interval, level)),
+        notes=notes_of(model, standing, *_interval_notes(model, interval, level)),
     )
 
 
-def _sure(model: Model, interval: Interval | None, level: float) -> tuple[str, str]:
+def _interval_notes(model: Model, interval: Interval | None, level: float) -> tuple[str, str]:
     """What the intervals are, and in how many replicates the answer is undefined."""
     if interval is None:
         return intervals_of(model, None), ""
@@ -342,7 +340,7 @@ def _merged(model: Model) -> str:
     names = [one.name for one in model.domain if coarse[one.name].size < one.size]
     if not names:
         return ""
-    shown = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+    shown = ", ".join(names[:_MAX_CLUSTER_NAMES]) + (", ..." if len(names) > _MAX_CLUSTER_NAMES else "")
     return f"Rare labels of {shown} were merged; lines tell nothing of how they differ among each other."
 
 
@@ -359,7 +357,10 @@ def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
 def _clusters(model: Model) -> Network:
     clusters, edges = model.structure.constrained.junction_tree
     texts = [
-        one if len(one) <= _NAMES else (*one[: _NAMES - 1], f"and {len(one) - _NAMES + 1} more") for one in clusters
+        one
+        if len(one) <= _MAX_CLUSTER_NAMES
+        else (*one[: _MAX_CLUSTER_NAMES - 1], f"and {len(one) - _MAX_CLUSTER_NAMES + 1} more")
+        for one in clusters
     ]
     standings = [model.standing(one) for one in clusters]
     cells = [math.prod(model.domain.shape(one)) for one in clusters]
@@ -391,7 +392,7 @@ def _nodes(
     texts: Sequence[Sequence[str]], said: Sequence[str], edges: Sequence[tuple[int, int]], dashed: Sequence[bool]
 ) -> tuple[tuple[Node, ...], float, float]:
     """Boxes for texts of some lines each, in their places, and the width and height of all."""
-    widest = 0.62 * FONT * _LETTERS
+    widest = 0.62 * FONT * _MAX_NAME_LETTERS
     boxes = np.array(
         [
             (min(max(width_of(text, FONT) for text in lines), widest) + 14, 1.2 * FONT * len(lines) + 8)

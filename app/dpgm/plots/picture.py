@@ -27,8 +27,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The protocol of pictures, which can be drawn in several ways.
+# --- Protocol ---
 
 
 class Picture(Protocol):
@@ -68,8 +67,7 @@ class Picture(Protocol):
         ...
 
 
-# --------------------------------------------------------------------------------------------------
-# Vega-Lite specifications.
+# --- Vega-Lite ---
 
 
 def specification(
@@ -106,8 +104,7 @@ def as_json(plain: Mapping[str, Any]) -> str:
     return json.dumps(plain, indent=1, allow_nan=False) + "\n"
 
 
-# --------------------------------------------------------------------------------------------------
-# Drawing with matplotlib, where it is installed, and saving of pictures.
+# --- matplotlib and files ---
 
 
 def matplotlib(part: str = "figure") -> ModuleType:

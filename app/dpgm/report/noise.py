@@ -17,8 +17,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Measured", "drawn_steps", "measured_tables", "noise_matrix"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The measured tables, each once, and their noise.
+# --- Measured tables ---
 
 
 @frozen(kw_only=True)
@@ -81,8 +80,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
     return list(best.values())
 
 
-# --------------------------------------------------------------------------------------------------
-# A matrix of attributes as SVG: which pairs lie in a released table, and the noise of its cells.
+# --- Matrix of pairs ---
 
 _MAX_ATTRIBUTES = 60
 _SIDE_PX, _LETTER_PX = 20, 7.2

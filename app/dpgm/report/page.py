@@ -43,8 +43,7 @@ from dpgm_core.privacy.ledger import Ledger
 __all__ = ["make_report", "opening", "page"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The frame of a page: one HTML file that needs nothing else and may load nothing else.
+# --- Frame ---
 
 
 def page(
@@ -101,8 +100,7 @@ def _asset(name: str) -> str:
     return files("dpgm.report").joinpath(name).read_text(encoding="utf-8")
 
 
-# --------------------------------------------------------------------------------------------------
-# The first screen: the model in a sentence, stamps, and the guarantee in numbers.
+# --- First screen ---
 
 
 def opening(material: Material) -> Html:
@@ -184,8 +182,7 @@ _POLICIES = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# The report of a model: its sections in their order.
+# --- Report ---
 
 #: Sections in the order of the page.
 _SECTIONS = (

@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Building blocks of sections: tables, lists, facts, stamps, and numbers as text.
+# --- Building blocks ---
 
 #: Letters of a name or label that are shown; one label could fill the page.
 _MAX_LETTERS = 120
@@ -210,8 +209,7 @@ def at_most(value: float, digits: int = 3) -> str:
     return f"{up:,.0f}" if grid >= 1 else f"{up:.{max(0, -round(math.log10(grid)))}f}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Budgets and units in the words of a report.
+# --- Budgets and units ---
 
 #: The deltas at which zCDP is converted to (epsilon, delta).
 CONVERTED_AT = ("1e-6", "1e-9")

@@ -18,18 +18,17 @@ from dpgm_core.errors import printable
 __all__ = ["origin_section", "use_section"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Versions and provenance: what is needed to learn the model again from its releases.
+# --- Provenance ---
 
 _COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
 
 
 def origin_section(material: Material) -> Section:
     """Where it comes from."""
-    return Section("origin", "Versions and provenance", join(_parts(material)))
+    return Section("origin", "Versions and provenance", join(_provenance_parts(material)))
 
 
-def _parts(material: Material) -> list[object]:
+def _provenance_parts(material: Material) -> list[object]:
     model = material.model
     pairs: list[tuple[object, object]] = [("File", cut(material.file))]
     if material.digest is not None:
@@ -121,8 +120,7 @@ def _certificate(certificate: object) -> list[Html]:
     return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []
 
 
-# --------------------------------------------------------------------------------------------------
-# Commands and Python to query and sample the model, with this file's name.
+# --- Examples of use ---
 
 #: Names that are longer make no example.
 _MAX_LETTERS = 40

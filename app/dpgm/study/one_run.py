@@ -52,8 +52,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A limit on how long one run may take.
+# --- Time limit ---
 
 #: Seconds that timers can keep: a microsecond to three years.
 _MIN_SECONDS, _MAX_SECONDS = 1e-6, 10**8
@@ -99,8 +98,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# --------------------------------------------------------------------------------------------------
-# Append-only files of JSON lines, which survive a killed process.
+# --- Files of JSON lines ---
 #
 # A line is written whole, flushed and synced. A partial last line is removed at the next start.
 
@@ -144,15 +142,14 @@ def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     fresh.replace(path)
 
 
-# --------------------------------------------------------------------------------------------------
-# One run of a study: records drawn from the truth, a release with seeded noise, a model, its distance from the truth.
+# --- Runs ---
 #
 # Records exist only in the memory of the process that draws them.
 
 #: What is told of each model, smaller is better: nats, probabilities from 0 to 1, and seconds on the wall.
 MEASURES = ("kl", "tv_cliques", "tv_cliques_worst", "tv_pairs", "tv_pairs_worst", "seconds")
 #: Pairs of attributes that are compared; of more, so many by the study's seed.
-MOST_PAIRS = 1000
+MAX_PAIRS = 1000
 
 
 @frozen(kw_only=True, eq=False)
@@ -186,7 +183,7 @@ class Single:
         except OutOfTime as error:
             return {**facts, "error": "OutOfTime", "message": str(error)}
         except Exception as error:
-            return {**facts, **_said(error)}
+            return {**facts, **_error_line(error)}
 
     def _measured(self) -> dict[str, Any]:
         setting, case, method = self.setting, self.case, self.case.method
@@ -223,8 +220,8 @@ class Judge:
         )
         names = self._truth.domain.names
         pairs: list[Clique] = list(itertools.combinations(names, 2))
-        if len(pairs) > MOST_PAIRS:
-            chosen = np.random.default_rng(seed_of(setting.seed, "pairs", 0)).permutation(len(pairs))[:MOST_PAIRS]
+        if len(pairs) > MAX_PAIRS:
+            chosen = np.random.default_rng(seed_of(setting.seed, "pairs", 0)).permutation(len(pairs))[:MAX_PAIRS]
             pairs = [pairs[number] for number in sorted(chosen.tolist())]
         cliques = [clique for clique in setting.structure.cliques if clique]
         self._asked: dict[str, list[Clique]] = {"tv_cliques": cliques, "tv_pairs": pairs}
@@ -243,9 +240,9 @@ class Judge:
         """All measures but seconds; None, and why, of what does not fit into memory."""
         model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
         errors: dict[str, Any] = {}
-        _add(errors, ("kl",), lambda: (self._truth.kl(model),))
+        _add_measures(errors, ("kl",), lambda: (self._truth.kl(model),))
         for measure, cliques in self._asked.items():
-            _add(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
+            _add_measures(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
         return errors
 
     def _distances(self, model: Model, cliques: list[Clique]) -> tuple[float, ...]:
@@ -257,7 +254,7 @@ class Judge:
         return math.fsum(apart) / len(apart), max(apart)
 
 
-def _add(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
+def _add_measures(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
     try:
         values: tuple[Any, ...] = compute()
     except TooLarge as error:
@@ -290,7 +287,7 @@ def judge_of(setting: Setting) -> Judge:
     return _last_judge[setting.name]
 
 
-def _said(error: Exception) -> Line:
+def _error_line(error: Exception) -> Line:
     """Type and first line of what went wrong, under what says that a release is paid for: here none was."""
     while isinstance(error, LearningFailed) and isinstance(error.__cause__, Exception):
         error = error.__cause__

@@ -19,8 +19,7 @@ from dpgm_core.errors import ModelFileError, OptionError
 __all__ = ["Folder", "RUNS", "check_jobs", "run", "spread"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Tasks over processes; results are yielded as they finish.
+# --- Workers ---
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -61,15 +60,14 @@ def _joblib() -> Any:
     return joblib
 
 
-# --------------------------------------------------------------------------------------------------
-# The folder of a study: its definition, and a line for each finished run. An interrupted study can be continued.
+# --- Folder ---
 
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
 _MAX_FILE_BYTES = 2**30
 #: Beyond it a measure is infinite or was not computed by a run.
 _MAX_FINITE = 1e100
-_WHAT = {
+_FACT_NAMES = {
     "truth": "truth",
     "structure": "cliques to measure",
     "workload": "workload",
@@ -112,7 +110,7 @@ class Folder:
             content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parse_lines(content, _checked)
+        whole, broken = parse_lines(content, _check_line)
         self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
@@ -140,7 +138,7 @@ class Folder:
         return known
 
     def _compare(self, known: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        other = [what for key, what in _WHAT.items() if known.get(key) != facts[key]]
+        other = [what for key, what in _FACT_NAMES.items() if known.get(key) != facts[key]]
         if other:
             raise OptionError(
                 f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so the "
@@ -149,7 +147,7 @@ class Folder:
             )
 
 
-def _checked(line: Line) -> None:
+def _check_line(line: Line) -> None:
     """KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
     texts = [line["key"], *(line[kind] for kind in KINDS)]
     texts += [line["error"], line["message"]] if "error" in line else []
@@ -162,8 +160,7 @@ def _checked(line: Line) -> None:
             raise ValueError
 
 
-# --------------------------------------------------------------------------------------------------
-# Execution of a study's open runs, in sequence or on several processes.
+# --- Execution ---
 
 
 def run(
@@ -200,7 +197,7 @@ def run(
     store = None if folder is None else Folder(folder, study.facts())
     lines = [] if store is None else store.lines()
     known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
-    waiting = _waiting(study, known, limit)
+    waiting = _runs_left(study, known, limit)
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
     with nullcontext() if store is None or not waiting else store.writing() as file:
@@ -214,7 +211,7 @@ def run(
     return StudyResult.of(study, ordered)
 
 
-def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
+def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
     """Every case's first run before any case's second, so that an early end leaves something everywhere."""
     setting = Setting(
         name=str(study.facts()),

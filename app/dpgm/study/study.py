@@ -45,15 +45,14 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The methods that a study compares: every combination of components, with their names.
+# --- Methods and cases ---
 
 #: What a method is made of, in the order of its label.
 KINDS = ("learner", "inference", "mechanism", "selector")
 #: In the place of a selector: the cliques are named.
 NAMED = "named"
 # The mechanism of a kind of budget, where none is stated, and what a selection draws in any case.
-_SUITS = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+_MECHANISM_FOR = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True, eq=False)
@@ -73,7 +72,9 @@ class Method:
 
     def mechanism_for(self, budget: Budget) -> Mechanism:
         """The method's own, or the one that suits the budget."""
-        mechanism: Mechanism = make("mechanism", _SUITS[budget.kind]) if self.mechanism is None else self.mechanism
+        mechanism: Mechanism = (
+            make("mechanism", _MECHANISM_FOR[budget.kind]) if self.mechanism is None else self.mechanism
+        )
         return mechanism
 
 
@@ -89,7 +90,7 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """What a line of results says of it."""
         names = {**self.method.names}
-        names["mechanism"] = names["mechanism"] or _SUITS[self.budget.kind]
+        names["mechanism"] = names["mechanism"] or _MECHANISM_FOR[self.budget.kind]
         return {"key": self.key, **names, "budget": self.budget.to_dict(), "records": self.records}
 
 
@@ -98,7 +99,7 @@ def methods_of(
 ) -> tuple[Method, ...]:
     """Every combination, the learners' changing slowest. Raises PluginError and OptionError."""
     components = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
-    named = {kind: _named(kind, parts) for kind, parts in components.items()}
+    named = {kind: _components_by_name(kind, parts) for kind, parts in components.items()}
     methods = []
     for names in itertools.product(*named.values()):
         parts = {kind: named[kind][name] for kind, name in zip(KINDS, names, strict=True)}
@@ -118,7 +119,7 @@ def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) ->
     cases = {}
     for records, budget in points:
         for method in methods:
-            key = _key(method, budget, records)
+            key = _case_key(method, budget, records)
             if key in cases:
                 raise OptionError(
                     f"the study names {method.label} with {budget} on {records} records twice; once will do"
@@ -127,7 +128,7 @@ def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) ->
     return tuple(cases.values())
 
 
-def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
+def _components_by_name(kind: str, components: Sequence[Any]) -> dict[str, Any]:
     """Name for tables -> component; "" for a mechanism that suits the budget."""
     if not components:
         raise OptionError(f"a study needs at least one {kind}")
@@ -140,47 +141,46 @@ def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
             by_name[NAMED] = None
             continue
         made = make(kind, one)
-        name = _name(kind, one, made)
+        name = _component_name(kind, one, made)
         if name in by_name:  # objects with other options
-            if _record(kind, by_name[name]) == _record(kind, made):
+            if _component_record(kind, by_name[name]) == _component_record(kind, made):
                 raise OptionError(f"the study names {kind} {name} twice; once will do")
             name = f"{name} #{sum(other.partition(' #')[0] == name for other in by_name) + 1}"
         by_name[name] = made
     return by_name
 
 
-def _name(kind: str, component: Any, made: object) -> str:
+def _component_name(kind: str, component: Any, made: object) -> str:
     """As it was given: the name, and the options that were stated."""
     if isinstance(component, str):
         return component
     if isinstance(component, Mapping):
-        options = ", ".join(f"{key}={_short(value)}" for key, value in component.items() if key != "name")
+        options = ", ".join(f"{key}={_option_text(value)}" for key, value in component.items() if key != "name")
         return f"{component['name']}({options})" if options else str(component["name"])
     return default_registry().name_of(kind, made) or type(made).__name__
 
 
-def _short(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, Mapping) and "name" in value:
-        return _name("", value, None)
+        return _component_name("", value, None)
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _record(kind: str, component: object) -> dict[str, Any]:
+def _component_record(kind: str, component: object) -> dict[str, Any]:
     """What a component is, in plain values: its distribution, version and options."""
     registry = default_registry()
     return {**registry.record(kind, component), "options": plain(registry.options_of(component))}
 
 
-def _key(method: Method, budget: Budget, records: int) -> str:
+def _case_key(method: Method, budget: Budget, records: int) -> str:
     parts = {"mechanism": method.mechanism_for(budget), "learner": method.learner, "inference": method.inference}
-    made = {kind: plain(_record(kind, part)) for kind, part in parts.items()}
-    made["selector"] = None if method.selector is None else plain(_record("selector", method.selector))
+    made = {kind: plain(_component_record(kind, part)) for kind, part in parts.items()}
+    made["selector"] = None if method.selector is None else plain(_component_record("selector", method.selector))
     spelled = json.dumps([made, budget.to_dict(), records], sort_keys=True)
     return hashlib.sha256(spelled.encode()).hexdigest()[:16]
 
 
-# --------------------------------------------------------------------------------------------------
-# The definition of a study: a truth, what is compared on it, and how often.
+# --- Studies ---
 
 _MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
 
@@ -194,7 +194,7 @@ def _budgets(value: Any) -> tuple[Budget, ...]:
     return tuple(map(Budget.parse, _as_tuple(value)))
 
 
-def _whole(least: int, most: int, *, several: bool = False) -> Any:
+def _is_whole_number(least: int, most: int, *, several: bool = False) -> Any:
     def check(_: object, attribute: Attribute[Any], value: Any) -> None:
         for one in value if several else (value,):
             if isinstance(one, bool) or not isinstance(one, int) or not least <= one <= most:
@@ -207,7 +207,7 @@ def _split(split: Split | str | Mapping[str, Any]) -> Split:
     return Split.of(split)
 
 
-def _model(truth: object) -> Model:
+def _check_model(truth: object) -> Model:
     if not isinstance(truth, Model):
         raise OptionError(
             f"a study draws its records from a model, got {type(truth).__name__}; see generated_truth and load_model"
@@ -215,7 +215,7 @@ def _model(truth: object) -> Model:
     return truth
 
 
-def _drawable(_: object, __: object, terms: Terms) -> None:
+def _check_no_declared_total(_: object, __: object, terms: Terms) -> None:
     if terms.declared_total is not None:
         raise OptionError(
             f"total = {terms.total} is what an owner declares of real records; in a study say records = "
@@ -246,21 +246,21 @@ class Study:
     (['naive-mle', 'eb-map'], (10000,))
     """
 
-    truth: Model = field(converter=_model)
+    truth: Model = field(converter=_check_model)
     budgets: tuple[Budget, ...] = field(converter=_budgets)
     learners: tuple[Any, ...] = field(default=LEARNER, converter=_as_tuple)
     inference: tuple[Any, ...] = field(default=INFERENCE, converter=_as_tuple)
     mechanisms: tuple[Any, ...] = field(default=None, converter=_as_tuple)
     selectors: tuple[Any, ...] = field(default=NAMED, converter=_as_tuple)
-    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MAX_RECORDS, several=True))
+    records: tuple[int, ...] = field(converter=_as_tuple, validator=_is_whole_number(1, _MAX_RECORDS, several=True))
     distribution: Tables = field(init=False, repr=False)
     structure: Structure = field(repr=False)
     workload: Workload = field(repr=False)
     neighbours: str | None = field(default=None, repr=False)
-    terms: Terms = field(validator=_drawable, repr=False)
+    terms: Terms = field(validator=_check_no_declared_total, repr=False)
     split: Split = field(default=Split(), converter=_split)
-    repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
-    seed: int = field(default=0, validator=_whole(0, 2**64))
+    repeat: int = field(default=20, validator=_is_whole_number(1, _MAX_RUNS))
+    seed: int = field(default=0, validator=_is_whole_number(0, 2**64))
     name: str = "study"
     output: Path | None = field(default=None, repr=False)
     remarks: Sequence[str] = field(default=(), repr=False)
@@ -326,8 +326,7 @@ def _digest(*values: Any) -> str:
     return f"sha256:{hashlib.sha256(spelled.encode()).hexdigest()[:32]}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Truths to draw records from: models made up by a seed, as in the synthetic experiments of Bernstein et al. (2017).
+# --- Generated truths ---
 
 #: Edges of a "random" graph that an attribute has on average; for ten attributes the paper's p = 0.4.
 _DEGREE = 3.6
@@ -387,11 +386,11 @@ def generated_truth(
         raise OptionError(f"a truth's strength must be a number from 0 to 100, got {strength!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise OptionError(f"a truth's seed must be a whole number of at least 0, got {seed!r}")
-    over = Structure.from_dict(domain, _table(structure, len(domain), seed))
+    over = Structure.from_dict(domain, _structure_table(structure, len(domain), seed))
     return Model(over, _POTENTIALS[potentials](over, np.random.default_rng(seed), strength))
 
 
-def _table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
+def _structure_table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
     """The [structure] table of a name."""
     if isinstance(structure, Mapping):
         return structure
