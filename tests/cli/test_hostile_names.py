@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpgm.cli
+from dpgm import cli
 import dpgm_core as dpgm
 from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from dpgm_core.components.registry import Broken, Registry
@@ -229,5 +229,5 @@ def writers(path: Path) -> list[str]:
 
 def test_commands_write_through_one_place():
     """A new command cannot forget to spell names out: only `common` writes."""
-    folder = Path(dpgm.cli.__file__).parent
+    folder = Path(cli.__file__).parent
     assert {path.name for path in folder.glob("*.py") if writers(path)} == {"common.py"}

@@ -87,24 +87,24 @@ def validated_option(command: F) -> F:
     return click.option(
         "--validated",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
+        help="A file written by dpgm validate. It must name this domain; nothing else in it is used.",
     )(command)
 
 
 def again_option(command: F) -> F:
     """`--again`."""
-    text = "Spend again although a paid run of this name did not finish."
+    text = "Spend budget again, although a paid run of this name did not finish."
     return click.option("--again", is_flag=True, help=text)(command)
 
 
 def json_option(command: F) -> F:
     """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def evidence_option(command: F) -> F:
     """`--given ATTRIBUTE=LABEL`, repeatable."""
-    text = "Condition on a label, or a number or date, which finds its bin; repeatable."
+    text = "Condition on a label, or on a number or date, whose bin is looked up; repeatable."
     return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
 
 
@@ -391,7 +391,7 @@ def progress_option(command: F) -> F:
         default=None,
         expose_value=False,
         callback=_store_progress,
-        help="How to show progress on stderr; if left out, bars on a terminal, elsewhere lines for steps over 5 s.",
+        help="How to show progress on stderr. Default: bars on a terminal; elsewhere lines, for steps longer than 5 s.",
     )(command)
 
 

@@ -41,18 +41,20 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "--domain",
     "domain_file",
     type=_file,
-    help="Domain file of the columns of synthetic files, where no FILE is a model or release.",
+    help="Domain file for synthetic files, if no FILE is a model or a release.",
 )
 @click.option(
     "--dialect",
     "dialects",
     multiple=True,
     metavar="SPEC|KEY=VALUE",
-    help="How CSV files are written, where neither their stamp nor their first line tells: as in dpgm complete.",
+    help="Format of CSV files, if neither stamp nor first line shows it: as in dpgm complete.",
 )
-@click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
-@click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
-@click.option("-o", "--output", type=_file, help="Also write one .html page that needs nothing else.")
+@click.option(
+    "--data", type=RECORDS, help="Records, or the spec that says how to read them. The result is exact and NOT PRIVATE."
+)
+@click.option("--allow-non-private", is_flag=True, help="Allow results from --data to be shown.")
+@click.option("-o", "--output", type=_file, help="Also write a self-contained .html page.")
 @json_option
 @progress_option
 def compare(
@@ -65,10 +67,10 @@ def compare(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Models, releases and synthetic files side by side, each of the others against the first.
+    """Compare models, releases and synthetic files with the first of them.
 
-    Free in privacy: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
-    sample`. A model alone is compared with the noisy tables that it was learned from, or with --data.
+    This costs no budget: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
+    sample`. A single model is compared with the noisy tables that it was learned from, or with --data.
     """
     from dpgm.comparison.compare import compare as compare_files
     from dpgm.comparison.page import make_page

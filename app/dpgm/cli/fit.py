@@ -46,10 +46,10 @@ __all__ = ["fit", "learn"]
 def fit(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
-    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
+    """Fit a model as SPEC (a TOML file) says, and print its file, the budget spent and the budget left.
 
-    Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
-    the message says how to go on.
+    If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
+    and the message says how to continue.
     """
     from dpgm.spec import load_spec
 
@@ -80,7 +80,11 @@ def fit(
 )
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
-@click.option("--conversion-delta", metavar="DELTA", help="Where releases cost rho and epsilon: converts the rho.")
+@click.option(
+    "--conversion-delta",
+    metavar="DELTA",
+    help="Delta that converts rho, for releases of both kinds.",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
 @settings_option
 @json_option
@@ -96,10 +100,10 @@ def learn(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY.
+    """Learn a model from saved releases. This costs no budget. --set takes learner.KEY and inference.KEY.
 
-    Several files, in the order of the releases, are one to a learner that asks for one: each table is the mean over its
-    releases, weighted by how little noise they have.
+    Give several files in the order of their release. A learner of one release gets the mean of each table, weighted by
+    the inverse variance of the noise.
     """
     from dpgm.spec import parse_setting
     from dpgm_core._util.files import MODEL_FILE, check_writable

@@ -94,29 +94,36 @@ class _InitOptions:
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
 )
-@click.option("--data", type=RECORDS, help="The records, if SOURCE only describes them.")
+@click.option("--data", type=RECORDS, help="The file of records, if SOURCE only describes them.")
 @click.option(
     "--codebook",
     "codebooks",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="More metadata on top, column by column; CSV: a line for each code.",
+    help="Further metadata, which overrides SOURCE column by column; as CSV, a line for each code.",
 )
-@click.option("--schema-is-public", is_flag=True, help="Take categories from a schema: they are not the values seen.")
 @click.option(
-    "--first-line-is-names", "is_names", is_flag=True, help="Of a CSV file, though some names are numbers or dates."
+    "--schema-is-public",
+    is_flag=True,
+    help="Use a schema's categories: they were not collected from the records.",
 )
-@click.option("--name", help="Of the run and its files; else that of the data.")
-@click.option("--epsilon", default="1", show_default=True, help="The budget, exact, such as 1 or 0.5.")
-@click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
-@click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
+@click.option(
+    "--first-line-is-names",
+    "is_names",
+    is_flag=True,
+    help="The first line has the names, although some look like numbers or dates.",
+)
+@click.option("--name", help="Name of the run and its files; by default that of the data.")
+@click.option("--epsilon", default="1", show_default=True, help="Epsilon of the budget, exact, such as 1 or 0.5.")
+@click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
+@click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
 def init(**options: Any) -> None:
-    """Write domain.toml and spec.toml from what is public: SOURCE is a schema, or a file of records, which stay unread.
+    """Write domain.toml and spec.toml from public metadata. SOURCE is a schema, or a file of records that are not read.
 
-    Of a CSV file the first line is read, of Parquet and Arrow the names and types. A NIST schema or data dictionary, a
-    Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
-    refuses to start before it is filled in.
+    Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
+    dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
+    and a run does not start before they are filled in.
     """
     _init(_InitOptions(**options))
 

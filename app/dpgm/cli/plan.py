@@ -39,7 +39,7 @@ __all__ = ["plan"]
 @progress_option
 @click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
-    """Say what SPEC would cost and how accurate it would be. Reads no data."""
+    """Show what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm.spec import load_spec
 
     run = load_spec(spec, settings)

@@ -49,10 +49,10 @@ __all__ = ["release"]
 def release(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
-    """Only the noisy release of SPEC, to learn from later with `dpgm learn`.
+    """Make the noisy release of SPEC and learn nothing; `dpgm learn` learns from it later.
 
-    Where SPEC says `select` under [structure], the structure is chosen first: that is charged like a fit and saved with
-    every step, and a [workload] says what the model is wanted for.
+    If SPEC has a `selector` under [structure], the structure is chosen first, for its [workload]. The whole budget is
+    charged, and every step is saved.
     """
     from dpgm.spec import load_spec
     from dpgm_core.errors import OptionError

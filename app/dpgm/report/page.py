@@ -9,17 +9,8 @@ from contextlib import nullcontext
 from importlib.resources import files
 from pathlib import Path
 
-from dpgm.report import model_sections as attributes
-from dpgm.report import model_sections as fit
-from dpgm.report import model_sections as graph
-from dpgm.report import model_sections as pairs
-from dpgm.report import privacy_sections as charges
-from dpgm.report import privacy_sections as chosen
-from dpgm.report import privacy_sections as guarantee
-from dpgm.report import privacy_sections as measured
-from dpgm.report import use_sections as origin
-from dpgm.report import use_sections as use
 from dpgm.report.inputs import Material, Promised
+from dpgm.report.model_sections import attributes_section, fit_section, graph_section, pairs_section
 from dpgm.report.parts import (
     CONVERTED_AT,
     Section,
@@ -33,6 +24,14 @@ from dpgm.report.parts import (
     several,
     stamp,
 )
+from dpgm.report.privacy_sections import (
+    charges_section,
+    check_ledger,
+    chosen_section,
+    guarantee_section,
+    measured_section,
+)
+from dpgm.report.use_sections import origin_section, use_section
 from dpgm_core._util.files import open_regular
 from dpgm_core._util.html import Html, tag, text
 from dpgm_core._version import __version__
@@ -186,16 +185,16 @@ _POLICIES = {
 
 #: Sections in the order of the page.
 _SECTIONS = (
-    guarantee.guarantee_section,
-    charges.charges_section,
-    measured.measured_section,
-    chosen.chosen_section,
-    attributes.attributes_section,
-    pairs.pairs_section,
-    graph.graph_section,
-    fit.fit_section,
-    use.use_section,
-    origin.origin_section,
+    guarantee_section,
+    charges_section,
+    measured_section,
+    chosen_section,
+    attributes_section,
+    pairs_section,
+    graph_section,
+    fit_section,
+    use_section,
+    origin_section,
 )
 
 
@@ -242,7 +241,7 @@ def make_report(
         ledger=ledger,
         level=checked_level(level),
     )
-    charges.check_ledger(material)
+    check_ledger(material)
     what = "the model" if path is None else path.stem
     return page(
         kind="dpgm report",
