@@ -125,8 +125,10 @@ _MAX_ROWS_SHOWN, _MAX_MORE_ROWS = 15, 500
 def make_page(comparison: Comparison) -> str:
     """Return one HTML page that loads nothing: the subjects side by side, each pair, and every guarantee.
 
-    The page is as private as the subjects, whose caveats are on each section. All numbers are in `Comparison.to_dict`;
-    of long tables the page has the worst 515 rows.
+    Notes
+    -----
+    The page is as private as the subjects, whose caveats are on each section. `Comparison.to_dict` has all numbers; of
+    long tables the page has the worst 515 rows.
     """
     short = {name: cut(text) for name, text in short_names(comparison).items()}
     caveats = dict.fromkeys(caveat for one in comparison.subjects for caveat in one.caveats)

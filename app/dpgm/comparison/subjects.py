@@ -51,10 +51,13 @@ _STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
 
 @frozen(kw_only=True)
 class Synthetic:
-    """A file of records that its stamp says were drawn from a model; the stamp is its author's word.
+    """A file of records that were drawn from a model according to its stamp, which is its author's word.
 
-    dialect: of a CSV file, its delimiter and encoding as options of the csv source; None takes what the stamp says, or
-    else what the first line looks like.
+    Attributes
+    ----------
+    dialect
+        Delimiter and encoding of a CSV file, as options of the csv source. None takes those of the stamp, or else
+        guesses from the first line.
     """
 
     path: Path
@@ -66,10 +69,16 @@ Content: TypeAlias = Model | NoisyTables | Synthetic
 
 
 def read_subject(path: str | Path) -> Content:
-    """A model, a release, or records that carry the stamp of `dpgm sample`. Nothing else of a table of records is read.
+    """Read a model, a release, or records that carry the stamp of `dpgm sample`.
 
-    Raises DataError for records without that stamp, which are records of people as far as anybody knows, and for
-    completed rows; ModelFileError for files that are none of these, damaged or too new.
+    Of a table of records nothing but the stamp is read.
+
+    Raises
+    ------
+    DataError
+        For records without that stamp, which may be records of people, and for completed rows.
+    ModelFileError
+        For files of another kind, and for files that are damaged or too new.
     """
     path = Path(path)
     if path.name.lower().endswith(_RECORD_SUFFIXES):

@@ -49,12 +49,28 @@ _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|' + BARE.pattern)
 
 
 def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
-    """Read a network: its graph, and variable -> P(variable | parents), axes the variable, then its parents.
+    """Read a Bayesian network from a BIF file.
 
-    The numbers are the doubles of the file, never renormalised; parents stand in the file's order. Labels are read as
-    `read_bif` reads them: in its domain a value that is none of them counts as the first, so for records make one that
-    says where such values go, as `domain = "asia.bif"` in a spec does. Raises DataError, naming the file.
+    Returns
+    -------
+    dag : Dag
+        The graph, with parents in the file's order.
+    cpds : dict
+        Variable -> P(variable | parents), with the axes of the variable and then of its parents. The numbers are the
+        doubles of the file, never renormalised.
 
+    Raises
+    ------
+    DataError
+        Naming the file.
+
+    Notes
+    -----
+    Labels are read as by `read_bif`: in the domain of the result, a value that is none of the labels counts as the
+    first one. For records use a domain that states where such values go, as `domain = "asia.bif"` in a spec does.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "coin.bif"
@@ -72,12 +88,26 @@ def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
 
 
 def read_bif(path: str | Path) -> tuple[Structure, Tables]:
-    """Read a network: one clique (child, *parents) per table, potentials log p(child | parents), -inf for zeros.
+    """Read a Bayesian network from a BIF file, as a structure with one clique (child, *parents) for each table.
 
+    Returns
+    -------
+    structure : Structure
+    potentials : Tables
+        log p(child | parents), -inf for zeros. Tables are not renormalised.
+
+    Raises
+    ------
+    DataError
+        Naming the file. For a directed cycle it lists the variables from parent to child.
+
+    Notes
+    -----
     Labels may hold any character but blanks and brackets (`Asy/Patch`, `<5`). Unknown and null values go to an
-    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file, and
-    spells variables out that are their own ancestors, from parent to child.
+    attribute's first label.
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "coin.bif"
@@ -296,18 +326,35 @@ def write_bif(
     name: str = "unknown",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a network; `read_network` gives back the same names, labels, parents and doubles.
+    """Write a Bayesian network as a BIF file; `read_network` reads back the same names, labels, parents and doubles.
 
-    cpds: variable -> P(variable | parents), axes the variable, then its parents, as `cpds` and `read_network` make
-    them; rows sum to 1 within 0.02, which is what readers take, and are not renormalised. Each number has the digits
-    that identify its double. name: of the network. properties: what else the file says of the network, key -> text;
-    quotes, semicolons, braces and comment signs in a text are replaced. Of a domain the file holds names and labels,
-    but neither bins nor where unknown values go. Older networks are replaced, other files are not.
+    Parameters
+    ----------
+    path : path
+        An older network is replaced, another file is not.
+    dag : Dag
+        The graph. Of its domain the file holds names and labels, but neither bins nor where unknown values go.
+    cpds : mapping
+        Variable -> P(variable | parents), with the axes of the variable and then of its parents, as `cpds` and
+        `read_network` return them. Rows sum to 1 within 0.02, the tolerance of readers, and are not renormalised. Each
+        number is written with the digits that identify its double.
+    name : str
+        Name of the network.
+    properties : mapping, optional
+        Properties of the network, key -> text. Quotes, semicolons, braces and comment signs in a text are replaced.
 
-    Raises DataError for a name or a label that the format cannot hold (blanks, quotes, brackets, commas, semicolons,
-    bars, a comment sign, nothing), StructureError for tables that are none of the graph's, ModelFileError when the file
-    cannot be written.
+    Raises
+    ------
+    DataError
+        For a name or a label that the format cannot hold: blanks, quotes, brackets, commas, semicolons, bars, a comment
+        sign, or an empty text.
+    StructureError
+        For tables that do not belong to the graph.
+    ModelFileError
+        If the file cannot be written.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from dpgm_core.domain.domain import Domain
     >>> answers = {"labels": ["no", "yes"], "unknown": "no"}

@@ -97,11 +97,27 @@ _MAX_SIDE_LABELS, _MAX_NAME_LETTERS, _MAX_CLUSTER_NAMES = 30, 14, 5
 def marginal(
     model: Model, attribute: str, given: Mapping[str, object] | None = None, *, level: float = 0.9, most: int = 40
 ) -> Picture:
-    """Bars of p(attribute | given), with intervals from replicates. most: labels shown; the rest is one bar.
+    """Return bars of p(attribute | given), with intervals from replicates.
 
-    Bins are in their order; where there are more than `most`, neighbours share a bar. Raises what `Model.marginal`
-    does, OptionError for a level or a `most` that is none.
+    Parameters
+    ----------
+    model : Model
+    attribute : str
+    given : mapping, optional
+        Evidence: attribute -> label or value.
+    level : float
+        Level of the intervals.
+    most : int
+        Number of labels shown; the rest share one bar. Bins are in their order, and of more than `most` bins neighbours
+        share a bar.
 
+    Raises
+    ------
+    OptionError
+        For an invalid `level` or `most`. Otherwise as `Model.marginal`.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> marginal(Model(structure, Tables(structure, np.log([0.25, 0.75]))), "a")
@@ -130,10 +146,28 @@ def marginal(
 def pair(
     model: Model, first: str, second: str, given: Mapping[str, object] | None = None, *, level: float = 0.9
 ) -> Picture:
-    """A heat map of p(first, second | given). Of more than 30 labels of one the rest is one row or column.
+    """Return a heat map of p(first, second | given).
 
-    Raises what `Model.marginal` does, OptionError for a level that is none.
+    Parameters
+    ----------
+    model : Model
+    first, second : str
+    given : mapping, optional
+        Evidence: attribute -> label or value.
+    level : float
+        Level of the intervals.
 
+    Raises
+    ------
+    OptionError
+        For an invalid `level`. Otherwise as `Model.marginal`.
+
+    Notes
+    -----
+    Of an attribute with more than 30 labels the rest share one row or column.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
     >>> pair(Model(structure, Tables.zeros(structure)), "a", "b")
@@ -186,10 +220,17 @@ def dependence(
     level: float = 0.9,
     most: int = 60,
 ) -> Picture:
-    """A matrix of all pairs, measured ones outlined; of more than `most` attributes the most dependent ones.
+    """Return a matrix of the dependence of all pairs, in which measured pairs are outlined.
 
-    Raises what `measure_dependence` does, OptionError for a measure that is none.
+    Of more than `most` attributes the most dependent ones are shown.
 
+    Raises
+    ------
+    OptionError
+        For an unknown measure. Otherwise as `measure_dependence`.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
     >>> dependence(Model(structure, Tables.zeros(structure)))
@@ -281,12 +322,16 @@ def _v(dependence: Dependence, at: int) -> str:
 
 
 def graph(model: Model, *, junction_tree: bool = False) -> Picture:
-    """The attributes and what joins them, lines as wide as the dependence; or the clusters of the junction tree.
+    """Return a graph of the attributes with lines as wide as their dependence, or the clusters of the junction tree.
 
-    A line joins two attributes of one clique; it is dashed where no released table holds both. It may be as thin as the
-    dependence is weak: a clique is what the model may tell, and no finding. Attributes that no release measured are
-    dashed too. Between clusters a line is as wide as they share attributes.
+    Notes
+    -----
+    A line joins two attributes of one clique; it is dashed where no released table holds both. A clique only allows a
+    dependence, so a line may be thin. Attributes that no release measured are dashed too. Between clusters a line is as
+    wide as the number of attributes that they share.
 
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
     >>> graph(Model(structure, Tables.zeros(structure)))

@@ -35,12 +35,12 @@ class Picture(Protocol):
 
     @property
     def title(self) -> str:
-        """What is shown, a line."""
+        """Title, one line."""
         ...
 
     @property
     def standing(self) -> str:
-        """What it rests on: of all that is shown where that is one thing, else in words."""
+        """What the picture rests on: one standing, or the number of each."""
         ...
 
     def svg(self, *, bare: bool = False) -> str:

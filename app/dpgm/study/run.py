@@ -172,15 +172,38 @@ def run(
     retry: bool = False,
     progress: Progress = silent,
 ) -> StudyResult:
-    """Do all runs of a study that are not in the folder yet, and tell what came of all.
+    """Run all runs of a study that are not in the folder yet, and return all results.
 
-    Records are drawn from the truth and noise from seeds: nobody's data are read, and no ledger is touched. folder:
-    each finished run becomes a line of its `runs.jsonl` at once, and a study that was stopped goes on from there; None
-    keeps all in memory. jobs: processes of one thread each; more than one needs joblib (extra `study`). The numbers do
-    not depend on it, but for the seconds. limit: seconds for one run, after which it has failed. A run that fails is a
-    result too, and is not tried again unless retry is True. Raises OptionError, also for a folder of another study,
-    TooLarge for a truth that nothing can be drawn from, and ModelFileError.
+    Parameters
+    ----------
+    study : Study
+    folder : path, optional
+        Each finished run is appended to its `runs.jsonl` at once, and a stopped study continues from there. None holds
+        all results in memory.
+    jobs : int
+        Number of processes of one thread each; more than one needs joblib (extra `study`). The numbers do not depend on
+        it, except for the seconds.
+    limit : float, optional
+        Seconds for one run, after which it has failed.
+    retry : bool
+        Whether to repeat failed runs, which are otherwise results too.
+    progress : Progress
 
+    Raises
+    ------
+    OptionError
+        Also for the folder of another study.
+    TooLarge
+        For a truth from which nothing can be drawn.
+    ModelFileError
+        If the folder cannot be read or written.
+
+    Notes
+    -----
+    Records are drawn from the truth and noise from seeds: no data are read, and no ledger is charged.
+
+    Examples
+    --------
     >>> from dpgm_core import Budget, Domain
     >>> from dpgm.study import generated_truth
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))

@@ -57,10 +57,18 @@ _MECHANISM_FOR = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 @frozen(kw_only=True, eq=False)
 class Method:
-    """Components that make a model together, and what they are called in tables.
+    """Components that make a model together, and their names in tables.
 
-    mechanism: None for the one that suits the budget. selector: None where cliques are named. names: by kind. label:
-    what tells it from the study's other methods.
+    Attributes
+    ----------
+    mechanism
+        None for the one that suits the budget.
+    selector
+        None if cliques are named.
+    names
+        Names of the components by kind.
+    label
+        What distinguishes the method from the study's other methods.
     """
 
     learner: Learner
@@ -80,7 +88,13 @@ class Method:
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """A method with a budget on so many records. key: names all of that in files, versions included."""
+    """A method with a budget and a number of records.
+
+    Attributes
+    ----------
+    key
+        Identifies the case in files, with versions of components.
+    """
 
     method: Method
     budget: Budget
@@ -225,19 +239,35 @@ def _check_no_declared_total(_: object, __: object, terms: Terms) -> None:
 
 @frozen(kw_only=True, eq=False)
 class Study:
-    """Every learner x inference x mechanism x selector, on every number of records and every budget, `repeat` times.
+    """A study: every learner x inference x mechanism x selector, number of records and budget, `repeat` times.
 
-    truth: the model that records are drawn from; `generated_truth` makes one up, `load_model` reads one. budgets,
-    learners, inference, mechanisms, selectors: one or several, as `fit` takes them. mechanisms: None for "laplace" or
-    "gaussian", as suits the budget. selectors: "named" for the cliques of `structure`, by default the truth's; others
-    choose for the `workload`, with noise of their own. records: how many are drawn, one number or several; by default
-    as many as the truth was learned from, or 10,000. neighbours: of the releases; or else terms. split: as in `fit`.
-    seed: of all records and noise. Run r has the same records whatever the method, and the same noise where mechanism,
-    budget and tables are the same, so that methods are compared on pairs. output, remarks: of a study that was read
-    from a file, where the command keeps its runs, and what of the file was left alone.
+    Parameters
+    ----------
+    truth : Model
+        Records are drawn from it. `generated_truth` makes one, `load_model` reads one.
+    budgets, learners, inference, mechanisms, selectors : one or several
+        As `fit` takes them. `mechanisms` None is "laplace" or "gaussian", as suits the budget. `selectors` "named" is
+        the cliques of `structure`; other selectors choose for the `workload`, with their own noise.
+    records : int or several
+        Number of records drawn; by default as many as the truth was learned from, or 10,000.
+    structure : Structure
+        By default that of the truth.
+    neighbours, terms : str, Terms
+        Terms of the releases; one of the two.
+    split : as in `fit`
+    seed : int
+        Seed of all records and noise. Run r has the same records for every method, and the same noise where mechanism,
+        budget and tables are the same, so that methods are compared on pairs.
+    output, remarks : path, sequence of str
+        Of a study that was read from a file: where the command saves its runs, and which keys were ignored.
 
-    Raises PluginError, OptionError, BudgetError and StructureError for what cannot be asked.
+    Raises
+    ------
+    PluginError, OptionError, BudgetError, StructureError
+        For components, options, budgets and structures that cannot be used.
 
+    Examples
+    --------
     >>> from dpgm_core import Domain
     >>> from dpgm.study import generated_truth
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
@@ -333,10 +363,12 @@ _DEGREE = 3.6
 
 
 def dirichlet_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
-    """Log-potentials, nats: of each table `strength` times the logarithms of a draw from Dirichlet(1, ..., 1).
+    """Return log-potentials, nats: of each table `strength` times the logarithms of a draw from Dirichlet(1, ..., 1).
 
-    strength: 1 is the paper's; at 0 all records are equally likely.
+    With `strength` 1 they are those of Bernstein et al. (2017); with 0 all records are equally likely.
 
+    Examples
+    --------
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     >>> round(float(np.exp(dirichlet_potentials(structure, np.random.default_rng(0)).values).sum()), 9)
     1.0
@@ -346,8 +378,10 @@ def dirichlet_potentials(structure: Structure, generator: np.random.Generator, s
 
 
 def normal_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
-    """Log-potentials, nats, that are independent and normal with mean 0 and standard deviation `strength`.
+    """Return independent normal log-potentials, nats, with mean 0 and standard deviation `strength`.
 
+    Examples
+    --------
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     >>> normal_potentials(structure, np.random.default_rng(0), strength=0).values.tolist()
     [0.0, 0.0, 0.0, 0.0]
@@ -370,12 +404,26 @@ def generated_truth(
     strength: float = 1.0,
     seed: int = 0,
 ) -> Model:
-    """A model made up by a seed, which knows of no records.
+    """Return a random model, made from a seed and no records.
 
-    structure: "chain", "tree" (balanced), "third-order" (edges up to three places apart), "random" (a connected graph
-    by the seed, 3.6 edges to an attribute), or a table such as [structure] in a spec. potentials: "dirichlet" or
-    "normal", of that strength. Raises OptionError, StructureError.
+    Parameters
+    ----------
+    domain : Domain
+    structure : str or mapping
+        "chain", "tree" (balanced), "third-order" (edges up to three places apart), "random" (a connected graph from the
+        seed with 3.6 edges per attribute), or a table such as [structure] in a spec.
+    potentials : {"dirichlet", "normal"}
+    strength : float
+        Strength of the potentials.
+    seed : int
 
+    Raises
+    ------
+    OptionError, StructureError
+        For invalid parameters.
+
+    Examples
+    --------
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), "third-order", seed=1)
     >>> truth.structure.cliques, truth.private
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), None)
