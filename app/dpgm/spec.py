@@ -92,7 +92,7 @@ def apply_setting(plain: dict[str, Any], setting: str, named: Mapping[tuple[str,
         if place in named and isinstance(inside, str):
             inside = {"name": inside}
         if not isinstance(inside, dict):
-            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
+            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so no key can be set inside it")
         table[key] = inside
         table = inside
     table[keys[-1]] = value
@@ -337,11 +337,11 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     where = f"spec {path.name}"
     if "attributes" in plain:
         raise OptionError(
-            f"{path} describes a domain and is no spec, as it has [attributes]; name it in one: domain = {path.name!r}"
+            f"{path} is a domain file, not a spec: it has [attributes]. Name it in a spec: domain = {path.name!r}"
         )
     if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
-        raise OptionError(f"{where} says {said} by itself; say what is spent in its budget: budget = {{ {said} }}")
+        raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
     for key, hint in _REQUIRED.items():
         if key not in plain:
@@ -475,7 +475,7 @@ def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> N
     if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
         raise OptionError(
             f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "
-            f"{plain['mechanism']!r:.80} cannot be had; leave mechanism out, or name the cliques"
+            f"{plain['mechanism']!r:.80} cannot be used; leave mechanism out, or name the cliques"
         )
     if plain.get("split", "even") != "even":
         raise OptionError(

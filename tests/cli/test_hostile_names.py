@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm import cli
 import dpgm_core as dpgm
+from dpgm import cli
 from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from dpgm_core.components.registry import Broken, Registry
 from dpgm_core.plugin import Component

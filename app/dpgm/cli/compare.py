@@ -79,9 +79,9 @@ def compare(
     from dpgm_core.errors import OptionError
 
     if output is not None and len(files) == 1:
-        raise OptionError("a page is of several files; dpgm report MODEL makes one about a model")
+        raise OptionError("-o needs several files; dpgm report MODEL makes a page about one model")
     if data is not None and (against is not None or len(files) > 1):
-        raise OptionError("--data goes with one model, not both with it and another file; compare with one of them")
+        raise OptionError("--data compares one model with records; leave it or the other files out")
     if len(files) == 1:
         _print_distances(files[0], against, data, allow_non_private, as_json)
         return

@@ -141,7 +141,7 @@ def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written |
 
     if output.suffix != ".csv":
         if dialects:
-            raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
+            raise OptionError(f"--dialect is for CSV files, and the name {rows_file.name} is not one; leave it out")
         return None
     dialect = written(dialects)
     if dialect.line_ends != PLAIN.line_ends:

@@ -144,7 +144,7 @@ def _init(options: _InitOptions) -> None:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
-            raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
+            raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
         source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
@@ -259,7 +259,7 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
                 if not overwrite:
                     raise OptionError(f"{path} exists; write to another folder with -o, or replace it with --overwrite")
                 if not path.is_file() or path.is_symlink():
-                    raise OptionError(f"{path} is no regular file; write to another folder with -o")
+                    raise OptionError(f"{path} is not a regular file; write to another folder with -o")
             for name, text in texts.items():
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

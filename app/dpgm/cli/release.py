@@ -64,7 +64,7 @@ def release(
     check_has_records(run)
     if run.selector is None and run.holdout:
         raise OptionError(
-            f"spec {spec.name} sets a share aside for a holdout, which is part of a fit; run dpgm fit, or "
+            f"spec {spec.name} reserves a share for a holdout, which is part of a fit; run dpgm fit, or "
             "leave the holdout out with --set holdout.share=0"
         )
     with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:

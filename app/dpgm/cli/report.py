@@ -57,7 +57,7 @@ def report(
     if page.suffix not in (".html", ".htm"):
         raise OptionError(f"cannot write {page.name}: a report is a page, so the name must end in .html")
     if allow_non_private and records is None:
-        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released things")
+        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released values")
     annex = page.with_name(f"{page.stem}-annex{page.suffix}")
     check_writable(page, REPORT_FILE)
     if records is not None:

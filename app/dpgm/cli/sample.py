@@ -113,7 +113,7 @@ def _sample(options: _SampleOptions) -> None:
     if not is_csv(options.output) and options.output.suffix not in (".parquet", ".arrow"):
         raise OptionError(f"cannot write {options.output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
     if options.dialects and not is_csv(options.output):
-        raise OptionError(f"--dialect is for CSV, and {options.output.name} is not by its name; leave it out")
+        raise OptionError(f"--dialect is for CSV files, and the name {options.output.name} is not one; leave it out")
     dialect = written(options.dialects)
     if options.datasets is not None and options.method != "independent":
         raise OptionError(

@@ -100,7 +100,7 @@ def _synthetic(path: Path) -> Synthetic:
         )
     if stamp is None or stamp.get("synthetic") is not True or not isinstance(stamp["guarantee"], str):
         raise DataError(
-            f"{path} has no stamp of dpgm sample ({where}), so it is records of people as far as anybody knows; "
+            f"{path} has no stamp of dpgm sample ({where}), so it may hold records of people; "
             f"compare a model with records by: dpgm compare MODEL --data {path} --allow-non-private"
         )
     return Synthetic(path=path, stamp=stamp)

@@ -173,7 +173,7 @@ def _parse(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, Float
 def _cycle_error(where: str, cycle: Sequence[str]) -> DataError:
     return DataError(
         f"{where}: variables are their own ancestors: {cycle_text(cycle)}; a Bayesian network has no directed cycle, "
-        "take a parent out"
+        "so remove a parent"
     )
 
 
@@ -258,7 +258,7 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
     names = [name for name in words.until(")") if name != "|"]
     for name in names:
         if name not in domain:
-            raise DataError(f"{words.where}: a table names {name[:40]!r}, which is no variable declared before it")
+            raise DataError(f"{words.where}: a table names {name[:40]!r}, which is not a variable declared before it")
     if names and names[0] in names[1:]:
         raise _cycle_error(words.where, names[:1])
     if not names or len(set(names)) < len(names):
@@ -411,7 +411,7 @@ def _checked(dag: Dag, cpds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     for name in cpds:
         if name not in dag.parents:
             raise StructureError(
-                f"there is a table for {name!r}, which is no variable{did_you_mean(name, dag.parents)}"
+                f"there is a table for {name!r}, which is not a variable{did_you_mean(name, dag.parents)}"
             )
     tables = {}
     for child, *above in dag.families:
@@ -480,7 +480,7 @@ def bif_domain(path: Path, unknown: str | Mapping[str, str] = UNKNOWN) -> tuple[
         for name in unknown:
             if name not in read:
                 raise DomainError(
-                    f"domain.unknown names {name!r}, which is no variable of {path.name}"
+                    f"domain.unknown names {name!r}, which is not a variable of {path.name}"
                     f"{did_you_mean(name, read.names)}"
                 )
     labels = {name: unknown.get(name, UNKNOWN) if isinstance(unknown, Mapping) else unknown for name in read.names}
@@ -510,7 +510,7 @@ def bif_structure(path: Path, domain: Domain) -> tuple[Structure, list[str]]:
     for name in parents:
         if name not in domain:
             raise StructureError(
-                f"{path.name} has the variable {name!r}, which is no attribute of the domain"
+                f"{path.name} has the variable {name!r}, which is not an attribute of the domain"
                 f"{did_you_mean(name, domain.names)}; use a domain that has all its variables"
             )
     alone = [name for name in domain.names if name not in parents]

@@ -200,7 +200,7 @@ def _with_names(model: UaiModel, sidecar: Path, digest: str) -> UaiModel:
         plain = json.loads(read_bounded(sidecar))
         domain = Domain.from_dict(plain["domain"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{sidecar} is no names file ({error!r}); delete it to read plain x0, x1, ...") from None
+        raise DataError(f"{sidecar} is not a file of names ({error!r}); delete it to read plain x0, x1, ...") from None
     except DpgmError as error:
         raise DataError(f"{sidecar}: {error}") from None
     sizes = list(model.structure.domain.sizes.values())
@@ -342,13 +342,13 @@ def _network(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
         worst = float(np.abs(table.sum(axis=0) - 1).max())
         if not worst <= ROUNDING:
             raise StructureError(
-                f"the table of {child!r} is no conditional probability, a row of it is off from 1 by {worst:.3g} in "
-                "sum; kind 'MARKOV' holds any potentials"
+                f"the table of {child!r} is not a conditional probability: the sum of a row differs "
+                f"from 1 by {worst:.3g}; kind 'MARKOV' takes any potentials"
             )
         if (lost := logs[(table == 0) & (logs > -np.inf)]).size:
             raise DataError(
-                f"a probability of {child!r}, exp({lost.max():g}), is smaller than any double, and 0 would rule it "
-                "out; kind 'MARKOV' holds it"
+                f"a probability of {child!r}, exp({lost.max():g}), is smaller than any double, and 0 would make "
+                "records impossible; use kind 'MARKOV'"
             )
         factors.append(((*above, child), np.moveaxis(table, 0, -1)))
     Dag.of(potentials.structure).check_constraints({names[-1]: np.moveaxis(table, -1, 0) for names, table in factors})

@@ -134,16 +134,16 @@ class Folder:
         except (OSError, ValueError, RecursionError):
             known = None
         if not isinstance(known, dict) or known.get("dpgm-study") != 1:
-            raise ModelFileError(f"{path} is no file of dpgm study; name another folder with -o")
+            raise ModelFileError(f"{path} is not a file of dpgm study; name another folder with -o")
         return known
 
     def _compare(self, known: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         other = [what for key, what in _FACT_NAMES.items() if known.get(key) != facts[key]]
         if other:
             raise OptionError(
-                f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so the "
-                "numbers would not compare; name another folder with -o, take back what was changed, or delete the "
-                "folder. Other components, budgets, sizes and repeats may change: what is finished is kept"
+                f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so "
+                "results could not be compared; name another folder with -o, undo the change, or delete the folder. "
+                "Other components, budgets, sizes and repeats may change: finished runs are not repeated"
             )
 
 
