@@ -138,7 +138,7 @@ def learn(
 
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
-    """Where the model is; one that cannot be written anywhere is work that failed: its release is paid for."""
+    """Save the model and return its path. If no folder can be written, the fit failed, but its release is paid for."""
     from dpgm_core.errors import LearningFailed, ModelFileError
     from dpgm_core.releases.saving import save_elsewhere
 
@@ -154,7 +154,7 @@ def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
 
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
-    """Error bars for a fit that is paid for and saved; without them it is no worse."""
+    """Add error bars to a fit that is paid for and saved; if that fails, return the fit unchanged."""
     from attrs import evolve
 
     from dpgm_core._util.randomness import SeededRandomness

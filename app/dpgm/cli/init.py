@@ -170,7 +170,7 @@ def _init(options: _InitOptions) -> None:
 
 
 def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
-    """Columns of the data that nothing describes. Raises DomainError where something describes what is no column."""
+    """Return columns without metadata. Raises DomainError for metadata of columns that do not exist."""
     from dpgm_core.domain.domain_files import check_columns, is_data, read_metadata
 
     if not data.exists() or not is_data(data):
@@ -181,7 +181,7 @@ def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
 
 
 def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[str, str], neighbours: str) -> str:
-    """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
+    """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
     from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
     from dpgm_core.errors import OptionError, did_you_mean
@@ -216,7 +216,7 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
 
 
 def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
-    """What the spec says of the records: a file name, with its dialect where it is not the usual one."""
+    """Return the data line of the spec: a file name, with its dialect where that is not the default."""
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import CSV, Header, read_header
 
@@ -245,7 +245,7 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 
 
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
-    """Both files or none: what exists is replaced only where that is said, and never what was read."""
+    """Write both files or none. Existing files are replaced only with --overwrite, and input files never."""
     from dpgm_core._util.files import make_folder
     from dpgm_core.errors import OptionError
 
@@ -267,7 +267,7 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
 
 
 def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
-    """What is settled, what is left to do and what comes next."""
+    """Print which columns are described, what is left to do and what comes next."""
     todo = metadata.todo
     finished = len(metadata.tables) - len(todo)
     print_out(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
@@ -294,7 +294,7 @@ def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
 
 
 def _print_records_notes(data: Path, metadata: Metadata) -> None:
-    """What a reader of names cannot know: that the first line is a record, or the file itself a codebook."""
+    """Print notes that need a person: the first line may be a record, or the file a codebook."""
     from dpgm_core.domain.domain_files import CSV
     from dpgm_core.domain.formats.codebook import is_codebook
 

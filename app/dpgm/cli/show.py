@@ -86,7 +86,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
 
 
 def print_labels(releases: Sequence[NoisyTables]) -> None:
-    """What was found of each open column, a line each; nothing without any."""
+    """Print the labels found in each open column, a line each."""
     from dpgm_core.releases.release import discoveries
 
     for discovery in discoveries(releases):
@@ -98,17 +98,17 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
 
 
 def _selector(model: Model) -> str | None:
-    """Who chose the structure; None where nobody did, or a release was learned from later."""
+    """Return the name of the selector; None if cliques were named, or a release was learned from later."""
     return dict(model.provenance.get("selector") or {}).get("name")
 
 
 def _selection_record(model: Model) -> dict[str, Any]:
-    """The selector's own trace and notes, where the model came with them."""
+    """Return the selector's trace and notes, if the model has them."""
     return dict(model.provenance.get("selection") or {})
 
 
 def _step_row(step: Step) -> list[object]:
-    """A step as a row of a table."""
+    """Return a step as a row of a table."""
     from dpgm_core.releases.session import step_facts
 
     facts = step_facts(step)
@@ -118,7 +118,7 @@ def _step_row(step: Step) -> list[object]:
 
 
 def _misfit(model: Model) -> list[dict[str, Any]]:
-    """How far each table is from the model; nothing where exact answers do not fit."""
+    """Return the distance of each table from the model; empty if exact answers do not fit in memory."""
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
@@ -128,7 +128,7 @@ def _misfit(model: Model) -> list[dict[str, Any]]:
 
 
 def _structure_error(model: Model) -> dict[str, float] | None:
-    """What the structure misses, total variation; None without a holdout."""
+    """Return the error of the structure, as total variation; None without a holdout."""
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
@@ -146,7 +146,7 @@ def _cost_of(done: Fit) -> Budget:
 
 
 def _most_precise(done: Fit) -> NoisyTables:
-    """The release that tells the number of records best."""
+    """Return the release with the most precise number of records."""
 
     def variance(release: NoisyTables) -> float:
         return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
@@ -155,14 +155,14 @@ def _most_precise(done: Fit) -> NoisyTables:
 
 
 def _wide_bins_note(model: Model) -> str | None:
-    """What is said of bins much wider than a neighbour, those that were found privately too."""
+    """Return a note on bins much wider than a neighbour, including bins found privately."""
     from dpgm_core.models.within_bins import wide_note
 
     return wide_note(one for one in model.domain if one.name not in model.unmeasured)
 
 
 def _records_counted(release: NoisyTables) -> float:
-    """The number of records behind a release; a round's own total is that of its subsample."""
+    """Return the number of records behind a release; the total of a round is that of its subsample."""
     return release.total / float(1 if release.round is None else release.round.sampling_rate)
 
 
@@ -176,7 +176,7 @@ def print_fit(
     learned_again: bool = False,
     level: float | None = None,
 ) -> None:
-    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
+    """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.errors import TooLarge
     from dpgm_core.learning.run import goodness_of_fit
     from dpgm_core.releases.session import caveats_of, sessions_of
@@ -283,9 +283,10 @@ def _plural(count: int, what: str) -> str:
 
 
 def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
-    """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
+    """Return how many tables have more noise in a cell than records in the average one, and the number of tables.
 
-    A table that was released more than once counts once, with the least noise; cells are those of its measurement.
+    Uses public facts alone. A table that was released more than once counts once, with the least noise; cells are those
+    of its measurement.
     """
     from dpgm_core.releases.views import cells_as_drawn
 
@@ -401,7 +402,7 @@ class _Names:
 
     @property
     def saved(self) -> list[Path]:
-        """What is there of its releases, the first one first, or of its labels where no release is there."""
+        """Files of its releases, the first one first, or the file of its labels if there is no release."""
         start = f"{self.stem}.release"
         releases = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
         labels = [self.labels] if _is_there(self.labels) else []
@@ -409,7 +410,7 @@ class _Names:
 
     @property
     def is_taken(self) -> bool:
-        """Whether another file has one of its names, or the ledger, which may still have to be made."""
+        """Whether another file, or a ledger still to be created, has one of its names."""
         ledger = None if self.ledger is None else os.path.realpath(self.ledger.path)
         files = (self.release, self.model, self.labels)
         return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
@@ -420,7 +421,7 @@ class _Names:
         _remove(self.marker)
 
     def clear_parts(self) -> None:
-        """Remove hidden files that a killed run has begun: the room for its files."""
+        """Remove hidden temporary files of a killed run."""
         from dpgm_core._util.files import find_parts, numbered_path
 
         for file in (self.model, self.labels, self.release, numbered_path(self.release, 2)):
@@ -434,12 +435,12 @@ class _Names:
         return []
 
     def is_of(self, run: Spec) -> bool:
-        """Whether the marker was left under the name of this run: another run may be called as this one's second."""
+        """Return whether the marker belongs to a run of this name; another run may be named like this one's second."""
         said = self._said()
         return not said or not said[0].startswith(_MARKER_KEY) or said[0] == _MARKER_KEY + run.name
 
     def left(self) -> list[Path]:
-        """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
+        """Return the saved files that a finished run has paid for, by its files and its marker; none with a model."""
         saved = self.saved
         if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
             return []
@@ -447,7 +448,7 @@ class _Names:
         return saved + [one for one in said if _is_there(one) and one not in [*map(Path.absolute, saved)]]
 
     def goes_on_as(self, run: Spec) -> bool:
-        """Whether a run takes up the labels that are all that this one has left."""
+        """Return whether a run continues from the labels that are all that this one saved."""
         return run.labels_from is not None and self.saved == [self.labels] == [_same(self.labels, run.labels_from)]
 
     def _files(self) -> list[Path]:
@@ -457,14 +458,14 @@ class _Names:
 
 
 def _same(one: Path, other: Path) -> Path | None:
-    """The first, if both are one file."""
+    """Return the first path if both are one file."""
     with suppress(OSError):
         return one if one.samefile(other) else None
     return None
 
 
 def _unfinished_runs(run: Spec) -> list[_Names]:
-    """The unfinished runs of this name, whatever their number; markers that tell of nothing are removed."""
+    """Return the unfinished runs of this name, whatever their number; remove markers without content."""
     pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
     markers = [match for marker in run.output.iterdir() if (match := pattern.fullmatch(marker.name))]
     left = []
@@ -483,7 +484,7 @@ def _unfinished_runs(run: Spec) -> list[_Names]:
 
 
 def _reserve_names(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
-    """The first free names, not of a run that is `left`, and the lock on their marker."""
+    """Return the first free names, other than those of runs that are `left`, and the lock on their marker."""
     stems = {one.stem for one in left}
     for number in itertools.count(1):
         names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
@@ -506,9 +507,9 @@ def _reserve_names(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
 
 
 def _lock(marker: Path, *, create: bool, was_there: bool = True) -> int | None:
-    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock.
+    """Return a descriptor of the marker, locked until it is closed or its process ends; None if another has the lock.
 
-    Without locks of files, as on some network disks, a marker that is there is taken for that of a run under way.
+    Without file locks, as on some network disks, an existing marker is taken for that of a running process.
     """
     if sys.platform == "win32":
         try:
@@ -551,7 +552,7 @@ def _remove(marker: Path) -> None:
 
 
 def _unfinished_text(left: Sequence[_Names]) -> str:
-    """What an earlier run has paid for, and how to go on with it."""
+    """Return what an earlier run has paid for, and how to continue."""
     first = left[0]
     files = first.left()
     if files == [first.labels]:
@@ -565,7 +566,7 @@ def _unfinished_text(left: Sequence[_Names]) -> str:
 
 
 def free_path(path: Path) -> Path:
-    """The path, or the first numbered one beside it that nobody has."""
+    """Return the path, or the first numbered one that does not exist."""
     number, free = 1, path
     while free.exists():
         number += 1
@@ -579,7 +580,7 @@ _MAX_DIFFERENCES_SHOWN = 15  # rows of a table
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Side by side, then each of the others against the first; caveats on stderr."""
+    """Print the subjects side by side, then each of the others against the first; caveats on stderr."""
     from dpgm.comparison.page import short_names, side_by_side
 
     for subject in comparison.subjects:
@@ -594,7 +595,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def _print_pair(pair: Pair, first: str, other: str) -> None:
-    """What sets the two apart. first, other: what they are called here."""
+    """Print the differences of a pair. first, other: their displayed names."""
     from dpgm.comparison.page import apart, shared_lines
 
     print_out(f"{other} against {first}")
@@ -654,8 +655,9 @@ STATISTICS = ("mean", "sd", "median", "correlation")
 
 @frozen(kw_only=True)
 class _Number:
-    """One number. of: the model it is computed from -> the number. placed: whether it is a place on the axis. within:
-    the least and the largest that it can be."""
+    """One statistic. of: computes it from a model. placed: whether it is a position on the axis. within: its least and
+    largest possible value.
+    """
 
     names: tuple[str, ...]
     statistic: str
@@ -673,7 +675,7 @@ def print_statistics(
     level: float | None,
     as_json: bool,
 ) -> None:
-    """A row for each statistic of each attribute, or pair of them. loaded: the model, and one with replicates."""
+    """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
     from dpgm_core.models.numeric import number_distribution, share_of
     from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
@@ -728,7 +730,7 @@ def print_statistics(
 def _requested_numbers(
     domain: Domain, attributes: Sequence[str], statistics: Sequence[str], evidence: Mapping[str, str]
 ) -> list[_Number]:
-    """What was asked for. Raises OptionError for no statistic."""
+    """Return the requested statistics. Raises OptionError for an unknown one."""
     from dpgm_core.errors import OptionError, did_you_mean
 
     numbers = []
@@ -782,7 +784,7 @@ def _share_or_none(text: str) -> float | None:
 
 
 def _value_text(model: Model, number: _Number, value: float) -> str:
-    """A date or time as the column writes it, a number with six digits."""
+    """Return a date or time in the format of its column, a number with six digits."""
     values = model.domain[number.names[0]].values
     if number.placed and values.is_temporal:
         return values.text(math.floor(value))

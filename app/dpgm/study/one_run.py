@@ -41,7 +41,7 @@ __all__ = [
     "MEASURES",
     "OutOfTime",
     "Setting",
-    "Single",
+    "StudyRun",
     "append",
     "check_limit",
     "judge_of",
@@ -59,7 +59,7 @@ _MIN_SECONDS, _MAX_SECONDS = 1e-6, 10**8
 
 
 class OutOfTime(BaseException):
-    """A run took longer than it may. No Exception, as components catch those."""
+    """A run exceeded its time limit. Not an Exception, as components catch those."""
 
 
 def check_limit(seconds: float | None) -> None:
@@ -80,7 +80,7 @@ def check_limit(seconds: float | None) -> None:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise OutOfTime inside after so many seconds on the wall, between two steps of Python; None: never."""
+    """Raise OutOfTime in the block after so many seconds of wall time, between two steps of Python; None: never."""
     if seconds is None:
         yield
         return
@@ -106,7 +106,7 @@ Line = dict[str, Any]
 
 
 def append(file: IO[str], line: Mapping[str, Any]) -> None:
-    """Write a line at the end; ValueError where it holds infinity or NaN, which JSON does not have."""
+    """Write a line at the end. Raises ValueError for infinity or NaN, which JSON does not have."""
     file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
     file.flush()
     os.fsync(file.fileno())
@@ -134,7 +134,7 @@ def parse_lines(content: bytes, key: Callable[[Line], object]) -> tuple[list[Lin
 
 
 def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """The same file with these lines; at any time it is there as a whole, the old one or the new one."""
+    """Replace the lines of a file atomically."""
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
         for line in lines:
@@ -154,7 +154,7 @@ MAX_PAIRS = 1000
 
 @frozen(kw_only=True, eq=False)
 class Setting:
-    """What all runs of a study share; it travels to other processes. name: of what it keeps there."""
+    """What all runs of a study share; it is sent to other processes. name: identifies it there."""
 
     name: str
     distribution: Tables
@@ -167,7 +167,7 @@ class Setting:
 
 
 @frozen(kw_only=True, eq=False)
-class Single:
+class StudyRun:
     """Run number `run` of a case; call it for its line of results."""
 
     setting: Setting
@@ -211,7 +211,7 @@ class Single:
 
 
 class Judge:
-    """The truth: draws records, and knows what a model should have said."""
+    """The truth: draws records, and measures the errors of models."""
 
     def __init__(self, setting: Setting) -> None:
         self._truth, self._distribution = (
@@ -280,7 +280,7 @@ _last_judge: dict[str, Judge] = {}
 
 
 def judge_of(setting: Setting) -> Judge:
-    """Of the study that this process last had a run of. Raises TooLarge of a truth that nothing can be drawn from."""
+    """Return the judge of a study, cached for one study a process. Raises TooLarge if nothing can be drawn from it."""
     if setting.name not in _last_judge:
         _last_judge.clear()
         _last_judge[setting.name] = Judge(setting)
@@ -288,7 +288,7 @@ def judge_of(setting: Setting) -> Judge:
 
 
 def _error_line(error: Exception) -> Line:
-    """Type and first line of what went wrong, under what says that a release is paid for: here none was."""
+    """Return type and first line of an error, without the wrapper that says that a release is paid for."""
     while isinstance(error, LearningFailed) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     lines = str(error).strip().splitlines() or [""]

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from dpgm.study.one_run import MEASURES, Line, Setting, Single, append, check_limit, judge_of, parse_lines, rewrite
+from dpgm.study.one_run import MEASURES, Line, Setting, StudyRun, append, check_limit, judge_of, parse_lines, rewrite
 from dpgm.study.result import StudyResult
 from dpgm.study.study import KINDS, Study
 from dpgm_core._util.files import atomic_write, bounded_bytes, check_writable, plain
@@ -34,9 +34,9 @@ def check_jobs(jobs: int) -> None:
 
 
 def spread(call: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
-    """What `call` returns for each task: in order with one job, which is this process; else as soon as each is done.
+    """Yield the result of `call` for each task: in order and in this process with one job, otherwise as each is done.
 
-    call, tasks: picklable where there are several jobs. Processes have one thread each, and end with this one.
+    call, tasks: picklable if there are several jobs. Processes have one thread each, and end with this one.
     """
     if jobs == 1:
         yield from map(call, tasks)
@@ -79,9 +79,9 @@ _FACT_NAMES = {
 
 
 class Folder:
-    """Where finished runs are kept. facts: `Study.facts`.
+    """The folder of finished runs. facts: `Study.facts`.
 
-    Raises OptionError where the folder holds a study of other facts, ModelFileError where it cannot be used.
+    Raises OptionError if the folder holds a study of other facts, ModelFileError if it cannot be used.
     """
 
     def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class Folder:
 
 
 def _check_line(line: Line) -> None:
-    """KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
+    """Raise KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
     texts = [line["key"], *(line[kind] for kind in KINDS)]
     texts += [line["error"], line["message"]] if "error" in line else []
     texts += [line["unanswered"]] if "unanswered" in line else []
@@ -224,7 +224,7 @@ def run(
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
     with nullcontext() if store is None or not waiting else store.writing() as file:
-        for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
+        for line in spread(StudyRun.__call__, waiting, max(1, min(jobs, len(waiting)))):
             if file is not None:
                 append(file, line)
             known[line["key"], line["run"]] = line
@@ -234,8 +234,8 @@ def run(
     return StudyResult.of(study, ordered)
 
 
-def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
-    """Every case's first run before any case's second, so that an early end leaves something everywhere."""
+def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[StudyRun]:
+    """Return the open runs: every case's first run before any case's second, so that an early stop covers all cases."""
     setting = Setting(
         name=str(study.facts()),
         distribution=study.distribution,
@@ -247,7 +247,7 @@ def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | 
         limit=limit,
     )
     missing = [
-        Single(setting=setting, case=case, run=number)
+        StudyRun(setting=setting, case=case, run=number)
         for number in range(study.repeat)
         for case in study.cases
         if (case.key, number) not in known
