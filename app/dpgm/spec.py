@@ -102,14 +102,14 @@ def apply_setting(plain: dict[str, Any], setting: str, named: Mapping[tuple[str,
 
 
 def check_known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse, with OptionError, a key that nobody reads."""
+    """Refuse unknown keys with OptionError."""
     for key in plain:
         if key not in known:
             raise OptionError(f"{where} has no setting {key!r}{did_you_mean(key, known)}")
 
 
 def table_of(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping[str, Any]:
-    """A table with no other keys than those known. Raises OptionError."""
+    """Return a table that has known keys only. Raises OptionError."""
     if not isinstance(plain, Mapping):
         raise OptionError(f"{where}: {key} must be a table, got {plain!r}")
     check_known(f"{where}: [{key}]", plain, known)
@@ -117,14 +117,14 @@ def table_of(where: str, key: str, plain: object, known: Iterable[str]) -> Mappi
 
 
 def text_of(where: str, key: str, value: object) -> str:
-    """A text that is not empty. Raises OptionError."""
+    """Return a text that is not empty. Raises OptionError."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
     return value
 
 
 def file_stem(where: str, value: object) -> str:
-    """A name that files can have. Raises OptionError."""
+    """Return a name that files can have. Raises OptionError."""
     name = text_of(where, "name", value)
     if any(letter in name for letter in "/\\") or name.startswith(".") or not name.isprintable() or len(name) > 80:
         raise OptionError(
@@ -180,7 +180,7 @@ _SELECTION_NOISE = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 @frozen(kw_only=True)
 class LedgerSpec:
-    """Where the ledger is, the budget to create it with if it does not exist, and the owner's word on a spent one."""
+    """The ledger's file, the budget to create it with, and the owner's sentence for a spent one."""
 
     path: Path
     budget: Budget | None = None
@@ -190,7 +190,7 @@ class LedgerSpec:
 
 @frozen(kw_only=True)
 class IntervalsSpec:
-    """Error bars on what a run prints: the intervals' level, and how many refits stand behind them."""
+    """Error bars on printed results: the level of the intervals, and the number of refits behind them."""
 
     level: float = 0.9
     replicates: int = 40
@@ -269,7 +269,7 @@ class Spec:
 
     @property
     def expected_records(self) -> float | None:
-        """How many records are expected: what the spec says in `records`, or else declares as their total."""
+        """The expected number of records: `records` of the spec, or else its declared total."""
         return self.terms.declared_total if self.records is None else self.records
 
 
@@ -289,13 +289,13 @@ def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | P
 
 
 def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
-    """`load_spec` but for the file of `dpgm validate`, which need not be there: for whoever writes it."""
+    """Read a spec like `load_spec`, without the file of `dpgm validate`: for the command that writes it."""
     path = Path(path)
     return _spec(read_plain(path, settings), path)
 
 
 def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
-    """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
+    """Return the tables of a spec file with settings applied, unchecked. Raises OptionError."""
     try:
         plain = parse_toml(bounded_bytes(path, MAX_BYTES))
     except OSError as error:
@@ -399,7 +399,7 @@ def _records(where: str, value: object) -> float:
 
 
 def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
-    """The domain, from a file or as it stands, and remarks. A table with a text as its `bif` is no attribute."""
+    """Return the domain, from a file or the spec, and remarks. A table whose `bif` is a text is not an attribute."""
     if isinstance(plain, str):
         path = folder / text_of(where, "domain", plain)
         return bif_domain(path) if path.suffix.lower() == ".bif" else (Domain.load(path), [])
@@ -410,7 +410,7 @@ def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
 
 
 def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
-    """The structure that is named, and remarks."""
+    """Return the named structure, and remarks."""
     if not isinstance(plain, Mapping) or "bif" not in plain:
         return Structure.from_dict(domain, plain), []
     other = next((key for key in plain if key != "bif"), None)
@@ -423,7 +423,7 @@ def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[
 
 
 def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
-    """What a spec asks for to no purpose: cliques named again, and columns of which there is nothing to learn."""
+    """Return remarks on keys without effect: cliques named again, and columns about which nothing can be learned."""
     if structure is not None:
         for clique in dict.fromkeys(structure.duplicates):
             yield f"[structure] names the clique of {' and '.join(clique)} more than once; it is measured once"
@@ -437,7 +437,7 @@ def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
 
 
 def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
-    """What is to choose the structure; None where its cliques are named."""
+    """Return the selector; None if cliques are named."""
     table = plain["structure"]
     if not isinstance(table, Mapping) or _SELECTOR_KEY not in table:
         if "workload" in plain:
@@ -464,13 +464,13 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
 
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
-    """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
+    """Return the workload of a selection; selectors measure each of its attributes alone before they choose."""
     workload = Workload.from_dict(domain, plain.get("workload", {}))
     return workload.with_singletons() if read_singletons(plain["structure"]) else workload
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
-    """Refuse, by its name, what does not go with a structure that is chosen privately."""
+    """Refuse, by its key, what does not go with a structure that is chosen privately."""
     drawn = _SELECTION_NOISE[budget.kind]
     if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
         raise OptionError(
@@ -540,7 +540,7 @@ def _data(where: str, plain: object, folder: Path) -> Any:
 
 
 def _database_address(address: str, folder: Path) -> str:
-    """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
+    """Return the address of a database; a file address such as duckdb:///visits.db is relative to the spec's folder."""
     engine, three, file = address.partition(":///")
     if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):
         return address
@@ -548,7 +548,7 @@ def _database_address(address: str, folder: Path) -> str:
 
 
 def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
-    """Relative to the spec's folder; a URL as it is, unless it lets somebody in: specs are shared."""
+    """Return a path relative to the spec's folder; a URL unchanged, or refused if it holds credentials."""
     if not is_url(text):
         return folder / text
     check_shared(f"{where}: {key}", text)
@@ -556,7 +556,7 @@ def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
 
 
 def check_shared(what: str, url: str) -> None:
-    """Refuse, with OptionError, a URL of records that lets whoever knows it in: specs are shared."""
+    """Refuse, with OptionError, a URL of records that holds credentials, as specs are shared."""
     if Url(url).is_secret:
         raise OptionError(
             f"{what} is a URL with a signature or a key in it; name the plain URL, and let the protocol's own library "

@@ -160,7 +160,7 @@ def choose_tables(
 
 
 def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tuple[str, str]) -> Difference:
-    """One table's difference; tables: probabilities, or noisy shares, in the domain's order of labels."""
+    """Return the difference of one table. tables: probabilities or noisy shares, in the domain's order of labels."""
     one, other = tables
     cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
     return Difference(
@@ -192,7 +192,7 @@ def _aligned_tables(first: Side, other: Side, matching: Overlap, cliques: Sequen
 def _with_scores(
     first: Side, other: Side, matching: Overlap, differing: list[Difference], notes: list[str]
 ) -> list[Difference]:
-    """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
+    """Return the differences, with scores of the worst attributes and tables where errors are known."""
     if not has_scores(first, other):
         notes.append(
             "whether errors explain these differences is not known: a model lacks replicates, which dpgm query MODEL "
@@ -217,7 +217,7 @@ def _worst_first(differing: Iterable[Difference]) -> list[Difference]:
 
 
 def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]:
-    """Cliques in runs whose tables fit into memory together."""
+    """Yield groups of cliques whose tables fit in memory together."""
     block: list[Clique] = []
     cells = 0
     for clique in cliques:
@@ -299,7 +299,7 @@ def against_model(
 
 
 def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
-    """The number of each table, not tied and not empty, whose attributes are all shared."""
+    """Return the number of each table that is not tied, not empty and of shared attributes only."""
     return {
         frozenset(group[0]): number
         for number, group in enumerate(release.structure.groups)

@@ -48,7 +48,7 @@ def short_names(comparison: Comparison) -> dict[str, str]:
 
 
 def side_by_side(comparison: Comparison) -> list[list[str]]:
-    """Rows of what is known of the subjects: the words for it, then one text each."""
+    """Return rows of facts about the subjects: a name, then one text for each subject."""
     rows = [["is a", *(one.kind for one in comparison.subjects)]]
     for key, words in _FACT_NAMES.items():
         values = [one.facts[key] for one in comparison.subjects]
@@ -93,8 +93,10 @@ def apart(pair: Pair) -> str | None:
 
 
 def few(names: Sequence[str]) -> str:
-    """Names for a line: the first, and how many there are.
+    """Return names for a line: the first ones, and their number.
 
+    Examples
+    --------
     >>> few(["a", "b"]), few(["a"] * 16)[-14:]
     ('a, b', '... 16 in all')
     """
@@ -103,7 +105,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def _fact_text(value: Any) -> str:
-    """A fact on the screen: its thousands apart, a range as such."""
+    """Return a fact as text: thousands separated, a range as such."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -195,7 +197,7 @@ def _gaps_table(gaps: Sequence[Gap]) -> Html:
 
 
 def _long_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> Html:
-    """The worst rows, and more on demand."""
+    """Return the worst rows, and more on demand."""
     top = data_table(caption, header, rows[:_MAX_ROWS_SHOWN], numbers=numbers)
     rest = rows[_MAX_ROWS_SHOWN : _MAX_ROWS_SHOWN + _MAX_MORE_ROWS]
     if not rest:

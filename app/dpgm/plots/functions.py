@@ -46,14 +46,14 @@ _STANDING_NOTES = {
 
 
 def notes_of(model: Model, standing: str, *more: str) -> tuple[Note, ...]:
-    """The lines under a picture; why the release is not as private as its budget says is a warning."""
+    """Return the lines under a picture, among them warnings of releases less private than their budget."""
     counted = f"{standing[:1].upper()}{standing[1:]}."
     plain = [text for text in (_STANDING_NOTES.get(standing, counted), *more) if text]
     return (*((text, False) for text in plain), *((f"{text}.", True) for text in caveats_of(model.releases)))
 
 
 def intervals_of(model: Model, level: float | None) -> str:
-    """What the intervals in a picture are."""
+    """Return a line that describes the intervals of a picture."""
     if level is None:
         return "No intervals: the model has no replicates."
     return f"Intervals: {100 * level:g} %, from {len(model.replicates)} refits."

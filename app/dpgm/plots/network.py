@@ -213,10 +213,12 @@ _ASPECT = 1.4
 
 
 def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatArray, float, float]:
-    """The centres of boxes, (n, 2), and the width and height of it all, pixels.
+    """Return the centres of boxes, (n, 2), and the width and height of the whole, pixels.
 
-    boxes: (n, 2), width and height of each. edges: pairs of boxes that belong together.
+    boxes: (n, 2), width and height of each. edges: pairs of connected boxes.
 
+    Examples
+    --------
     >>> centres, width, height = place_nodes(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
     >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
     (True, True)
@@ -240,12 +242,12 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
 
 
 def _pixels_per_step(boxes: FloatArray) -> FloatArray:
-    """Pixels of one step in the graph: wide boxes need more room sideways."""
+    """Return pixels per step in the graph; wide boxes need more room sideways."""
     return np.asarray(boxes.mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8]))
 
 
 def _majorise_stress(steps: FloatArray) -> FloatArray:
-    """(n, 2): places whose distances are near `steps`, (n, n), weighted by 1 / steps^2."""
+    """Return positions, (n, 2), whose distances are near `steps`, (n, n), weighted by 1 / steps^2."""
     count = len(steps)
     if count == 1:
         return np.zeros((1, 2))
@@ -265,7 +267,7 @@ def _majorise_stress(steps: FloatArray) -> FloatArray:
 
 
 def _classical_scaling(steps: FloatArray) -> FloatArray:
-    """Classical scaling: the two main axes of the distances, a little disturbed so that they are never ambiguous."""
+    """Return the two main axes of the distances, slightly perturbed so that they are unique."""
     count = len(steps)
     uneven = 0.05 * np.sin(np.outer(np.arange(1.0, count + 1), np.arange(1.0, count + 1)) * math.pi * math.sqrt(5))
     squares = (steps + (uneven + uneven.T) * (steps > 0)) ** 2
@@ -304,7 +306,7 @@ def _overlaps(places: FloatArray, needed: FloatArray) -> Array:
 
 
 def _pack(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:
-    """Components side by side in rows, the largest first."""
+    """Arrange components in rows, the largest first."""
     centres = np.zeros((len(boxes), 2))
     corners = [((at - boxes[group] / 2).min(axis=0), (at + boxes[group] / 2).max(axis=0)) for group, at in pieces]
     area = sum(float(np.prod(high - low + _GAP)) for low, high in corners)

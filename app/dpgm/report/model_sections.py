@@ -29,7 +29,7 @@ _MAX_UNFOLDED_LABELS = 4
 
 
 def attributes_section(material: Material) -> Section:
-    """The distributions."""
+    """Return the section on the distribution of each attribute."""
     return Section("attributes", "Each attribute", join(_attribute_parts(material)))
 
 
@@ -95,7 +95,7 @@ def _attribute_card(material: Material, at: int, attribute: str, shares: Shares,
 
 
 def _shares_table(material: Material, of: Attribute, shares: Shares, most: int) -> Html:
-    """The labels in their order; of too many the most probable ones."""
+    """Return a table of the labels in their order; of too many labels only the most probable ones."""
     codes = list(range(of.size))
     if of.size > most:
         codes = sorted(sorted(codes, key=lambda code: -float(shares.estimate[code]))[:most])
@@ -122,7 +122,7 @@ _MAX_PAIRS_LISTED, _MAX_MATRIX_BYTES = 20, 700_000
 
 
 def pairs_section(material: Material) -> Section:
-    """The pairs."""
+    """Return the section on pairs."""
     return Section("pairs", "Pairs of attributes", join(_pair_parts(material)))
 
 
@@ -178,7 +178,7 @@ _MAX_GRAPH_BYTES = 250_000
 
 
 def graph_section(material: Material) -> Section:
-    """The graph."""
+    """Return the section on the graph."""
     shape = material.model.structure.describe()
     words = (
         f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "

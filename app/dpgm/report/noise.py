@@ -42,14 +42,14 @@ class Measured:
 
 
 def drawn_steps(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
-    """All whose noise was drawn as it is: each release, or of a session each of its steps that measured tables."""
+    """Return all tables as drawn: each release, or the steps of a session that measured tables."""
     return [
         step for one in releases for step in (one.steps if one.session else (one,)) if isinstance(step, NoisyTables)
     ]
 
 
 def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
-    """Each table once, in the order in which they were measured first."""
+    """Return each table once, in the order of first measurement."""
     best: dict[tuple[bool, tuple[Clique, ...]], Measured] = {}
     for release in releases:
         scale = 1.0 if release.contributions is None else float(release.contributions.grid)

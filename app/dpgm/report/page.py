@@ -48,9 +48,10 @@ __all__ = ["make_report", "opening", "page"]
 def page(
     *, kind: str, title: str, opening: Html, sections: Sequence[Section], mark: Html | None, footer: object
 ) -> Html:
-    """A page. kind: what it is, which its first line tells other programs too, such as "dpgm report".
+    """Return a page.
 
-    opening: what stands under the title. mark: a stamp for each section, None where nothing is wrong.
+    kind: what it is, such as "dpgm report"; its first line tells other programs too. opening: content under the title.
+    mark: a stamp for each section, None if nothing is wrong.
     """
     style, script = _asset("page.css"), _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -103,7 +104,7 @@ def _asset(name: str) -> str:
 
 
 def opening(material: Material) -> Html:
-    """The sentence, the stamps and the numbers."""
+    """Return the first screen: the sentence, the stamps and the numbers."""
     marks = [stamp(flaw) for flaw in material.flaws]
     marks += [stamp(condition, condition=True) for condition in material.conditions]
     figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
@@ -130,7 +131,7 @@ def _sentence(material: Material) -> Html:
 
 
 def _figures(material: Material) -> list[tuple[str, object]]:
-    """Values and what they are."""
+    """Return values and their descriptions."""
     figures: list[tuple[str, object]] = []
     cost = material.model.cost
     if cost is not None and not material.promises:
@@ -254,7 +255,7 @@ def make_report(
 
 
 def _made_from(material: Material) -> str:
-    """What the page was made from."""
+    """Return what the page was made from."""
     if not material.releases:
         return f"{cut(material.file)} alone, which carries no release"
     ledger = "" if material.ledger is None else " and the ledger's own entries"

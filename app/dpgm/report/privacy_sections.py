@@ -67,7 +67,7 @@ _PRESENCE_PUBLIC = (
 
 
 def guarantee_section(material: Material) -> Section:
-    """The guarantee."""
+    """Return the section on the guarantee."""
     return Section("guarantee", "The guarantee", _guarantee_body(material))
 
 
@@ -181,7 +181,10 @@ def _attacker(promised: Promised) -> Html:
 
 
 def _known_to_be_in(exchange: Budget | None) -> str:
-    """Under add-remove an exchange of values is a removal and an addition. exchange: its loss, None without a bound."""
+    """Return a sentence on units known to be in the data: under add-remove an exchange is a removal and an addition.
+
+    exchange: its loss; None without a bound.
+    """
     words = "Of a unit that is known to be in the data, one set of values can be told from another "
     if exchange is None:
         return f"{words}without a bound."
@@ -238,7 +241,7 @@ def _conditions(material: Material) -> Html:
 
 
 def _assumed(material: Material) -> str:
-    """The sentence of the guarantee that says what is public."""
+    """Return the sentence of the guarantee that lists what is public."""
     text = material.model.guarantee()
     start = text.find("Assumed public: ")
     if start < 0:
@@ -312,7 +315,7 @@ def check_ledger(material: Material) -> None:
 
 
 def _paid(material: Material) -> list[tuple[Mapping[str, Any], Budget]]:
-    """Provenance and cost of each payment."""
+    """Return provenance and cost of each payment."""
     return [
         *((one.provenance, one.cost) for one in discoveries(material.releases)),
         *((one.provenance, one.cost) for one in material.releases if one.round is None),
@@ -409,7 +412,7 @@ def _ledger_facts(ledger: Ledger) -> Html:
 
 
 def _ledger_history(material: Material, ledger: Ledger) -> Html:
-    """Every charge, without the owner's notes."""
+    """Return every charge, without the owner's notes."""
     own = {number for one, _ in _paid(material) if isinstance(number := one.get("entry"), int)}
     entries = ledger.history()
     rows = [_charge_row(entry, entry.id in own) for entry in entries]

@@ -24,7 +24,7 @@ _COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "
 
 
 def origin_section(material: Material) -> Section:
-    """Where it comes from."""
+    """Return the section on versions and provenance."""
     return Section("origin", "Versions and provenance", join(_provenance_parts(material)))
 
 
@@ -86,7 +86,7 @@ def _maker(record: Mapping[str, Any]) -> Html:
 
 
 def _value(key: str, value: object) -> str:
-    """An option; of a seed only that there is one."""
+    """Return an option; of a seed only that there is one."""
     if "seed" in key.lower() and value is not None:
         return "(stated)"
     return cut(json.dumps(plain(value), ensure_ascii=False))
@@ -127,7 +127,7 @@ _MAX_LETTERS = 40
 
 
 def use_section(material: Material) -> Section:
-    """Commands."""
+    """Return the section on use: commands and Python."""
     file = shlex.quote(material.file)
     plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
     first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
@@ -168,5 +168,5 @@ def _lines(lines: list[str], of: str) -> Html:
 
 
 def _escaped(lines: str) -> str:
-    """Several lines as a text; `text` alone would spell out their ends."""
+    """Return several lines as text; `text` alone would escape the line ends."""
     return "\n".join(text(line) for line in lines.split("\n"))

@@ -79,7 +79,7 @@ class Method:
     label: str
 
     def mechanism_for(self, budget: Budget) -> Mechanism:
-        """The method's own, or the one that suits the budget."""
+        """Return the method's own mechanism, or the one that suits the budget."""
         mechanism: Mechanism = (
             make("mechanism", _MECHANISM_FOR[budget.kind]) if self.mechanism is None else self.mechanism
         )
@@ -102,7 +102,7 @@ class Case:
     key: str
 
     def to_dict(self) -> dict[str, Any]:
-        """What a line of results says of it."""
+        """Return the case as in a line of results."""
         names = {**self.method.names}
         names["mechanism"] = names["mechanism"] or _MECHANISM_FOR[self.budget.kind]
         return {"key": self.key, **names, "budget": self.budget.to_dict(), "records": self.records}
@@ -111,7 +111,7 @@ class Case:
 def methods_of(
     learners: Sequence[Any], inference: Sequence[Any], mechanisms: Sequence[Any], selectors: Sequence[Any]
 ) -> tuple[Method, ...]:
-    """Every combination, the learners' changing slowest. Raises PluginError and OptionError."""
+    """Return every combination, with learners in the outer loop. Raises PluginError and OptionError."""
     components = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
     named = {kind: _components_by_name(kind, parts) for kind, parts in components.items()}
     methods = []
@@ -129,7 +129,7 @@ def methods_of(
 
 
 def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) -> tuple[Case, ...]:
-    """Every method at every point. Raises OptionError where the same is there twice."""
+    """Return every method at every point. Raises OptionError for duplicates."""
     cases = {}
     for records, budget in points:
         for method in methods:
@@ -143,7 +143,7 @@ def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) ->
 
 
 def _components_by_name(kind: str, components: Sequence[Any]) -> dict[str, Any]:
-    """Name for tables -> component; "" for a mechanism that suits the budget."""
+    """Return name -> component; the name is empty for a mechanism that suits the budget."""
     if not components:
         raise OptionError(f"a study needs at least one {kind}")
     by_name: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def _components_by_name(kind: str, components: Sequence[Any]) -> dict[str, Any]:
 
 
 def _component_name(kind: str, component: Any, made: object) -> str:
-    """As it was given: the name, and the options that were stated."""
+    """Return the name as stated: with the options that were stated."""
     if isinstance(component, str):
         return component
     if isinstance(component, Mapping):
@@ -181,7 +181,7 @@ def _option_text(value: Any) -> str:
 
 
 def _component_record(kind: str, component: object) -> dict[str, Any]:
-    """What a component is, in plain values: its distribution, version and options."""
+    """Return a component as plain values: its distribution, version and options."""
     registry = default_registry()
     return {**registry.record(kind, component), "options": plain(registry.options_of(component))}
 
@@ -200,7 +200,7 @@ _MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """What was given as one thing or as several."""
+    """Return one value or several as a tuple."""
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else (value,)
 
 
@@ -338,7 +338,7 @@ class Study:
             raise OptionError(f"a study has from 1 to {_MAX_RUNS:,} runs, this one {runs:,}")
 
     def facts(self) -> dict[str, Any]:
-        """What all its runs share and no case names, plain values; what is finished goes with the same facts only."""
+        """Return plain values that all runs share and no case names; finished runs are valid for equal facts only."""
         chooses = any(method.selector is not None for method in self.methods)
         return {
             "truth": _digest(self.distribution.structure.to_dict(), self.distribution.values.tolist()),
@@ -439,7 +439,7 @@ def generated_truth(
 
 
 def _structure_table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
-    """The [structure] table of a name."""
+    """Return the [structure] table of a name."""
     if isinstance(structure, Mapping):
         return structure
     named: Mapping[str, Mapping[str, Any]] = {
