@@ -1,4 +1,4 @@
-"""dpgm compare."""
+"""The command `dpgm compare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dpgm complete: the missing cells of rows, filled from a model."""
+"""The command `dpgm complete`, which fills the missing cells of rows from a model."""
 
 from __future__ import annotations
 

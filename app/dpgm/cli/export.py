@@ -1,4 +1,4 @@
-"""dpgm export: a model for other programs."""
+"""The command `dpgm export`, which writes a model for other programs."""
 
 from __future__ import annotations
 

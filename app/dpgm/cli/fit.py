@@ -1,4 +1,4 @@
-"""dpgm fit, learn."""
+"""The commands `dpgm fit` and `dpgm learn`."""
 
 from __future__ import annotations
 

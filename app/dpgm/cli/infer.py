@@ -1,4 +1,4 @@
-"""dpgm infer: the UAI competition's tasks."""
+"""The command `dpgm infer`, for tasks of the UAI competition."""
 
 from __future__ import annotations
 

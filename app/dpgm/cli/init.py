@@ -1,4 +1,4 @@
-"""dpgm init: from what is public about a table to the two files of a run."""
+"""The command `dpgm init`, which writes the two files of a run from public metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dpgm validate and ledger: the owner's own tools."""
+"""The commands `dpgm validate` and `dpgm ledger`, for owners of data."""
 
 from __future__ import annotations
 

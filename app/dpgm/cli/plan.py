@@ -1,4 +1,4 @@
-"""dpgm plan."""
+"""The command `dpgm plan`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dpgm plugins, new, check."""
+"""The commands `dpgm plugins`, `dpgm new` and `dpgm check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dpgm query`."""
+"""The command `dpgm query`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dpgm release."""
+"""The command `dpgm release`."""
 
 from __future__ import annotations
 

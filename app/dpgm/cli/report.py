@@ -1,4 +1,4 @@
-"""dpgm report."""
+"""The command `dpgm report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dpgm sample."""
+"""The command `dpgm sample`."""
 
 from __future__ import annotations
 

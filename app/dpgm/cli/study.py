@@ -1,4 +1,4 @@
-"""dpgm study."""
+"""The command `dpgm study`."""
 
 from __future__ import annotations
 
