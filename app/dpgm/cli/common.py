@@ -28,7 +28,7 @@ __all__ = [
     "check_has_records",
     "counted_rows",
     "evidence_option",
-    "explain_kept_releases",
+    "explain_saved_releases",
     "json_option",
     "learn_again",
     "open_ledger",
@@ -236,7 +236,7 @@ def releases_of(error: BaseException) -> Sequence[NoisyTables]:
 
 
 @contextmanager
-def explain_kept_releases() -> Iterator[None]:
+def explain_saved_releases() -> Iterator[None]:
     """Explain, if the block fails after a charge, how to learn from the saved releases."""
     from dpgm_core.errors import LearningFailed
 

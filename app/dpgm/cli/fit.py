@@ -10,7 +10,7 @@ import click
 from dpgm.cli.common import (
     again_option,
     check_has_records,
-    explain_kept_releases,
+    explain_saved_releases,
     json_option,
     open_ledger,
     print_err,
@@ -57,7 +57,7 @@ def fit(
     check_has_records(run)
     with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)
-        with explain_kept_releases():
+        with explain_saved_releases():
             done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
             path = _save(done, path, None if ledger is None else ledger.path)
         warn_renamed(run, saved, done.releases)

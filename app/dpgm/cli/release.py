@@ -10,7 +10,7 @@ import click
 from dpgm.cli.common import (
     again_option,
     check_has_records,
-    explain_kept_releases,
+    explain_saved_releases,
     json_option,
     open_ledger,
     print_err,
@@ -69,7 +69,7 @@ def release(
         )
     with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)
-        with explain_kept_releases():
+        with explain_saved_releases():
             job = run.to_run(ledger=ledger, save_release=saved, progress=progress, learns=False)
             noisy, selection = (job.release(), None) if run.selector is None else job.select()
         warn_renamed(run, saved, [noisy])

@@ -565,7 +565,7 @@ _STEP_NAMES = {
 def chosen_section(material: Material) -> Section:
     """Return the section on private choices."""
     sessions = sessions_of(material.releases)
-    parts = [*_found_labels(material), *_found_bins(material), *_chosen_structure(material), *_merged_labels(material)]
+    parts = [*_labels_part(material), *_bins_part(material), *_chosen_structure(material), *_merged_labels(material)]
     if not parts:
         parts = [
             paragraph(
@@ -579,7 +579,7 @@ def chosen_section(material: Material) -> Section:
     return Section("chosen", "What was chosen privately", join(parts))
 
 
-def _found_labels(material: Material) -> list[Html]:
+def _labels_part(material: Material) -> list[Html]:
     rows = []
     for discovery in discoveries(material.releases):
         for one in discovery.columns:
@@ -600,7 +600,7 @@ def _found_labels(material: Material) -> list[Html]:
     ]
 
 
-def _found_bins(material: Material) -> list[Html]:
+def _bins_part(material: Material) -> list[Html]:
     rows = [
         [
             cut(one.name),
