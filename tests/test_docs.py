@@ -395,8 +395,8 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 
 def test_every_public_name_is_in_the_reference():
-    """Each name of the faces stands on exactly one reference page, and no other name does. The kit has a page of its
-    own, `dpgm_core.plugin` shares its names with `dpgm_core`, and `shown` is of the application."""
+    """Each name of the faces and of the application's packages stands on exactly one reference page, and no other
+    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has one of its own, `shown`."""
     pages = sorted((DOCS / "reference").glob("*.md"))
     named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
     public = {
@@ -477,3 +477,18 @@ def test_the_example_derives_from_the_public_data_set():
     columns = re.findall(r'"(\w+)"', script.split("COLUMNS = [")[1].split("]")[0])
     assert lines[0].split(",") == columns
     assert len(lines) == 1 + 20190
+
+
+def test_paths_in_back_ticks_exist():
+    """A Python file that a page names exists at the root, in core, in the application or among the plugins, except for
+    the files of a plugin that the reader makes. Decisions and the changelog name what was."""
+    roots = [ROOT, ROOT / "dpgm_core", ROOT / "app" / "dpgm", ROOT / "plugins"]
+    made = ("dpgm-coin/", "dpgm_NAME/")
+    missing = [
+        f"{page.name}: {path}"
+        for page in [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+        if page.name.lower() != "changelog.md"
+        for path in re.findall(r"`([\w.-]+(?:/[\w.-]+)*/[\w-]+\.py)`", page.read_text(encoding="utf-8"))
+        if not path.startswith(made) and not any((root / path).exists() for root in roots)
+    ]
+    assert not missing, missing

@@ -24,20 +24,26 @@ def hook(name):
 tabled = hook("parameters").tabled
 
 
-def test_sentences_about_parameters_become_a_section_where_the_first_one_stood():
+def test_sentences_about_parameters_become_a_numpy_section_after_the_prose():
     """Names in a row share their meaning, prose before and after stays, and an example is not read."""
     text = "Do it.\n\nSlowly. size: in\nbytes; low, high: codes (low: first).\n\nRaises.\n\n>>> size: 1"
-    assert tabled(text, ["low", "high", "size", "other"], "Args") == (
-        "Do it.\n\nSlowly.\n\nArgs:\n    low: codes (low: first).\n    high: codes (low: first).\n    size: in bytes"
-        "\n\nRaises.\n\n>>> size: 1"
+    assert tabled(text, ["low", "high", "size", "other"], "Parameters") == (
+        "Do it.\n\nSlowly.\n\nRaises.\n\nParameters\n----------\nlow\n    codes (low: first)."
+        "\nhigh\n    codes (low: first).\nsize\n    in bytes\n\nExamples\n--------\n>>> size: 1"
+    )
+    sections = "Returns\n-------\nint\n    size: no parameter"
+    assert tabled(f"Do it. size: in bytes.\n\n{sections}", ["size"], "Parameters") == (
+        f"Do it.\n\nParameters\n----------\nsize\n    in bytes.\n\n{sections}"
     )
 
 
 def test_a_docstring_that_explains_none_of_the_names_stays_as_it_is():
-    """Other words before a colon, lists and code are no parameters."""
+    """Other words before a colon, lists and code are no parameters; a section that is there is not made again."""
     text = "Note: all of it.\n\n* size: in a list\n\n```\nsize: 1\n```"
-    assert tabled(text, ["size"], "Args") == text
-    assert tabled("Do it. size: 1", [], "Args") == "Do it. size: 1"
+    assert tabled(text, ["size"], "Parameters") == text
+    assert tabled("Do it. size: 1", [], "Parameters") == "Do it. size: 1"
+    made = "Do it. size: 1\n\nParameters\n----------\nsize\n    in bytes."
+    assert tabled(made, ["size"], "Parameters") == made
 
 
 @pytest.mark.parametrize("verb", ["fit", "learn", "plan"])

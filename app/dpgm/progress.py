@@ -19,8 +19,7 @@ from dpgm_core.errors import OptionError, clipped
 __all__ = ["How", "Screen", "Step", "Steps", "duration", "shown"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Steps of work under way: progress, rate, remaining time, and how often they are shown.
+# --- Tracking ---
 
 #: Steps that read records: how fast they are says how many there are, so of their times nothing is said.
 _TIMELESS = ("counting",)
@@ -162,8 +161,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
-# --------------------------------------------------------------------------------------------------
-# Displays of progress: bars in a terminal, changing text in a notebook, lines in a log.
+# --- Displays ---
 
 How: TypeAlias = Literal["auto", "bar", "plain", "none"]
 

@@ -53,8 +53,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# `KEY.KEY=VALUE` settings, as `--set` takes them, over a table of plain values.
+# --- Settings ---
 
 
 def parse_setting(setting: str) -> tuple[list[str], Any]:
@@ -93,25 +92,24 @@ def apply_setting(plain: dict[str, Any], setting: str, named: Mapping[tuple[str,
         if place in named and isinstance(inside, str):
             inside = {"name": inside}
         if not isinstance(inside, dict):
-            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
+            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so no key can be set inside it")
         table[key] = inside
         table = inside
     table[keys[-1]] = value
 
 
-# --------------------------------------------------------------------------------------------------
-# Values of a spec file, checked one by one: tables, texts, names of files. Messages say where they stand.
+# --- Checks of single values ---
 
 
 def check_known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse, with OptionError, a key that nobody reads."""
+    """Refuse unknown keys with OptionError."""
     for key in plain:
         if key not in known:
             raise OptionError(f"{where} has no setting {key!r}{did_you_mean(key, known)}")
 
 
 def table_of(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping[str, Any]:
-    """A table with no other keys than those known. Raises OptionError."""
+    """Return a table that has known keys only. Raises OptionError."""
     if not isinstance(plain, Mapping):
         raise OptionError(f"{where}: {key} must be a table, got {plain!r}")
     check_known(f"{where}: [{key}]", plain, known)
@@ -119,14 +117,14 @@ def table_of(where: str, key: str, plain: object, known: Iterable[str]) -> Mappi
 
 
 def text_of(where: str, key: str, value: object) -> str:
-    """A text that is not empty. Raises OptionError."""
+    """Return a text that is not empty. Raises OptionError."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
     return value
 
 
 def file_stem(where: str, value: object) -> str:
-    """A name that files can have. Raises OptionError."""
+    """Return a name that files can have. Raises OptionError."""
     name = text_of(where, "name", value)
     if any(letter in name for letter in "/\\") or name.startswith(".") or not name.isprintable() or len(name) > 80:
         raise OptionError(
@@ -135,8 +133,7 @@ def file_stem(where: str, value: object) -> str:
     return name
 
 
-# --------------------------------------------------------------------------------------------------
-# A run as one TOML file: read, checked key by key, and turned into objects before any record is touched.
+# --- Specs ---
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -176,14 +173,14 @@ _REQUIRED = {
 # Where a name is short for a table with nothing but a name, and which name where there is none.
 NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
 # An earlier spelling of a key in [structure], which is still read.
-_FORMER_KEY, _KEY = "select", "selector"
+_FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 # What draws the noise of a selection, whatever the default mechanism is.
-_DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+_SELECTION_NOISE = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True)
 class LedgerSpec:
-    """Where the ledger is, the budget to create it with if it does not exist, and the owner's word on a spent one."""
+    """The ledger's file, the budget to create it with, and the owner's sentence for a spent one."""
 
     path: Path
     budget: Budget | None = None
@@ -193,7 +190,7 @@ class LedgerSpec:
 
 @frozen(kw_only=True)
 class IntervalsSpec:
-    """Error bars on what a run prints: the intervals' level, and how many refits stand behind them."""
+    """Error bars on printed results: the level of the intervals, and the number of refits behind them."""
 
     level: float = 0.9
     replicates: int = 40
@@ -272,7 +269,7 @@ class Spec:
 
     @property
     def expected_records(self) -> float | None:
-        """How many records are expected: what the spec says in `records`, or else declares as their total."""
+        """The expected number of records: `records` of the spec, or else its declared total."""
         return self.terms.declared_total if self.records is None else self.records
 
 
@@ -292,13 +289,13 @@ def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | P
 
 
 def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
-    """`load_spec` but for the file of `dpgm validate`, which need not be there: for whoever writes it."""
+    """Read a spec like `load_spec`, without the file of `dpgm validate`: for the command that writes it."""
     path = Path(path)
     return _spec(read_plain(path, settings), path)
 
 
 def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
-    """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
+    """Return the tables of a spec file with settings applied, unchecked. Raises OptionError."""
     try:
         plain = parse_toml(bounded_bytes(path, MAX_BYTES))
     except OSError as error:
@@ -306,44 +303,45 @@ def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
     except ValueError as error:
         hint = hint_not_a_spec(path)
         raise OptionError(hint or f"spec file {path} is not valid TOML: {error}") from None
-    _respell(plain, path)
+    _rename_former_keys(plain, path)
     for setting in settings:
         key, equals, value = setting.partition("=")
         places = [part.strip() for part in key.split(".")]
-        if places[:2] == ["structure", _FORMER_KEY]:
-            key = ".".join(["structure", _KEY, *places[2:]])
+        if places[:2] == ["structure", _FORMER_SELECTOR_KEY]:
+            key = ".".join(["structure", _SELECTOR_KEY, *places[2:]])
         elif places[0] == "check":
             key = ".".join(["holdout", *places[1:]])
         apply_setting(plain, key + equals + value, NAMED)
-        _respell(plain, path)
+        _rename_former_keys(plain, path)
     return plain
 
 
-def _respell(plain: dict[str, Any], path: Path) -> None:
+def _rename_former_keys(plain: dict[str, Any], path: Path) -> None:
     """Move the selector and the holdout from their earlier keys. Raises OptionError where both keys are there."""
     if "check" in plain:
         if "holdout" in plain:
             raise OptionError(f"spec {path.name} has both [holdout] and [check], which mean the same; keep [holdout]")
         plain["holdout"] = plain.pop("check")
     table = plain.get("structure")
-    if not isinstance(table, dict) or _FORMER_KEY not in table:
+    if not isinstance(table, dict) or _FORMER_SELECTOR_KEY not in table:
         return
-    if _KEY in table:
+    if _SELECTOR_KEY in table:
         raise OptionError(
-            f"spec {path.name}: [structure] has both {_KEY} and {_FORMER_KEY}, which mean the same; keep {_KEY}"
+            f"spec {path.name}: [structure] has both {_SELECTOR_KEY} and {_FORMER_SELECTOR_KEY}, which mean the same; "
+            f"keep {_SELECTOR_KEY}"
         )
-    table[_KEY] = table.pop(_FORMER_KEY)
+    table[_SELECTOR_KEY] = table.pop(_FORMER_SELECTOR_KEY)
 
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     where = f"spec {path.name}"
     if "attributes" in plain:
         raise OptionError(
-            f"{path} describes a domain and is no spec, as it has [attributes]; name it in one: domain = {path.name!r}"
+            f"{path} is a domain file, not a spec: it has [attributes]. Name it in a spec: domain = {path.name!r}"
         )
     if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
-        raise OptionError(f"{where} says {said} by itself; say what is spent in its budget: budget = {{ {said} }}")
+        raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
     for key, hint in _REQUIRED.items():
         if key not in plain:
@@ -401,7 +399,7 @@ def _records(where: str, value: object) -> float:
 
 
 def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
-    """The domain, from a file or as it stands, and remarks. A table with a text as its `bif` is no attribute."""
+    """Return the domain, from a file or the spec, and remarks. A table whose `bif` is a text is not an attribute."""
     if isinstance(plain, str):
         path = folder / text_of(where, "domain", plain)
         return bif_domain(path) if path.suffix.lower() == ".bif" else (Domain.load(path), [])
@@ -412,7 +410,7 @@ def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
 
 
 def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
-    """The structure that is named, and remarks."""
+    """Return the named structure, and remarks."""
     if not isinstance(plain, Mapping) or "bif" not in plain:
         return Structure.from_dict(domain, plain), []
     other = next((key for key in plain if key != "bif"), None)
@@ -425,7 +423,7 @@ def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[
 
 
 def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
-    """What a spec asks for to no purpose: cliques named again, and columns of which there is nothing to learn."""
+    """Return remarks on keys without effect: cliques named again, and columns about which nothing can be learned."""
     if structure is not None:
         for clique in dict.fromkeys(structure.duplicates):
             yield f"[structure] names the clique of {' and '.join(clique)} more than once; it is measured once"
@@ -439,9 +437,9 @@ def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
 
 
 def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
-    """What is to choose the structure; None where its cliques are named."""
+    """Return the selector; None if cliques are named."""
     table = plain["structure"]
-    if not isinstance(table, Mapping) or _KEY not in table:
+    if not isinstance(table, Mapping) or _SELECTOR_KEY not in table:
         if "workload" in plain:
             raise OptionError(
                 f"{where}: [workload] says what a structure is chosen for, but here its cliques are named; leave it "
@@ -452,13 +450,13 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
                 f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or selector = 'auto'"
             )
         return None
-    other = next((key for key in table if key not in (_KEY, "singletons")), None)
+    other = next((key for key in table if key not in (_SELECTOR_KEY, "singletons")), None)
     if other is not None:
         raise OptionError(
             f"{where}: [structure] has both selector and {other}; name the cliques or have them chosen, as in "
             "--set structure={selector='auto'}"
         )
-    selector = table[_KEY]
+    selector = table[_SELECTOR_KEY]
     if isinstance(selector, Mapping):
         text_of(where, "structure.selector.name", selector.get("name"))
         return selector
@@ -466,18 +464,18 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
 
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
-    """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
+    """Return the workload of a selection; selectors measure each of its attributes alone before they choose."""
     workload = Workload.from_dict(domain, plain.get("workload", {}))
     return workload.with_singletons() if read_singletons(plain["structure"]) else workload
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
-    """Refuse, by its name, what does not go with a structure that is chosen privately."""
-    drawn = _DRAWN[budget.kind]
+    """Refuse, by its key, what does not go with a structure that is chosen privately."""
+    drawn = _SELECTION_NOISE[budget.kind]
     if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
         raise OptionError(
             f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "
-            f"{plain['mechanism']!r:.80} cannot be had; leave mechanism out, or name the cliques"
+            f"{plain['mechanism']!r:.80} cannot be used; leave mechanism out, or name the cliques"
         )
     if plain.get("split", "even") != "even":
         raise OptionError(
@@ -542,7 +540,7 @@ def _data(where: str, plain: object, folder: Path) -> Any:
 
 
 def _database_address(address: str, folder: Path) -> str:
-    """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
+    """Return the address of a database; a file address such as duckdb:///visits.db is relative to the spec's folder."""
     engine, three, file = address.partition(":///")
     if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):
         return address
@@ -550,7 +548,7 @@ def _database_address(address: str, folder: Path) -> str:
 
 
 def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
-    """Relative to the spec's folder; a URL as it is, unless it lets somebody in: specs are shared."""
+    """Return a path relative to the spec's folder; a URL unchanged, or refused if it holds credentials."""
     if not is_url(text):
         return folder / text
     check_shared(f"{where}: {key}", text)
@@ -558,7 +556,7 @@ def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
 
 
 def check_shared(what: str, url: str) -> None:
-    """Refuse, with OptionError, a URL of records that lets whoever knows it in: specs are shared."""
+    """Refuse, with OptionError, a URL of records that holds credentials, as specs are shared."""
     if Url(url).is_secret:
         raise OptionError(
             f"{what} is a URL with a signature or a key in it; name the plain URL, and let the protocol's own library "

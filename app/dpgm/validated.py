@@ -51,6 +51,6 @@ def check_validated(path: str | Path, domain: Domain) -> None:
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict) or facts.get("dpgm-validated") != 1:
-        raise OptionError(f"{path} is no file of dpgm validate; {again}")
+        raise OptionError(f"{path} is not a file of dpgm validate; {again}")
     if facts.get("domain") != digest(domain):
         raise OptionError(f"{path} names another domain than this run has, which was edited since; {again}")

@@ -22,23 +22,23 @@ __all__ = ["cli", "main"]
 # command -> (module under dpgm.cli, its one-line help); modules load when their command runs
 _COMMANDS = {
     "init": ("init", "From public metadata to a domain and a spec file."),
-    "fit": ("fit", "Run the whole way: count, charge, add noise, save, learn."),
-    "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
-    "release": ("release", "Only the noisy release, to learn from later."),
-    "learn": ("fit", "Learn a model from a saved release; free in privacy."),
-    "query": ("query", "Marginals and conditionals of a model."),
+    "fit": ("fit", "Count, charge, add noise, save the release and learn a model."),
+    "plan": ("plan", "Show cost, sizes and expected errors; reads no data."),
+    "release": ("release", "Make a noisy release only, to learn from later."),
+    "learn": ("fit", "Learn a model from a saved release; costs no budget."),
+    "query": ("query", "Compute marginals and conditionals of a model."),
     "sample": ("sample", "Draw synthetic records from a model."),
     "complete": ("complete", "Fill the missing cells of rows from a model."),
-    "export": ("export", "A model for other programs, as BIF or UAI."),
-    "report": ("report", "One page about a model, for a review board."),
-    "compare": ("compare", "Models, releases and synthetic files side by side."),
-    "study": ("study", "Compare components on records drawn from a model; free."),
+    "export": ("export", "Write a model for other programs, as BIF or UAI."),
+    "report": ("report", "Write a page about a model, for a review board."),
+    "compare": ("compare", "Compare models, releases and synthetic files."),
+    "study": ("study", "Compare components on records drawn from a model."),
     "infer": ("infer", "Answer a task of the UAI competition."),
-    "validate": ("ledger", "The owner's check of a table; may show values."),
+    "validate": ("ledger", "Compare a table with its domain, for its owner; shows values."),
     "ledger": ("ledger", "Create and show a budget ledger."),
     "plugins": ("plugins", "List every component, or the options of some."),
-    "new": ("plugins", "Make a folder with a plugin that works as it stands."),
-    "check": ("plugins", "Hold a plugin to the conformance checks."),
+    "new": ("plugins", "Make a folder with a working plugin."),
+    "check": ("plugins", "Run the conformance checks on a plugin."),
 }
 
 # what commands were called before -> what they are called now; not in --help, and said where they are used
@@ -76,7 +76,7 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dpgm")
-@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Write more messages to stderr.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
 @click.pass_context
 def cli(ctx: click.Context, verbose: bool, debug: bool) -> None:

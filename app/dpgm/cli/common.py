@@ -28,7 +28,7 @@ __all__ = [
     "check_has_records",
     "counted_rows",
     "evidence_option",
-    "explain_kept_releases",
+    "explain_saved_releases",
     "json_option",
     "learn_again",
     "open_ledger",
@@ -56,8 +56,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# What the commands share: settings, tables on stdout, talk and stamps on stderr.
+# --- Options and output ---
 #
 # The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
 
@@ -65,7 +64,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Records(click.Path):
-    """A path, or the URL of remote records as a text: a Path would lose one of its slashes."""
+    """A path, or the URL of remote records as a text, because a Path would drop one of its slashes."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from dpgm_core._util.locations import is_url
@@ -77,40 +76,40 @@ RECORDS = _Records(path_type=Path)
 
 
 def settings_option(command: F) -> F:
-    """`--set KEY=VALUE`, repeatable."""
+    """Add `--set KEY=VALUE`, repeatable."""
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
     )(command)
 
 
 def validated_option(command: F) -> F:
-    """`--validated FILE`."""
+    """Add `--validated FILE`."""
     return click.option(
         "--validated",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
+        help="A file written by dpgm validate. It must name this domain; nothing else in it is used.",
     )(command)
 
 
 def again_option(command: F) -> F:
-    """`--again`."""
-    text = "Spend again although a paid run of this name did not finish."
+    """Add `--again`."""
+    text = "Spend budget again, although a paid run of this name did not finish."
     return click.option("--again", is_flag=True, help=text)(command)
 
 
 def json_option(command: F) -> F:
-    """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def evidence_option(command: F) -> F:
-    """`--given ATTRIBUTE=LABEL`, repeatable."""
-    text = "Condition on a label, or a number or date, which finds its bin; repeatable."
+    """Add `--given ATTRIBUTE=LABEL`, repeatable."""
+    text = "Condition on a label, or on a number or date, whose bin is looked up; repeatable."
     return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
 
 
 def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
-    """Attribute -> what is given of it. Raises OptionError."""
+    """Return attribute -> label or value of the texts of `--given`. Raises OptionError."""
     from dpgm_core.errors import OptionError
 
     fixed: dict[str, str] = {}
@@ -125,7 +124,7 @@ def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def print_evidence_bins(bins: Mapping[str, str], evidence: Mapping[str, str]) -> None:
-    """On stderr: the bins in which values that were given lie."""
+    """Print on stderr the bins of values in the evidence."""
     for name, label in bins.items():
         print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
@@ -144,7 +143,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Aligned columns on stdout: texts to the left, numbers to the right."""
+    """Print aligned columns on stdout: texts to the left, numbers to the right."""
     names, cells = list(map(printable, header)), [list(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in [names, *cells]) for i in range(len(names))]
     numeric = [all(isinstance(row[i], (int, float)) or _is_number(row[i]) for row in rows) for i in range(len(header))]
@@ -163,25 +162,25 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def print_out(line: object = "") -> None:
-    """One line on stdout."""
+    """Print one line on stdout."""
     click.echo(_encodable(printable(line), sys.stdout.encoding))
 
 
 def print_lines(text: object) -> None:
-    """Several lines on stdout, of a text that spells out the names in it."""
+    """Print a text of several lines on stdout, whose names are escaped already."""
     for line in str(text).split("\n"):
         print_out(line)
 
 
 def print_err(message: object) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     click.echo(_encodable(printable(message), sys.stderr.encoding), err=True)
 
 
 def stamp(path: Path, caveats: Iterable[str]) -> None:
-    """Say on stderr why what is shown is less private than the budget of what it was computed from; one line or none.
+    """Print on stderr why results are less private than the budget of their source; nothing without caveats.
 
-    path: where that is. caveats: as `caveats_of` words them.
+    path: the source. caveats: as `caveats_of` words them.
     """
     text = "; ".join(caveats)
     if text:
@@ -189,12 +188,12 @@ def stamp(path: Path, caveats: Iterable[str]) -> None:
 
 
 def unmeasured_note(names: Sequence[str]) -> str:
-    """Names of attributes that no table holds, for a line of their own: all of them, as nothing else tells which."""
+    """Return a line that names all attributes that no table measured."""
     return f"not measured, so unknown to the model: {', '.join(names)}"
 
 
 def print_left_out(names: Sequence[str]) -> None:
-    """On stderr, if there are any."""
+    """Print on stderr the attributes that were left out, if there are any."""
     if names:
         print_err(f"dpgm: left out, as no release measured them: {', '.join(names)}")
 
@@ -204,7 +203,7 @@ def _json_letter(letter: str) -> str:
 
 
 def _encodable(line: str, encoding: str | None) -> str:
-    """The line with letters that the stream lacks spelled out."""
+    """Return the line with letters escaped that the stream cannot encode."""
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
@@ -216,30 +215,29 @@ def _is_number(cell: object) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------------------------
-# What the commands that pay have in common: their ledger, what they remark, and what they keep where they fail.
+# --- Releases and ledgers of commands that pay ---
 
 
 def selector_of(run: Spec) -> str | None:
-    """The name of what chooses the structure of a run; None where its cliques are named."""
+    """Return the name of a run's selector; None if its cliques are named."""
     return run.selector if run.selector is None or isinstance(run.selector, str) else str(run.selector["name"])
 
 
 def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
-    """The files of the releases of a run."""
+    """Return the files of a run's releases."""
     return [one.saved_as for one in releases if one.saved_as is not None]
 
 
 def releases_of(error: BaseException) -> Sequence[NoisyTables]:
-    """What was released before a run failed; of an interrupt the cause knows."""
+    """Return what was released before a run failed; for an interrupt its cause has it."""
     from dpgm_core.errors import LearningFailed
 
     return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
 
 
 @contextmanager
-def explain_kept_releases() -> Iterator[None]:
-    """Where what is done inside fails after a charge, say how to learn from what was saved."""
+def explain_saved_releases() -> Iterator[None]:
+    """Explain, if the block fails after a charge, how to learn from the saved releases."""
     from dpgm_core.errors import LearningFailed
 
     try:
@@ -256,7 +254,7 @@ def explain_kept_releases() -> Iterator[None]:
 
 
 def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
-    """What is kept of a run that failed; the release of a holdout goes along with what is learned from."""
+    """Return a sentence on the releases of a failed run; those of holdouts are learned from too."""
     learned = [file for file in files if file not in holdouts]
     what = "the release is paid for and saved; learn from it"
     if len(learned) > 1:
@@ -265,7 +263,7 @@ def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
 
 
 def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
-    """Tell of a release that is not where it was to be, or whose name has a number."""
+    """Print a warning if the release has another place or a numbered name."""
     files = saved_files(releases)
     warn_moved(releases)
     if not planned.name.startswith(f"{run.name}.release."):
@@ -278,7 +276,7 @@ def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> N
 
 
 def warn_moved(releases: Sequence[NoisyTables]) -> None:
-    """Tell of a release that had to be saved in another folder."""
+    """Print a warning if a release had to be saved in another folder."""
     for one in releases:
         if one.save_error is not None and one.saved_as is not None:
             print_err(
@@ -288,7 +286,7 @@ def warn_moved(releases: Sequence[NoisyTables]) -> None:
 
 
 def unexpected_number(run: Spec, releases: Sequence[NoisyTables]) -> list[str]:
-    """A sentence where the releases of a run have another number of records than its spec expects; mostly none."""
+    """Return a sentence if the number of records differs from the one that the spec expects; otherwise nothing."""
     from dpgm_core.releases.totals import far_from
 
     return [] if run.records is None else far_from(run.records, releases)
@@ -313,7 +311,7 @@ def check_has_records(run: Spec) -> None:
 
 
 def print_remarks(run: Spec) -> None:
-    """What the owner should know of before a release."""
+    """Print what the owner should know before a release."""
     from dpgm_core.planning import delta_note
     from dpgm_core.releases.labels import load_discovery
 
@@ -333,7 +331,7 @@ def print_remarks(run: Spec) -> None:
 
 @contextmanager
 def open_ledger(run: Spec) -> Iterator[Ledger | None]:
-    """The ledger of a run, made if the spec says so and nothing else is wrong; None, which is said, without one."""
+    """Open the ledger of a run, or create it if the spec asks for that; None, with a message, without one."""
     from dpgm_core.errors import BudgetError, Overspent
     from dpgm_core.privacy.ledger import Ledger
 
@@ -371,7 +369,7 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
 
 
 def _check_before_creating(run: Spec) -> None:
-    """Refuse what can be refused without the records before a ledger appears for nothing."""
+    """Refuse invalid runs, without reading records, before a ledger is created."""
     from dpgm_core.errors import Overspent
 
     whole = None if run.ledger is None else run.ledger.budget
@@ -380,39 +378,38 @@ def _check_before_creating(run: Spec) -> None:
     run.to_run().check()
 
 
-# --------------------------------------------------------------------------------------------------
-# How a command shows its progress: `--progress plain|bar|none`.
+# --- Progress ---
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_KEY = "dpgm.cli.common"
+_PROGRESS_KEY = "dpgm.cli.common"
 
 
-def progress_option(command: Command) -> Command:
-    """`--progress`, for every command that can take over a second; `progress_shown` reads it."""
+def progress_option(command: F) -> F:
+    """Add `--progress`, for every command that can take over a second; `progress_shown` reads it."""
     return click.option(
         "--progress",
         type=click.Choice(["plain", "bar", "none"]),
         default=None,
         expose_value=False,
-        callback=_remember,
-        help="How to show progress on stderr; if left out, bars on a terminal, elsewhere lines for steps over 5 s.",
+        callback=_store_progress,
+        help="How to show progress on stderr. Default: bars on a terminal; elsewhere lines, for steps longer than 5 s.",
     )(command)
 
 
 def progress_shown() -> AbstractContextManager[Progress]:
-    """A Progress on stderr, as the command that runs was asked to show it."""
+    """Return a Progress on stderr, in the form that `--progress` chose."""
     from dpgm.progress import shown
 
     context = click.get_current_context(silent=True)
-    return shown("auto" if context is None else context.meta.get(_KEY, "auto"))
+    return shown("auto" if context is None else context.meta.get(_PROGRESS_KEY, "auto"))
 
 
 def counted_rows(
     tables: Iterable[pa.Table], progress: Progress, task: str, done: int, total: int | None
 ) -> Iterator[pa.Table]:
-    """The same tables; progress is told how many rows were taken, from `done` on. For synthetic records, and rows that
-    their owner completes; never for records that are counted."""
+    """Yield the tables and report the number of rows, from `done` on.
+
+    For synthetic records, and rows that their owner completes; never for records that are counted.
+    """
     progress(task, done, total)
     for table in tables:
         yield table
@@ -420,5 +417,5 @@ def counted_rows(
         progress(task, done, total)
 
 
-def _remember(context: click.Context, _: click.Parameter, how: str | None) -> None:
-    context.meta[_KEY] = how or "auto"
+def _store_progress(context: click.Context, _: click.Parameter, how: str | None) -> None:
+    context.meta[_PROGRESS_KEY] = how or "auto"

@@ -1,4 +1,4 @@
-"""dpgm compare."""
+"""The command `dpgm compare`."""
 
 from __future__ import annotations
 
@@ -41,18 +41,20 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "--domain",
     "domain_file",
     type=_file,
-    help="Domain file of the columns of synthetic files, where no FILE is a model or release.",
+    help="Domain file for synthetic files, if no FILE is a model or a release.",
 )
 @click.option(
     "--dialect",
     "dialects",
     multiple=True,
     metavar="SPEC|KEY=VALUE",
-    help="How CSV files are written, where neither their stamp nor their first line tells: as in dpgm complete.",
+    help="Format of CSV files, if neither stamp nor first line shows it: as in dpgm complete.",
 )
-@click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
-@click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
-@click.option("-o", "--output", type=_file, help="Also write one .html page that needs nothing else.")
+@click.option(
+    "--data", type=RECORDS, help="Records, or the spec that says how to read them. The result is exact and NOT PRIVATE."
+)
+@click.option("--allow-non-private", is_flag=True, help="Allow results from --data to be shown.")
+@click.option("-o", "--output", type=_file, help="Also write a self-contained .html page.")
 @json_option
 @progress_option
 def compare(
@@ -65,10 +67,10 @@ def compare(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Models, releases and synthetic files side by side, each of the others against the first.
+    """Compare models, releases and synthetic files with the first of them.
 
-    Free in privacy: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
-    sample`. A model alone is compared with the noisy tables that it was learned from, or with --data.
+    This costs no budget: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
+    sample`. A single model is compared with the noisy tables that it was learned from, or with --data.
     """
     from dpgm.comparison.comparison import compare as compare_files
     from dpgm.comparison.page import make_page
@@ -77,9 +79,9 @@ def compare(
     from dpgm_core.errors import OptionError
 
     if output is not None and len(files) == 1:
-        raise OptionError("a page is of several files; dpgm report MODEL makes one about a model")
+        raise OptionError("-o needs several files; dpgm report MODEL makes a page about one model")
     if data is not None and (against is not None or len(files) > 1):
-        raise OptionError("--data goes with one model, not both with it and another file; compare with one of them")
+        raise OptionError("--data compares one model with records; leave it or the other files out")
     if len(files) == 1:
         _print_distances(files[0], against, data, allow_non_private, as_json)
         return

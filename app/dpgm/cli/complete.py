@@ -1,4 +1,4 @@
-"""dpgm complete: the missing cells of rows, filled from a model."""
+"""The command `dpgm complete`, which fills the missing cells of rows from a model."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("rows_file", metavar="ROWS", type=_file)
-@click.option("-o", "--output", type=_file, required=True, help="The file to write, of the same format as ROWS.")
+@click.option("-o", "--output", type=_file, required=True, help="The file to write, in the format of ROWS.")
 @click.option(
     "--dialect",
     "dialects",
     multiple=True,
     metavar="SPEC|KEY=VALUE",
-    help="How ROWS, a CSV file, are written: as the data of SPEC are, or by delimiter= and encoding=; repeatable.",
+    help="CSV format of ROWS: that of SPEC's data, or delimiter= and encoding=; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Seed, to repeat a draw.")
 @json_option
 @progress_option
 def complete(
@@ -74,8 +74,8 @@ def complete(
 ) -> None:
     """Fill the missing cells of ROWS from MODEL, each given the rest of its row.
 
-    Empty cells and null values are missing, and so are columns that ROWS lacks, which are added. All else stays as it
-    is written. ROWS are your own: the output holds them, so no guarantee covers it, which it says.
+    Empty cells and null values are missing. Columns that ROWS lacks are added. Everything else is copied unchanged. The
+    output holds your own ROWS, so no guarantee covers it; its stamp says so.
     """
     from dpgm.cli.records import check_output
     from dpgm_core._util.randomness import SeededRandomness, randomness_or_system
@@ -141,7 +141,7 @@ def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written |
 
     if output.suffix != ".csv":
         if dialects:
-            raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
+            raise OptionError(f"--dialect is for CSV files, and the name {rows_file.name} is not one; leave it out")
         return None
     dialect = written(dialects)
     if dialect.line_ends != PLAIN.line_ends:

@@ -1,4 +1,4 @@
-"""dpgm export: a model for other programs."""
+"""The command `dpgm export`, which writes a model for other programs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("--bif", type=_file, help="The .bif file to write: a Bayesian network, which MODEL must be.")
-@click.option("--uai", type=_file, help="The .uai file to write; FILE.names goes with it.")
+@click.option("--bif", type=_file, help="The .bif file to write; MODEL must be a Bayesian network.")
+@click.option("--uai", type=_file, help="The .uai file to write; FILE.names is written too.")
 @click.option(
     "--kind",
     type=click.Choice(["markov", "bayes"]),
     default="markov",
     show_default=True,
-    help="What the .uai file says that it holds: any model, or a network, child last.",
+    help="Type that the .uai file states: any model, or a Bayesian network with the child last.",
 )
 @json_option
 def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_json: bool) -> None:
     """Write MODEL for other programs, with its guarantee; only an older file of the same kind is replaced.
 
-    Both files are over all labels of the domain. Attributes that no release measured are as the model has them, and
-    are named on stderr.
+    Both files have all labels of the domain. Attributes that no release measured are written as the model has them,
+    and named on stderr.
     """
     from dpgm.interop.bif import write_bif
     from dpgm.interop.uai import names_path, write_uai

@@ -1,4 +1,4 @@
-"""dpgm fit, learn."""
+"""The commands `dpgm fit` and `dpgm learn`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from dpgm.cli.common import (
     again_option,
     check_has_records,
-    explain_kept_releases,
+    explain_saved_releases,
     json_option,
     open_ledger,
     print_err,
@@ -46,10 +46,10 @@ __all__ = ["fit", "learn"]
 def fit(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
-    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left.
+    """Fit a model as SPEC (a TOML file) says, and print its file, the budget spent and the budget left.
 
-    Where a run of this name was killed, or failed after its charge, and its release was saved, nothing is charged, and
-    the message says how to go on.
+    If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
+    and the message says how to continue.
     """
     from dpgm.spec import load_spec
 
@@ -57,7 +57,7 @@ def fit(
     check_has_records(run)
     with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)
-        with explain_kept_releases():
+        with explain_saved_releases():
             done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
             path = _save(done, path, None if ledger is None else ledger.path)
         warn_renamed(run, saved, done.releases)
@@ -80,7 +80,11 @@ def fit(
 )
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
-@click.option("--conversion-delta", metavar="DELTA", help="Where releases cost rho and epsilon: converts the rho.")
+@click.option(
+    "--conversion-delta",
+    metavar="DELTA",
+    help="Delta that converts rho, for releases of both kinds.",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
 @settings_option
 @json_option
@@ -96,10 +100,10 @@ def learn(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY.
+    """Learn a model from saved releases. This costs no budget. --set takes learner.KEY and inference.KEY.
 
-    Several files, in the order of the releases, are one to a learner that asks for one: each table is the mean over its
-    releases, weighted by how little noise they have.
+    Give several files in the order of their release. A learner of one release gets the mean of each table, weighted by
+    the inverse variance of the noise.
     """
     from dpgm.spec import parse_setting
     from dpgm_core._util.files import MODEL_FILE, check_writable
@@ -134,7 +138,7 @@ def learn(
 
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
-    """Where the model is; one that cannot be written anywhere is work that failed: its release is paid for."""
+    """Save the model and return its path. If no folder can be written, the fit failed, but its release is paid for."""
     from dpgm_core.errors import LearningFailed, ModelFileError
     from dpgm_core.releases.saving import save_elsewhere
 
@@ -150,7 +154,7 @@ def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
 
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
-    """Error bars for a fit that is paid for and saved; without them it is no worse."""
+    """Add error bars to a fit that is paid for and saved; if that fails, return the fit unchanged."""
     from attrs import evolve
 
     from dpgm_core._util.randomness import SeededRandomness

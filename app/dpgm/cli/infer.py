@@ -1,4 +1,4 @@
-"""dpgm infer: the UAI competition's tasks."""
+"""The command `dpgm infer`, for tasks of the UAI competition."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.argument("model", type=_file)
 @click.option("--evidence", type=_file, help="An evidence file: n variable state ...")
 @click.option("--task", type=click.Choice(["PR", "MAR", "MPE"]), required=True, help="What to compute.")
-@click.option("--bounds", is_flag=True, help="With PR: what it certainly lies between too, by an engine that can tell.")
-@click.option("-o", "--output", type=_file, help="A result file to write; without it, stdout.")
-@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option("--bounds", is_flag=True, help="With PR: also print certain bounds, from an engine that has them.")
+@click.option("-o", "--output", type=_file, help="The result file to write; by default stdout.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @settings_option
 @json_option
 def infer(
@@ -44,9 +44,9 @@ def infer(
 ) -> None:
     """Answer one task of the UAI competition on MODEL, a .uai file, in its result format.
 
-    PR is log10 of the partition function, MAR every variable's marginal, MPE a most probable assignment. An answer of
-    an approximate engine that did not converge is given, and flagged on stderr. With --bounds stderr says what PR
-    certainly lies between, whether the engine converges or not (loopy-bp; takes longer than the answer).
+    PR is log10 of the partition function, MAR every variable's marginal, MPE a most probable assignment. If an
+    approximate engine does not converge, its answer is printed with a warning on stderr. --bounds prints certain bounds
+    on PR to stderr, whether the engine converges or not (loopy-bp; this takes longer than the answer).
     """
     from dpgm.interop.uai_tasks import bounds_uai, infer_uai
     from dpgm_core._util.files import atomic_write, check_writable

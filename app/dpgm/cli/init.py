@@ -1,4 +1,4 @@
-"""dpgm init: from what is public about a table to the two files of a run."""
+"""The command `dpgm init`, which writes the two files of a run from public metadata."""
 
 from __future__ import annotations
 
@@ -94,29 +94,36 @@ class _InitOptions:
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
 )
-@click.option("--data", type=RECORDS, help="The records, if SOURCE only describes them.")
+@click.option("--data", type=RECORDS, help="The file of records, if SOURCE only describes them.")
 @click.option(
     "--codebook",
     "codebooks",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="More metadata on top, column by column; CSV: a line for each code.",
+    help="Further metadata, which overrides SOURCE column by column; as CSV, a line for each code.",
 )
-@click.option("--schema-is-public", is_flag=True, help="Take categories from a schema: they are not the values seen.")
 @click.option(
-    "--first-line-is-names", "is_names", is_flag=True, help="Of a CSV file, though some names are numbers or dates."
+    "--schema-is-public",
+    is_flag=True,
+    help="Use a schema's categories: they were not collected from the records.",
 )
-@click.option("--name", help="Of the run and its files; else that of the data.")
-@click.option("--epsilon", default="1", show_default=True, help="The budget, exact, such as 1 or 0.5.")
-@click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
-@click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
+@click.option(
+    "--first-line-is-names",
+    "is_names",
+    is_flag=True,
+    help="The first line has the names, although some look like numbers or dates.",
+)
+@click.option("--name", help="Name of the run and its files; by default that of the data.")
+@click.option("--epsilon", default="1", show_default=True, help="Epsilon of the budget, exact, such as 1 or 0.5.")
+@click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
+@click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
 def init(**options: Any) -> None:
-    """Write domain.toml and spec.toml from what is public: SOURCE is a schema, or a file of records, which stay unread.
+    """Write domain.toml and spec.toml from public metadata. SOURCE is a schema, or a file of records that are not read.
 
-    Of a CSV file the first line is read, of Parquet and Arrow the names and types. A NIST schema or data dictionary, a
-    Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
-    refuses to start before it is filled in.
+    Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
+    dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
+    and a run does not start before they are filled in.
     """
     _init(_InitOptions(**options))
 
@@ -137,7 +144,7 @@ def _init(options: _InitOptions) -> None:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
-            raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
+            raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
         source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
@@ -163,7 +170,7 @@ def _init(options: _InitOptions) -> None:
 
 
 def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
-    """Columns of the data that nothing describes. Raises DomainError where something describes what is no column."""
+    """Return columns without metadata. Raises DomainError for metadata of columns that do not exist."""
     from dpgm_core.domain.domain_files import check_columns, is_data, read_metadata
 
     if not data.exists() or not is_data(data):
@@ -174,7 +181,7 @@ def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
 
 
 def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[str, str], neighbours: str) -> str:
-    """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
+    """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
     from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
     from dpgm_core.errors import OptionError, did_you_mean
@@ -209,7 +216,7 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
 
 
 def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
-    """What the spec says of the records: a file name, with its dialect where it is not the usual one."""
+    """Return the data line of the spec: a file name, with its dialect where that is not the default."""
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import CSV, Header, read_header
 
@@ -238,7 +245,7 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 
 
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
-    """Both files or none: what exists is replaced only where that is said, and never what was read."""
+    """Write both files or none. Existing files are replaced only with --overwrite, and input files never."""
     from dpgm_core._util.files import make_folder
     from dpgm_core.errors import OptionError
 
@@ -252,7 +259,7 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
                 if not overwrite:
                     raise OptionError(f"{path} exists; write to another folder with -o, or replace it with --overwrite")
                 if not path.is_file() or path.is_symlink():
-                    raise OptionError(f"{path} is no regular file; write to another folder with -o")
+                    raise OptionError(f"{path} is not a regular file; write to another folder with -o")
             for name, text in texts.items():
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -260,7 +267,7 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
 
 
 def _print_summary(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
-    """What is settled, what is left to do and what comes next."""
+    """Print which columns are described, what is left to do and what comes next."""
     todo = metadata.todo
     finished = len(metadata.tables) - len(todo)
     print_out(f"{folder / 'domain.toml'}: {len(metadata.tables)} columns, {finished} settled, {len(todo)} to do")
@@ -287,7 +294,7 @@ def _by_reason(metadata: Metadata) -> dict[str, list[str]]:
 
 
 def _print_records_notes(data: Path, metadata: Metadata) -> None:
-    """What a reader of names cannot know: that the first line is a record, or the file itself a codebook."""
+    """Print notes that need a person: the first line may be a record, or the file a codebook."""
     from dpgm_core.domain.domain_files import CSV
     from dpgm_core.domain.formats.codebook import is_codebook
 

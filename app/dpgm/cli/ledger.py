@@ -1,4 +1,4 @@
-"""dpgm validate and ledger: the owner's own tools."""
+"""The commands `dpgm validate` and `dpgm ledger`, for owners of data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["ledger", "validate"]
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to note that you looked, and at which domain; SPEC's name with .validated.json if left out.",
+    help="File that records the domain and the day; by default SPEC's name with .validated.json.",
 )
 def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None:
     """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers.
 
-    A small file names the domain and the day, whatever was found, and nothing computed from records: for `dpgm fit
-    --validated`. A domain that is edited after looking at records is outside of a release's guarantee. The exit code is
-    1 where not all is as the domain says.
+    Writes a small file for `dpgm fit --validated`, which names the domain and the day and holds nothing computed from
+    records. The guarantee of a release does not cover a domain that was edited after looking at records. The exit code
+    is 1 if some records do not fit the domain.
     """
     from dpgm.spec import read_spec
     from dpgm.validated import write_validated
@@ -53,14 +53,16 @@ def ledger() -> None:
 
 @ledger.command()
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--name", required=True, help="What the data set is called.")
-@click.option("--epsilon", help="Total epsilon, exact, such as 1 or 0.5.")
+@click.option("--name", required=True, help="Name of the data set.")
+@click.option("--epsilon", help="Total epsilon, as an exact number such as 1 or 0.5.")
 @click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
 @click.option("--rho", help="Total zCDP rho, instead of --epsilon.")
-@click.option("--neighbours", required=True, help="add-remove or replace-one; fixed for good.")
-@click.option("--unit", default=None, help="What is protected; one person with --person, else one record.")
-@click.option("--person", default=None, help="Column of the person key, if persons have several rows.")
-@click.option("--rows-per-person", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--neighbours", required=True, help="add-remove or replace-one; cannot be changed later.")
+@click.option("--unit", default=None, help="The protected unit; one person with --person, else one record.")
+@click.option("--person", default=None, help="Column of the person key, if a person can have several rows.")
+@click.option(
+    "--rows-per-person", type=click.IntRange(1), default=1, show_default=True, help="Rows that count per person."
+)
 def create(
     path: Path,
     name: str,
@@ -94,7 +96,7 @@ def create(
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show_ledger(path: Path, as_json: bool) -> None:
-    """Say what the ledger PATH promises, what was spent and what is left, and list every charge."""
+    """Show the terms of the ledger PATH, the budget spent and left, and every charge."""
     from dpgm_core.privacy.ledger import Ledger
 
     opened = Ledger.open(path)

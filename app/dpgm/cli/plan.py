@@ -1,4 +1,4 @@
-"""dpgm plan."""
+"""The command `dpgm plan`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["plan"]
 @progress_option
 @click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
-    """Say what SPEC would cost and how accurate it would be. Reads no data."""
+    """Show what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm.spec import load_spec
 
     run = load_spec(spec, settings)
@@ -73,7 +73,7 @@ def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
 
 
 def _decimals_note(run: Spec) -> list[str]:
-    """Asks for the decimals of numbers of which none are stated, in a sentence."""
+    """Return a sentence that asks for the decimals of numbers that state none."""
     columns = [
         one.name
         for one in run.domain
@@ -89,7 +89,7 @@ def _decimals_note(run: Spec) -> list[str]:
 
 
 def _print_plan(run: Spec, planned: Plan) -> None:
-    """Print what it costs, and what is measured with which noise."""
+    """Print costs, and what is measured with which noise."""
     assert run.structure is not None  # whose tables these are
     groups = len(run.structure.groups)
     sensitivity = planned.sensitivity
@@ -120,7 +120,7 @@ def _print_plan(run: Spec, planned: Plan) -> None:
 
 
 def _print_tables(planned: Plan) -> None:
-    """The noise of each table, and what is not measured."""
+    """Print the noise of each table, and what is not measured."""
     print_out()
     what = "records" if planned.terms.contributions is None else "persons"
     by_row = any(table.records_per_row is not None for table in planned.tables)
@@ -153,7 +153,7 @@ def _count(records: float) -> str:
 
 
 def _print_ledger(run: Spec, cost: Budget) -> None:
-    """What is left, and whether a run of this cost would still be taken."""
+    """Print the budget left, and whether a run of this cost would be refused."""
     if run.ledger is not None and run.ledger.path.exists():
         from dpgm_core.privacy.ledger import Ledger
 
@@ -169,7 +169,7 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 
 
 def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
-    """What a selection would spend and see."""
+    """Print what a selection would spend and measure."""
     from dpgm_core.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 

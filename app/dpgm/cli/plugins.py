@@ -1,4 +1,4 @@
-"""dpgm plugins, new, check."""
+"""The commands `dpgm plugins`, `dpgm new` and `dpgm check`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = ["check", "new", "plugins"]
 def plugins(names: tuple[str, ...], as_json: bool) -> None:
     """List every component with its distribution and version, and plugins that are broken, contested or disabled.
 
-    With names, every option of these components: dpgm plugins naive-mle eb-map. A kind before them says which is meant
-    where two kinds have the name; a kind alone lists its components: dpgm plugins learner.
+    With names, show every option of these components: dpgm plugins naive-mle eb-map. Write the kind before a name that
+    two kinds have. A kind alone lists its components: dpgm plugins learner.
     """
     from dpgm_core.plugin import KINDS
 
@@ -139,13 +139,13 @@ def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=".",
     show_default=True,
-    help="Where to make the plugin's folder, dpgm-NAME.",
+    help="Where to create the plugin's folder, dpgm-NAME.",
 )
 def new(kind: str, name: str, folder: Path) -> None:
-    """Make a folder with a plugin that works as it stands, such as: dpgm new mechanism my-noise.
+    """Create a folder with a working plugin. Example: dpgm new mechanism my-noise.
 
     KIND is mechanism, inference, collective, learner, selector or source; NAME is what users will type. The plugin
-    passes the conformance kit, and its TODOs say what to replace.
+    passes the conformance kit, and its TODOs name what to replace.
     """
     from dpgm.scaffold import scaffold
 
@@ -161,12 +161,15 @@ def new(kind: str, name: str, folder: Path) -> None:
 @click.command()
 @click.argument("distribution")
 @click.option(
-    "--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", help="How far the checks go."
+    "--profile",
+    type=click.Choice(["quick", "default", "thorough"]),
+    default="default",
+    help="How thorough to be.",
 )
 @json_option
 @progress_option
 def check(distribution: str, profile: str, as_json: bool) -> None:
-    """Hold all that an installed plugin DISTRIBUTION offers to the conformance checks; exit code 1 if one fails.
+    """Run the conformance checks on all components of an installed DISTRIBUTION; exit code 1 if one fails.
 
     The checks refute, they do not prove; see docs/conformance.md. Needs: pip install dpgm-testing.
     """

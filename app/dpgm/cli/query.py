@@ -1,4 +1,4 @@
-"""`dpgm query`."""
+"""The command `dpgm query`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_REPLICATES", "query", "replicates_options", "with_replicates"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Replicates of a model file: made when they are first asked for, then kept in the file.
+# --- Replicates ---
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,12 +50,12 @@ DEFAULT_REPLICATES = 40
 
 def replicates_options(command: F) -> F:
     """`--replicates` and `--seed`."""
-    seeded = click.option("--seed", type=click.IntRange(0), default=None, help="Make replicates that can be repeated.")
+    seeded = click.option("--seed", type=click.IntRange(0), default=None, help="Seed, to repeat new replicates.")
     counted = click.option(
         "--replicates",
         type=click.IntRange(2, 1000),
         default=None,
-        help=f"Refits behind the error bars, {DEFAULT_REPLICATES} if the file has none; made once and kept in it.",
+        help=f"Refits for the error bars, {DEFAULT_REPLICATES} if the file has none; they are saved in it.",
     )
     return counted(seeded(command))
 
@@ -89,14 +88,13 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     return model
 
 
-# --------------------------------------------------------------------------------------------------
-# dpgm query.
+# --- The command ---
 
 _MAX_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = (
-    "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
-    "structure only as far as the structure is right, or was checked."
+    "Print error bars and intervals of this level, such as 0.9. For measured answers it is their coverage; for answers "
+    "by structure only if the structure is right, or a holdout measured its error."
 )
 
 #: What a standing means, under the answer.
@@ -132,15 +130,15 @@ class _QueryOptions:
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
 @evidence_option
-@click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
-@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
-@click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
+@click.option("--map", "most_probable", is_flag=True, help="Print the most probable record instead of a marginal.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
+@click.option("--top", type=click.IntRange(1), default=None, help="Print only the N most probable rows.")
 @click.option("--intervals", "level", type=float, default=None, metavar="LEVEL", help=_INTERVALS)
 @click.option(
     "--unmeasured",
     type=click.Choice(["uniform", "omit"]),
     default=None,
-    help="Attributes that no release measured are refused; or take them as uniform, or leave them out.",
+    help="Take attributes that no release measured as uniform, or leave them out; by default they are refused.",
 )
 @click.option(
     "-s",
@@ -148,16 +146,16 @@ class _QueryOptions:
     "statistics",
     multiple=True,
     metavar="NAME",
-    help="Of numbers, instead of probabilities: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
+    help="Print a statistic of numbers: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
 )
 @replicates_options
 @json_option
 @progress_option
 def query(**options: Any) -> None:
-    """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is.
+    """Print the joint probabilities of ATTRIBUTEs under MODEL; without attributes, describe the model.
 
-    The standing of an answer is "measured" where one released table holds what was asked for, conditions included, and
-    "by structure" where it needs the model's independences: it is then as right as these are.
+    The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
+    included, and "by structure" if the answer depends on the model's independences.
     """
     _query(_QueryOptions(**options))
 

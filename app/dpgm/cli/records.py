@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The dialect in which sampled records are written as CSV: separators, encoding, quotes, line ends, compression.
+# --- CSV dialects ---
 
 _ENDS = {"lf": b"\n", "crlf": b"\r\n"}
 _KEYS = ("delimiter", "encoding", "quoting", "line_ends")
@@ -66,7 +65,7 @@ class Written:
             try:
                 text.encode(self.encoding)
             except UnicodeEncodeError:
-                raise OptionError(f"{text!r:.80} cannot be written in {self.encoding}; say encoding=utf-8") from None
+                raise OptionError(f"{text!r:.80} cannot be written in {self.encoding}; use encoding=utf-8") from None
             if self.line_ends == "crlf" and "\n" in text:
                 raise OptionError(f"{text!r:.80} holds a line end, so lines must end in lf; leave line_ends")
 
@@ -131,7 +130,7 @@ def _of_spec(path: Path, said: Written) -> Written:
     source = as_source(data)
     if not isinstance(source, CsvSource):
         raise OptionError(
-            f"the data of {path} are no CSV file, so they have no dialect; say delimiter=, encoding=, ..."
+            f"the data of {path} are not a CSV file, so they have no dialect; write delimiter=, encoding=, ..."
         )
     quoting = isinstance(data, Mapping) and data.get("quoting") is True  # which `init` says where names are quoted
     return evolve(said, delimiter=source.delimiter, encoding=source.encoding, quoting=quoting)
@@ -180,8 +179,7 @@ class _Encoded(io.RawIOBase):
         return len(data)
 
 
-# --------------------------------------------------------------------------------------------------
-# Sampled records as files, each with its stamp.
+# --- Writing of records ---
 
 
 def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how: Written = PLAIN) -> None:
@@ -295,14 +293,13 @@ def check_output(path: Path) -> None:
     stamped = stamp.is_file() and read_stamp(stamp) is not None
     if stamp != path and stamp.exists() and not stamped:
         raise ModelFileError(
-            f"{stamp} exists and is no stamp of dpgm, so no stamp can stand beside the records; name another file"
+            f"{stamp} exists and is not a stamp of dpgm, so the records' stamp cannot be written; name another file"
         )
     if path.is_symlink() or not stamped:
         check_writable(path)
 
 
-# --------------------------------------------------------------------------------------------------
-# Lines of a CSV file cut into fields and joined again, byte for byte what they were.
+# --- Lines and fields ---
 
 #: What may separate fields where nobody says it.
 DELIMITERS = b",;\t|"
@@ -321,7 +318,7 @@ class Layout:
         try:
             body.decode()
         except UnicodeDecodeError:
-            raise DataError(f"{path}: the first line is not UTF-8; say --dialect encoding=cp1252, or another") from None
+            raise DataError(f"{path}: the first line is not UTF-8; use --dialect encoding=cp1252, or another") from None
 
         def named(sign: int) -> list[str]:
             return [bare(field).decode().strip() for field in _fields(body, bytes([sign]))]

@@ -1,4 +1,4 @@
-"""dpgm release."""
+"""The command `dpgm release`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from dpgm.cli.common import (
     again_option,
     check_has_records,
-    explain_kept_releases,
+    explain_saved_releases,
     json_option,
     open_ledger,
     print_err,
@@ -49,10 +49,10 @@ __all__ = ["release"]
 def release(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
-    """Only the noisy release of SPEC, to learn from later with `dpgm learn`.
+    """Make the noisy release of SPEC and learn nothing; `dpgm learn` learns from it later.
 
-    Where SPEC says `select` under [structure], the structure is chosen first: that is charged like a fit and saved with
-    every step, and a [workload] says what the model is wanted for.
+    If SPEC has a `selector` under [structure], the structure is chosen first, for its [workload]. The whole budget is
+    charged, and every step is saved.
     """
     from dpgm.spec import load_spec
     from dpgm_core.errors import OptionError
@@ -64,12 +64,12 @@ def release(
     check_has_records(run)
     if run.selector is None and run.holdout:
         raise OptionError(
-            f"spec {spec.name} sets a share aside for a holdout, which is part of a fit; run dpgm fit, or "
+            f"spec {spec.name} reserves a share for a holdout, which is part of a fit; run dpgm fit, or "
             "leave the holdout out with --set holdout.share=0"
         )
     with reserved(run, again=again) as (saved, _), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)
-        with explain_kept_releases():
+        with explain_saved_releases():
             job = run.to_run(ledger=ledger, save_release=saved, progress=progress, learns=False)
             noisy, selection = (job.release(), None) if run.selector is None else job.select()
         warn_renamed(run, saved, [noisy])

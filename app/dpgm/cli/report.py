@@ -1,4 +1,4 @@
-"""dpgm report."""
+"""The command `dpgm report`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ _file = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("-o", "--output", type=_file, help="The .html file to write; MODEL's name with .html if left out.")
-@click.option("--ledger", "ledger_file", type=_file, help="The ledger that paid: its state and charges are told.")
-@click.option("--level", type=float, default=0.9, show_default=True, help="Of the intervals.")
-@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option("-o", "--output", type=_file, help="The .html file to write; by default MODEL's name with .html.")
+@click.option(
+    "--ledger", "ledger_file", type=_file, help="The ledger that was charged; its state and charges are shown."
+)
+@click.option("--level", type=float, default=0.9, show_default=True, help="Level of the intervals.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @click.option(
     "--annex",
     "records",
     type=RECORDS,
-    help="Records, or the spec that says how to read them: a second page that compares, exact and NOT PRIVATE.",
+    help="Records, or a spec that reads them. Writes a second page of exact comparisons, NOT PRIVATE.",
 )
-@click.option("--allow-non-private", is_flag=True, help="Say that the page of --annex may be written.")
+@click.option("--allow-non-private", is_flag=True, help="Allow the page of --annex to be written.")
 @progress_option
 def report(
     model_file: Path,
@@ -38,10 +40,10 @@ def report(
     records: Path | str | None,
     allow_non_private: bool,
 ) -> None:
-    """One page about MODEL for a review board and for its readers: guarantee, noise, distributions, how sure, origin.
+    """Write a page about MODEL for a review board and for readers: guarantee, noise, distributions, errors, origin.
 
-    An HTML file that needs nothing else and loads nothing. It is made from MODEL alone, and so as private as that is;
-    only an earlier report is replaced. With --annex the owner gets OUTPUT-annex.html besides, for no eyes but theirs.
+    The page is one HTML file that loads nothing. It is made from MODEL alone, and is as private as MODEL. Only an
+    earlier report is replaced. --annex also writes OUTPUT-annex.html, which only the owner may see.
     """
     from dpgm.report.annex import make_annex
     from dpgm.report.page import make_report
@@ -55,7 +57,7 @@ def report(
     if page.suffix not in (".html", ".htm"):
         raise OptionError(f"cannot write {page.name}: a report is a page, so the name must end in .html")
     if allow_non_private and records is None:
-        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released things")
+        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released values")
     annex = page.with_name(f"{page.stem}-annex{page.suffix}")
     check_writable(page, REPORT_FILE)
     if records is not None:

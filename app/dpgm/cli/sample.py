@@ -1,4 +1,4 @@
-"""dpgm sample."""
+"""The command `dpgm sample`."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ class _SampleOptions:
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("-n", "--count", type=click.IntRange(1), required=True, help="How many records.")
+@click.option("-n", "--count", type=click.IntRange(1), required=True, help="Number of records.")
 @click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
-@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
-@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Seed, to repeat a draw. Sampling costs no budget.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @click.option(
     "--method",
     type=click.Choice(["independent", "rounded"]),
     default="independent",
     show_default=True,
-    help="Records drawn one by one, or so that their tables are the expected counts, rounded.",
+    help="Draw records independently, or so that their tables are the rounded expected counts.",
 )
 @click.option(
     "--datasets",
     type=click.IntRange(2, 1000),
     default=None,
-    help="That many files, OUTPUT-1 and so on, that differ as much as the model is uncertain.",
+    help="Number of files, OUTPUT-1 and so on, which differ as much as the model is uncertain.",
 )
 @click.option(
     "--unmeasured",
@@ -88,18 +88,18 @@ class _SampleOptions:
     "dialects",
     multiple=True,
     metavar="SPEC|KEY=VALUE",
-    help="Write CSV as the data of SPEC are, or by delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
+    help="CSV format: that of SPEC's data, or delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
 )
-@click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
+@click.option("--labels", is_flag=True, help="Write labels of the domain, also of bins, instead of values.")
 @json_option
 @progress_option
 def sample(**options: Any) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
-    Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
-    says is never null (null_values = []) has a value in each record, unless they are rounded. Attributes that no
-    release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
-    records are for tables, independent ones for whatever looks at how much data vary.
+    Values have the type and format of their column. Numbers and dates are drawn inside their bins. A column that is
+    never null (null_values = []) has a value in each record, unless records are rounded. Attributes that no release
+    measured are left out and named on stderr. The guarantee of a .csv file is in OUTPUT.dpgm.json. Use rounded records
+    for tables, and independent ones for analyses of variability.
     """
     _sample(_SampleOptions(**options))
 
@@ -113,7 +113,7 @@ def _sample(options: _SampleOptions) -> None:
     if not is_csv(options.output) and options.output.suffix not in (".parquet", ".arrow"):
         raise OptionError(f"cannot write {options.output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
     if options.dialects and not is_csv(options.output):
-        raise OptionError(f"--dialect is for CSV, and {options.output.name} is not by its name; leave it out")
+        raise OptionError(f"--dialect is for CSV files, and the name {options.output.name} is not one; leave it out")
     dialect = written(options.dialects)
     if options.datasets is not None and options.method != "independent":
         raise OptionError(

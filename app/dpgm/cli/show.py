@@ -48,34 +48,37 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a run prints when it is done: the outcome.
+# --- Fits ---
 
 #: Cliques that are spelled out on the screen.
-_MAX_ROWS_SHOWN = 20
+_MAX_NAMES_SHOWN = 20
 
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
     from dpgm_core.releases.session import labels_facts, session_facts, stamp_of
 
-    surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
+    surest, cost, chosen = _most_precise(done), _cost_of(done), session_facts(done.model.releases)
     return {
         "model": str(path),
         "release": str(saved[0]),
         "releases": [str(file) for file in saved],
         "spent": cost.to_dict(),
         "left": None if left is None else left.to_dict(),
-        "records": {"total": _records(surest), "policy": surest.total_policy},
+        "records": {"total": _records_counted(surest), "policy": surest.total_policy},
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
-        "notes": [*remarks, *done.notes, *filter(None, [_wide(done.model)])],
+        "notes": [*remarks, *done.notes, *filter(None, [_wide_bins_note(done.model)])],
         "unmeasured": list(done.model.unmeasured),
-        "misfit": _scores(done.model),
+        "misfit": _misfit(done.model),
         "structure_error": _structure_error(done.model),
         "structure": [list(clique) for clique in done.model.structure.cliques],
-        **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
+        **(
+            {"selector": _selector(done.model), "rounds": _selection_record(done.model).get("trace", [])}
+            if chosen
+            else {}
+        ),
         **chosen,
         **labels_facts(done.model.releases),
         **stamp_of(done.model.releases, done.model.guarantee()),
@@ -83,39 +86,39 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
 
 
 def print_labels(releases: Sequence[NoisyTables]) -> None:
-    """What was found of each open column, a line each; nothing without any."""
+    """Print the labels found in each open column, a line each."""
     from dpgm_core.releases.release import discoveries
 
     for discovery in discoveries(releases):
         for one in discovery.columns:
-            shown = ", ".join(one.labels[:_MAX_ROWS_SHOWN]) + (", ..." if len(one.labels) > _MAX_ROWS_SHOWN else "")
-            about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
+            shown = ", ".join(one.labels[:_MAX_NAMES_SHOWN]) + (", ..." if len(one.labels) > _MAX_NAMES_SHOWN else "")
+            about = f"{_plural(len(one.labels), 'label')} found for {one.budget}, each of about "
             about += f"{one.noise.threshold:,} persons or more"
             print_out(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
 
 
 def _selector(model: Model) -> str | None:
-    """Who chose the structure; None where nobody did, or a release was learned from later."""
+    """Return the name of the selector; None if cliques were named, or a release was learned from later."""
     return dict(model.provenance.get("selector") or {}).get("name")
 
 
-def _selection(model: Model) -> dict[str, Any]:
-    """The selector's own trace and notes, where the model came with them."""
+def _selection_record(model: Model) -> dict[str, Any]:
+    """Return the selector's trace and notes, if the model has them."""
     return dict(model.provenance.get("selection") or {})
 
 
 def _step_row(step: Step) -> list[object]:
-    """A step as a row of a table."""
+    """Return a step as a row of a table."""
     from dpgm_core.releases.session import step_facts
 
     facts = step_facts(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]
-    more = f", and {len(tables) - _MAX_ROWS_SHOWN} more" if len(tables) > _MAX_ROWS_SHOWN else ""
-    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MAX_ROWS_SHOWN]) + more]
+    more = f", and {len(tables) - _MAX_NAMES_SHOWN} more" if len(tables) > _MAX_NAMES_SHOWN else ""
+    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MAX_NAMES_SHOWN]) + more]
 
 
-def _scores(model: Model) -> list[dict[str, Any]]:
-    """How far each table is from the model; nothing where exact answers do not fit."""
+def _misfit(model: Model) -> list[dict[str, Any]]:
+    """Return the distance of each table from the model; empty if exact answers do not fit in memory."""
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
@@ -125,7 +128,7 @@ def _scores(model: Model) -> list[dict[str, Any]]:
 
 
 def _structure_error(model: Model) -> dict[str, float] | None:
-    """What the structure misses, total variation; None without a holdout."""
+    """Return the error of the structure, as total variation; None without a holdout."""
     from dpgm_core.errors import InferenceError, TooLarge
 
     try:
@@ -137,13 +140,13 @@ def _structure_error(model: Model) -> dict[str, float] | None:
     return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
 
 
-def _cost(done: Fit) -> Budget:
+def _cost_of(done: Fit) -> Budget:
     assert done.model.cost is not None  # `run` refuses a fit to nothing
     return done.model.cost
 
 
-def _surest(done: Fit) -> NoisyTables:
-    """The release that tells the number of records best."""
+def _most_precise(done: Fit) -> NoisyTables:
+    """Return the release with the most precise number of records."""
 
     def variance(release: NoisyTables) -> float:
         return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
@@ -151,15 +154,15 @@ def _surest(done: Fit) -> NoisyTables:
     return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
 
 
-def _wide(model: Model) -> str | None:
-    """What is said of bins much wider than a neighbour, those that were found privately too."""
+def _wide_bins_note(model: Model) -> str | None:
+    """Return a note on bins much wider than a neighbour, including bins found privately."""
     from dpgm_core.models.within_bins import wide_note
 
     return wide_note(one for one in model.domain if one.name not in model.unmeasured)
 
 
-def _records(release: NoisyTables) -> float:
-    """The number of records behind a release; a round's own total is that of its subsample."""
+def _records_counted(release: NoisyTables) -> float:
+    """Return the number of records behind a release; the total of a round is that of its subsample."""
     return release.total / float(1 if release.round is None else release.round.sampling_rate)
 
 
@@ -173,14 +176,14 @@ def print_fit(
     learned_again: bool = False,
     level: float | None = None,
 ) -> None:
-    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
+    """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.errors import TooLarge
     from dpgm_core.learning.run import goodness_of_fit
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 
     stamp(path, caveats_of(done.model.releases))
-    surest, cost = _surest(done), _cost(done)
+    surest, cost = _most_precise(done), _cost_of(done)
     print_out(f"model:   {path}")
     for file in saved:
         print_out(f"release: {file}")
@@ -193,10 +196,10 @@ def print_fit(
             done.model.releases,
             verbose=verbose,
             selector=_selector(done.model),
-            notes=_selection(done.model).get("notes", []),
+            notes=_selection_record(done.model).get("notes", []),
         )
     what = "records: " if surest.contributions is None else "persons: "
-    print_out(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
+    print_out(f"{what}{_records_counted(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         print_out("WARNING: the learner did not converge; the model carries this flag")
     if not done.model.potentials.values.any():
@@ -208,7 +211,7 @@ def print_fit(
         print_err(f"dpgm: {note}")
     for note in missed:
         print_out(f"holdout: {note}")
-    selection_notes = _selection(done.model).get("notes", [])
+    selection_notes = _selection_record(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
         if note not in selection_notes:  # they stand beside the structure
             print_err(f"note: {note}")
@@ -223,7 +226,7 @@ def print_fit(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    wide = _wide(done.model)
+    wide = _wide_bins_note(done.model)
     if wide is not None:
         print_err(f"dpgm: {wide}")
     print_out()
@@ -252,19 +255,19 @@ def print_chosen(
             at = list(attribute.labels[:count])
         else:
             at = [f"{edge:g}" for edge in bins.edges]
-        shown = ", ".join(at if len(at) <= _MAX_ROWS_SHOWN else [*at[: _MAX_ROWS_SHOWN - 1], "...", at[-1]])
-        print_out(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
+        shown = ", ".join(at if len(at) <= _MAX_NAMES_SHOWN else [*at[: _MAX_NAMES_SHOWN - 1], "...", at[-1]])
+        print_out(f"bins:    {bins.name} in {_plural(count, 'bin')} found for {bins.cost}, at {shown}")
     if all(one.session is not None and one.session.named for one in sessions):
         return
     steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
-    hidden = len(cliques) - _MAX_ROWS_SHOWN
+    hidden = len(cliques) - _MAX_NAMES_SHOWN
     more = f", and {hidden} more (dpgm report lists all)" if hidden > 0 else ""
     by = "" if selector is None else f" by {selector}"
     of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
-    print_out(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
-    print_out(f"         {', '.join(cliques[:_MAX_ROWS_SHOWN])}{more}")
+    print_out(f"chosen:  {_plural(len(cliques), 'clique')}{by} in {_plural(len(steps), 'step')}{of}")
+    print_out(f"         {', '.join(cliques[:_MAX_NAMES_SHOWN])}{more}")
     for note in notes:
         print_out(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
@@ -275,14 +278,15 @@ def print_chosen(
         print_table(["step", "what", "of", "cost", "tables"], rows)
 
 
-def _several(count: int, what: str) -> str:
+def _plural(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
-    """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
+    """Return how many tables have more noise in a cell than records in the average one, and the number of tables.
 
-    A table that was released more than once counts once, with the least noise; cells are those of its measurement.
+    Uses public facts alone. A table that was released more than once counts once, with the least noise; cells are those
+    of its measurement.
     """
     from dpgm_core.releases.views import cells_as_drawn
 
@@ -337,11 +341,10 @@ def _print_margins(model: Model, level: float | None) -> None:
         print_out(unmeasured_note(model.unmeasured))
 
 
-# --------------------------------------------------------------------------------------------------
-# Where a run writes: names that nobody has, held while it lasts; and what runs before it left unfinished.
+# --- Names of output files ---
 
-_LONGEST = 2**16  # bytes of a marker
-_NAME = "name="  # begins the line of a marker that says whose it is
+_MAX_MARKER_BYTES = 2**16  # bytes of a marker
+_MARKER_KEY = "name="  # begins the line of a marker that says whose it is
 
 
 @contextmanager
@@ -360,8 +363,8 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     with ExitStack() as stack:
         try:
             stack.enter_context(make_folder(run.output))
-            left = _left(run)
-            names, lock = _taken(run, left)
+            left = _unfinished_runs(run)
+            names, lock = _reserve_names(run, left)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
@@ -369,14 +372,14 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
         try:
             asking = [one for one in left if not one.goes_on_as(run)]
             if asking and not again:
-                raise OptionError(_unfinished(asking))
+                raise OptionError(_unfinished_text(asking))
             yield names.release, names.model
         except BaseException as error:
             files = [*saved_files(releases_of(error)), *names.saved]
             if files:
                 with suppress(OSError):
                     names.marker.write_text(
-                        "".join(f"{line}\n" for line in [_NAME + run.name, *map(Path.absolute, files)])
+                        "".join(f"{line}\n" for line in [_MARKER_KEY + run.name, *map(Path.absolute, files)])
                     )
             else:
                 names.clear()
@@ -399,7 +402,7 @@ class _Names:
 
     @property
     def saved(self) -> list[Path]:
-        """What is there of its releases, the first one first, or of its labels where no release is there."""
+        """Files of its releases, the first one first, or the file of its labels if there is no release."""
         start = f"{self.stem}.release"
         releases = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
         labels = [self.labels] if _is_there(self.labels) else []
@@ -407,7 +410,7 @@ class _Names:
 
     @property
     def is_taken(self) -> bool:
-        """Whether another file has one of its names, or the ledger, which may still have to be made."""
+        """Whether another file, or a ledger still to be created, has one of its names."""
         ledger = None if self.ledger is None else os.path.realpath(self.ledger.path)
         files = (self.release, self.model, self.labels)
         return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
@@ -415,37 +418,37 @@ class _Names:
     def clear(self) -> None:
         """Remove the marker, and what `clear_parts` removes."""
         self.clear_parts()
-        _removed(self.marker)
+        _remove(self.marker)
 
     def clear_parts(self) -> None:
-        """Remove hidden files that a killed run has begun: the room for its files."""
+        """Remove hidden temporary files of a killed run."""
         from dpgm_core._util.files import find_parts, numbered_path
 
         for file in (self.model, self.labels, self.release, numbered_path(self.release, 2)):
             for part in find_parts(file):
-                _removed(part)
+                _remove(part)
 
     def _said(self) -> list[str]:
         """The lines of the marker; none where it cannot be read."""
         with suppress(OSError, ValueError):
-            return self.marker.read_bytes()[:_LONGEST].decode().splitlines()
+            return self.marker.read_bytes()[:_MAX_MARKER_BYTES].decode().splitlines()
         return []
 
     def is_of(self, run: Spec) -> bool:
-        """Whether the marker was left under the name of this run: another run may be called as this one's second."""
+        """Return whether the marker belongs to a run of this name; another run may be named like this one's second."""
         said = self._said()
-        return not said or not said[0].startswith(_NAME) or said[0] == _NAME + run.name
+        return not said or not said[0].startswith(_MARKER_KEY) or said[0] == _MARKER_KEY + run.name
 
     def left(self) -> list[Path]:
-        """What was paid for and saved by a run that is over, as its files and its marker tell; nothing with a model."""
+        """Return the saved files that a finished run has paid for, by its files and its marker; none with a model."""
         saved = self.saved
         if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
             return []
-        said = [Path(line) for line in self._said() if not line.startswith(_NAME)]
+        said = [Path(line) for line in self._said() if not line.startswith(_MARKER_KEY)]
         return saved + [one for one in said if _is_there(one) and one not in [*map(Path.absolute, saved)]]
 
     def goes_on_as(self, run: Spec) -> bool:
-        """Whether a run takes up the labels that are all that this one has left."""
+        """Return whether a run continues from the labels that are all that this one saved."""
         return run.labels_from is not None and self.saved == [self.labels] == [_same(self.labels, run.labels_from)]
 
     def _files(self) -> list[Path]:
@@ -455,20 +458,20 @@ class _Names:
 
 
 def _same(one: Path, other: Path) -> Path | None:
-    """The first, if both are one file."""
+    """Return the first path if both are one file."""
     with suppress(OSError):
         return one if one.samefile(other) else None
     return None
 
 
-def _left(run: Spec) -> list[_Names]:
-    """The unfinished runs of this name, whatever their number; markers that tell of nothing are removed."""
+def _unfinished_runs(run: Spec) -> list[_Names]:
+    """Return the unfinished runs of this name, whatever their number; remove markers without content."""
     pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
     markers = [match for marker in run.output.iterdir() if (match := pattern.fullmatch(marker.name))]
     left = []
     for match in sorted(markers, key=lambda marker: int(marker[2] or 1)):
         names = _Names(run, match[1])
-        lock = _locked(names.marker, create=False)
+        lock = _lock(names.marker, create=False)
         if lock is None:
             continue
         if _is_same_file(names.marker, lock):  # else it finished meanwhile
@@ -480,31 +483,33 @@ def _left(run: Spec) -> list[_Names]:
     return left
 
 
-def _taken(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
-    """The first free names, not of a run that is `left`, and the lock on their marker."""
+def _reserve_names(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
+    """Return the first free names, other than those of runs that are `left`, and the lock on their marker."""
     stems = {one.stem for one in left}
     for number in itertools.count(1):
         names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
         while names.stem not in stems and not names.is_taken:
             was_there = _is_there(names.marker)
-            lock = _locked(names.marker, create=True, was_there=was_there)
+            lock = _lock(names.marker, create=True, was_there=was_there)
             if lock is None:
                 break  # of a run that is under way
             is_held = _is_same_file(names.marker, lock)
             if is_held and not names.is_taken:
                 names.clear_parts()
-                names.marker.write_text(f"{_NAME}{run.name}\n")  # in place of what a run that is over wrote into it
+                names.marker.write_text(
+                    f"{_MARKER_KEY}{run.name}\n"
+                )  # in place of what a run that is over wrote into it
                 return names, lock
             if is_held and not was_there:
-                _removed(names.marker)
+                _remove(names.marker)
             os.close(lock)
     raise AssertionError
 
 
-def _locked(marker: Path, *, create: bool, was_there: bool = True) -> int | None:
-    """A descriptor of the marker, locked until it is closed or its process is dead; None where another has the lock.
+def _lock(marker: Path, *, create: bool, was_there: bool = True) -> int | None:
+    """Return a descriptor of the marker, locked until it is closed or its process ends; None if another has the lock.
 
-    Without locks of files, as on some network disks, a marker that is there is taken for that of a run under way.
+    Without file locks, as on some network disks, an existing marker is taken for that of a running process.
     """
     if sys.platform == "win32":
         try:
@@ -541,13 +546,13 @@ def _is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _removed(marker: Path) -> None:
+def _remove(marker: Path) -> None:
     with suppress(OSError):
         marker.unlink()
 
 
-def _unfinished(left: Sequence[_Names]) -> str:
-    """What an earlier run has paid for, and how to go on with it."""
+def _unfinished_text(left: Sequence[_Names]) -> str:
+    """Return what an earlier run has paid for, and how to continue."""
     first = left[0]
     files = first.left()
     if files == [first.labels]:
@@ -561,7 +566,7 @@ def _unfinished(left: Sequence[_Names]) -> str:
 
 
 def free_path(path: Path) -> Path:
-    """The path, or the first numbered one beside it that nobody has."""
+    """Return the path, or the first numbered one that does not exist."""
     number, free = 1, path
     while free.exists():
         number += 1
@@ -569,14 +574,13 @@ def free_path(path: Path) -> Path:
     return free
 
 
-# --------------------------------------------------------------------------------------------------
-# What `dpgm compare` prints of several files.
+# --- Comparisons ---
 
-_COMPARED_MAX_ROWS_SHOWN = 15  # rows of a table
+_MAX_DIFFERENCES_SHOWN = 15  # rows of a table
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Side by side, then each of the others against the first; caveats on stderr."""
+    """Print the subjects side by side, then each of the others against the first; caveats on stderr."""
     from dpgm.comparison.page import short_names, side_by_side
 
     for subject in comparison.subjects:
@@ -591,7 +595,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def _print_pair(pair: Pair, first: str, other: str) -> None:
-    """What sets the two apart. first, other: what they are called here."""
+    """Print the differences of a pair. first, other: their displayed names."""
     from dpgm.comparison.page import apart, shared_lines
 
     print_out(f"{other} against {first}")
@@ -615,36 +619,35 @@ def _print_pair(pair: Pair, first: str, other: str) -> None:
 def _print_differences(what: str, differences: Sequence[Difference]) -> None:
     scores = any(one.score is not None for one in differences)
     rows = []
-    for one in differences[:_COMPARED_MAX_ROWS_SHOWN]:
+    for one in differences[:_MAX_DIFFERENCES_SHOWN]:
         score = [] if not scores else ["-" if one.score is None else f"{one.score:.1f}"]
         shares = [", ".join(one.cell.values()), f"{one.first:.2%}", f"{one.other:.2%}"]
         rows.append([" x ".join(one.attributes), f"{one.total_variation:.4f}", *score, *shares])
     print_out()
     print_table([what, "total variation", *(["score"] if scores else []), "most at", "first", "other"], rows)
-    _print_rest(len(differences))
+    _print_rows_left_out(len(differences))
 
 
 def _print_gaps(gaps: Sequence[Gap]) -> None:
     from dpgm.comparison.page import GAPS_MEAN
 
     rows = []
-    for one in gaps[:_COMPARED_MAX_ROWS_SHOWN]:
+    for one in gaps[:_MAX_DIFFERENCES_SHOWN]:
         numbers = (one.deviations, one.largest, one.noise_first, one.noise_other)
         rows.append([" x ".join(one.attributes), *(f"{value:.4g}" for value in numbers)])
     print_out()
     print_table(["table", "apart (noise sds)", "furthest cell", "noise, first", "noise, other"], rows)
-    _print_rest(len(gaps))
+    _print_rows_left_out(len(gaps))
     print_out()
     print_out(GAPS_MEAN)
 
 
-def _print_rest(count: int) -> None:
-    if count > _COMPARED_MAX_ROWS_SHOWN:
-        print_out(f"... {count - _COMPARED_MAX_ROWS_SHOWN:,} more, closer together; --json has all")
+def _print_rows_left_out(count: int) -> None:
+    if count > _MAX_DIFFERENCES_SHOWN:
+        print_out(f"... {count - _MAX_DIFFERENCES_SHOWN:,} more, closer together; --json has all")
 
 
-# --------------------------------------------------------------------------------------------------
-# What `dpgm query --statistic` says: means, spreads, quantiles and correlations, with error bars if asked for.
+# --- Statistics ---
 
 #: What may be asked for besides a share from 0 to 1, which is a quantile.
 STATISTICS = ("mean", "sd", "median", "correlation")
@@ -652,8 +655,9 @@ STATISTICS = ("mean", "sd", "median", "correlation")
 
 @frozen(kw_only=True)
 class _Number:
-    """One number. of: the model it is computed from -> the number. placed: whether it is a place on the axis. within:
-    the least and the largest that it can be."""
+    """One statistic. of: computes it from a model. placed: whether it is a position on the axis. within: its least and
+    largest possible value.
+    """
 
     names: tuple[str, ...]
     statistic: str
@@ -671,7 +675,7 @@ def print_statistics(
     level: float | None,
     as_json: bool,
 ) -> None:
-    """A row for each statistic of each attribute, or pair of them. loaded: the model, and one with replicates."""
+    """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
     from dpgm_core.models.numeric import number_distribution, share_of
     from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
@@ -696,7 +700,7 @@ def print_statistics(
                 "high": float(interval.high),
             }
             row["undefined_replicates"] = interval.undefined
-        row["texts"] = [_text(model, number, row[key]) for key in ("value", "low", "high") if key in row]
+        row["texts"] = [_value_text(model, number, row[key]) for key in ("value", "low", "high") if key in row]
         rows.append(row | {"standing": model.standing(number.names, evidence)})
     present = {
         name: share_of(number_distribution(model.domain[name]), model.marginal(name, evidence)) for name in attributes
@@ -726,7 +730,7 @@ def print_statistics(
 def _requested_numbers(
     domain: Domain, attributes: Sequence[str], statistics: Sequence[str], evidence: Mapping[str, str]
 ) -> list[_Number]:
-    """What was asked for. Raises OptionError for no statistic."""
+    """Return the requested statistics. Raises OptionError for an unknown one."""
     from dpgm_core.errors import OptionError, did_you_mean
 
     numbers = []
@@ -734,19 +738,21 @@ def _requested_numbers(
         if statistic == "correlation":
             if len(attributes) < 2:
                 raise OptionError("a correlation is of two attributes; name both")
-            numbers += [_correlation(one, other, evidence) for one, other in itertools.combinations(attributes, 2)]
+            numbers += [
+                _correlation_of_two(one, other, evidence) for one, other in itertools.combinations(attributes, 2)
+            ]
             continue
-        share = 0.5 if statistic == "median" else _share(statistic)
+        share = 0.5 if statistic == "median" else _share_or_none(statistic)
         if share is None and statistic not in STATISTICS:
             raise OptionError(
                 f"--statistic is one of {', '.join(STATISTICS)}, or a share from 0 to 1 for a quantile; got "
                 f"{statistic!r}{did_you_mean(statistic, STATISTICS)}"
             )
-        numbers += [_single(domain[name], statistic, share, evidence) for name in attributes]
+        numbers += [_number_of_one(domain[name], statistic, share, evidence) for name in attributes]
     return numbers
 
 
-def _single(attribute: Attribute, statistic: str, share: float | None, evidence: Mapping[str, str]) -> _Number:
+def _number_of_one(attribute: Attribute, statistic: str, share: float | None, evidence: Mapping[str, str]) -> _Number:
     from dpgm_core.models.numeric import ends_of, number_distribution
 
     name, ends = attribute.name, ends_of(number_distribution(attribute))
@@ -759,7 +765,7 @@ def _single(attribute: Attribute, statistic: str, share: float | None, evidence:
     return number(of=lambda model: math.sqrt(model.variance(name, evidence)), placed=False, within=(0.0, widest))
 
 
-def _correlation(one: str, other: str, evidence: Mapping[str, str]) -> _Number:
+def _correlation_of_two(one: str, other: str, evidence: Mapping[str, str]) -> _Number:
     return _Number(
         names=(one, other),
         statistic="correlation",
@@ -769,7 +775,7 @@ def _correlation(one: str, other: str, evidence: Mapping[str, str]) -> _Number:
     )
 
 
-def _share(text: str) -> float | None:
+def _share_or_none(text: str) -> float | None:
     try:
         share = float(text)
     except ValueError:
@@ -777,8 +783,8 @@ def _share(text: str) -> float | None:
     return share if 0 <= share <= 1 else None
 
 
-def _text(model: Model, number: _Number, value: float) -> str:
-    """A date or time as the column writes it, a number with six digits."""
+def _value_text(model: Model, number: _Number, value: float) -> str:
+    """Return a date or time in the format of its column, a number with six digits."""
     values = model.domain[number.names[0]].values
     if number.placed and values.is_temporal:
         return values.text(math.floor(value))

@@ -1,4 +1,4 @@
-"""dpgm study."""
+"""The command `dpgm study`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS = ("learner", "inference", "mechanism", "selector")
 @click.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Model to draw records from.")
-@click.option("--learner", multiple=True, metavar="NAME", help="Learner to compare; repeatable, as all of these are.")
+@click.option("--learner", multiple=True, metavar="NAME", help="Learner to compare; repeatable, as are the next five.")
 @click.option("--inference", multiple=True, metavar="NAME", help="Inference to compare.")
 @click.option("--mechanism", multiple=True, metavar="NAME", help="Mechanism to compare.")
 @click.option(
@@ -38,29 +38,34 @@ _KINDS = ("learner", "inference", "mechanism", "selector")
     "selector",
     multiple=True,
     metavar="NAME",
-    help="Selector to compare; 'named' is the named cliques.",
+    help="Selector to compare; 'named' stands for the named cliques.",
 )
-@click.option("--budget", multiple=True, metavar="KEY=AMOUNT", help="Such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6.")
-@click.option("--records", multiple=True, type=int, metavar="N", help="Records drawn in each run.")
-@click.option("--repeat", type=int, help="Runs of each combination; 20 where the spec says nothing.")
-@click.option("--seed", type=int, help="Of all records and all noise.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; more than one needs joblib.")
-@click.option("--limit", type=float, metavar="SECONDS", help="A run that takes longer has failed.")
-@click.option("--retry", is_flag=True, help="Try again what failed before.")
+@click.option(
+    "--budget",
+    multiple=True,
+    metavar="KEY=AMOUNT",
+    help="Budget, such as epsilon=1 or epsilon=1,delta=1e-6.",
+)
+@click.option("--records", multiple=True, type=int, metavar="N", help="Number of records drawn in each run.")
+@click.option("--repeat", type=int, help="Number of runs of each combination; 20 if the spec has none.")
+@click.option("--seed", type=int, help="Seed of all records and noise.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Number of processes; more than one needs joblib.")
+@click.option("--limit", type=float, metavar="SECONDS", help="Time limit of a run, after which it has failed.")
+@click.option("--retry", is_flag=True, help="Repeat runs that failed before.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the runs; resumed if it is there.",
+    help="Folder of the runs. An existing study is continued.",
 )
 @settings_option
 @json_option
 @progress_option
 def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **options: Any) -> None:
-    """Compare components on records drawn from a model: error, seconds, failures. Reads no data, charges nothing.
+    """Compare errors, seconds and failures of components on records drawn from a model. Reads no data, charges nothing.
 
-    SPEC is a study's file, or a run's with --truth. NAME may have options: "{name = 'cgm-em', tau = 2}". Run again,
-    it goes on where it was stopped, and makes further repeats and combinations that are asked for then.
+    SPEC is the file of a study, or with --truth that of a run. NAME may have options: "{name = 'cgm-em', tau = 2}". The
+    same command continues a stopped study, and adds further repeats and combinations.
     """
     from dpgm.study.runs import run
     from dpgm.study.spec import load_study

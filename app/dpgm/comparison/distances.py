@@ -36,8 +36,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Standard errors between two answers, corrected for the number of cells of a table.
+# --- Scores ---
 
 #: Expected records from which a cell of drawn records is taken as normal; smaller cells are ignored.
 _MIN_EXPECTED = 5.0
@@ -67,11 +66,11 @@ def scores(
         variances = [one**2 + matching.aligned(names, two) ** 2 for names, one, two in errors]
         degrees = min(len(side.model.replicates) for side in (first, other)) - 1.0
     else:
-        variances, degrees = [_sampling(first, other, p, q) for p, q in tables], math.inf
+        variances, degrees = [_sampling_variances(first, other, p, q) for p, q in tables], math.inf
     return [joint_cell_score(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
 
 
-def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
+def _sampling_variances(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
     """Return the sampling variance of each cell's difference; infinite in small cells.
 
     Under the model's probabilities p, or the mean of two files, it is p (1 - p) / n for n independent records. Rounded
@@ -106,8 +105,7 @@ def joint_cell_score(differences: FloatArray, variances: FloatArray, degrees: fl
     return max(0.0, joint_score([worst, *[0.0] * (2 * len(ratios) - 1)]))
 
 
-# --------------------------------------------------------------------------------------------------
-# Distances of two sides that answer about any table, attribute by attribute and pair by pair.
+# --- Distances between sides ---
 
 #: Compared pairs of attributes, cells of a table, cells of tables at once, and tables with scores.
 MAX_PAIRS, _MAX_TABLE_CELLS, _CELLS_AT_ONCE, _MAX_TABLES_SCORED = 2000, 2**20, 2**22, 40
@@ -121,11 +119,11 @@ def differences(
     cliques: of both structures. Of more than `MAX_PAIRS` pairs those inside a clique come first, then those of the
     attributes that differ most.
     """
-    single = _compared(first, other, matching, [(name,) for name in matching.shared])
-    ranked = [one.attributes[0] for one in _worst(single)]
+    single = _differences_of_tables(first, other, matching, [(name,) for name in matching.shared])
+    ranked = [one.attributes[0] for one in _worst_first(single)]
     queries, notes = choose_tables(matching.shared, ranked, cliques, first.domain)
-    differing = [*single, *_compared(first, other, matching, queries)]
-    return _scored(first, other, matching, _worst(differing), notes), notes
+    differing = [*single, *_differences_of_tables(first, other, matching, queries)]
+    return _with_scores(first, other, matching, _worst_first(differing), notes), notes
 
 
 def choose_tables(
@@ -162,7 +160,7 @@ def choose_tables(
 
 
 def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tuple[str, str]) -> Difference:
-    """One table's difference; tables: probabilities, or noisy shares, in the domain's order of labels."""
+    """Return the difference of one table. tables: probabilities or noisy shares, in the domain's order of labels."""
     one, other = tables
     cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
     return Difference(
@@ -176,25 +174,25 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
     )
 
 
-def _compared(first: Side, other: Side, matching: Overlap, cliques: Iterable[Clique]) -> list[Difference]:
+def _differences_of_tables(first: Side, other: Side, matching: Overlap, cliques: Iterable[Clique]) -> list[Difference]:
     result = []
     for block in _blocks(cliques, first.domain):
-        for names, tables in zip(block, _aligned(first, other, matching, block), strict=True):
+        for names, tables in zip(block, _aligned_tables(first, other, matching, block), strict=True):
             standing = first.standing(names), other.standing(names)
             result.append(difference_of(names, first.domain, tables, standing))
     return result
 
 
-def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
+def _aligned_tables(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
     """Return both answers about each table, in the first's order of labels."""
     answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
 
 
-def _scored(
+def _with_scores(
     first: Side, other: Side, matching: Overlap, differing: list[Difference], notes: list[str]
 ) -> list[Difference]:
-    """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
+    """Return the differences, with scores of the worst attributes and tables where errors are known."""
     if not has_scores(first, other):
         notes.append(
             "whether errors explain these differences is not known: a model lacks replicates, which dpgm query MODEL "
@@ -209,17 +207,17 @@ def _scored(
     score_of: dict[Clique, float] = {}
     for block in _blocks(cliques, first.domain):
         score_of |= zip(
-            block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True
+            block, scores(first, other, block, matching, _aligned_tables(first, other, matching, block)), strict=True
         )
     return [evolve(one, score=score_of.get(one.attributes)) for one in differing]
 
 
-def _worst(differing: Iterable[Difference]) -> list[Difference]:
+def _worst_first(differing: Iterable[Difference]) -> list[Difference]:
     return sorted(differing, key=lambda one: -one.total_variation)
 
 
 def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]:
-    """Cliques in runs whose tables fit into memory together."""
+    """Yield groups of cliques whose tables fit in memory together."""
     block: list[Clique] = []
     cells = 0
     for clique in cliques:
@@ -233,8 +231,7 @@ def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]
         yield block
 
 
-# --------------------------------------------------------------------------------------------------
-# Comparison of noisy tables with noisy tables and with a model.
+# --- Noisy tables ---
 
 
 def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[list[Gap], list[str]]:
@@ -284,7 +281,7 @@ def against_model(
         return [], ["the model answers about no whole table of the release"]
     answers = model.marginals_of(ours)
     domain = (model if model_first else release.structure).domain
-    scores = _scores(model, release, matching, model_first=model_first)
+    scores = _misfit_scores(model, release, matching, model_first=model_first)
     differences = []
     for clique in ours:
         probabilities, shares = answers[clique], normalise(np.asarray(release.tables[clique], dtype=np.float64))
@@ -302,7 +299,7 @@ def against_model(
 
 
 def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
-    """The number of each table, not tied and not empty, whose attributes are all shared."""
+    """Return the number of each table that is not tied, not empty and of shared attributes only."""
     return {
         frozenset(group[0]): number
         for number, group in enumerate(release.structure.groups)
@@ -310,7 +307,7 @@ def _shared_tables(release: NoisyTables, matching: Overlap) -> dict[frozenset[st
     }
 
 
-def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool) -> dict[Clique, float]:
+def _misfit_scores(model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool) -> dict[Clique, float]:
     """Return how many standard errors each table lies from the model; empty where it lacks some of them."""
     groups = release.structure.groups
     if matching.reordered or any(len(group) > 1 or not set(group[0]) <= set(matching.shared) for group in groups):

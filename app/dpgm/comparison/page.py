@@ -15,8 +15,7 @@ from dpgm_core._version import __version__
 __all__ = ["BEYOND", "GAPS_MEAN", "apart", "few", "make_page", "shared_lines", "short_names", "side_by_side"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Text of a comparison, shared by the terminal and the page.
+# --- Text, for the terminal and the page ---
 
 #: Score above which errors do not explain a difference.
 BEYOND = 3.0
@@ -49,12 +48,12 @@ def short_names(comparison: Comparison) -> dict[str, str]:
 
 
 def side_by_side(comparison: Comparison) -> list[list[str]]:
-    """Rows of what is known of the subjects: the words for it, then one text each."""
+    """Return rows of facts about the subjects: a name, then one text for each subject."""
     rows = [["is a", *(one.kind for one in comparison.subjects)]]
     for key, words in _FACT_NAMES.items():
         values = [one.facts[key] for one in comparison.subjects]
         if any(value is not None for value in values):
-            rows.append([words, *map(_fact, values)])
+            rows.append([words, *map(_fact_text, values)])
     if any(one.caveats for one in comparison.subjects):
         rows.append(["private", *("with reservations" if one.caveats else "yes" for one in comparison.subjects)])
     if any(one.unmeasured for one in comparison.subjects):
@@ -94,8 +93,10 @@ def apart(pair: Pair) -> str | None:
 
 
 def few(names: Sequence[str]) -> str:
-    """Names for a line: the first, and how many there are.
+    """Return names for a line: the first ones, and their number.
 
+    Examples
+    --------
     >>> few(["a", "b"]), few(["a"] * 16)[-14:]
     ('a, b', '... 16 in all')
     """
@@ -103,8 +104,8 @@ def few(names: Sequence[str]) -> str:
     return shown + (f", ... {len(names):,} in all" if len(names) > _MAX_NAMES else "")
 
 
-def _fact(value: Any) -> str:
-    """A fact on the screen: its thousands apart, a range as such."""
+def _fact_text(value: Any) -> str:
+    """Return a fact as text: thousands separated, a range as such."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -117,26 +118,27 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
-# --------------------------------------------------------------------------------------------------
-# A comparison as one page, in the frame of the report.
+# --- The page ---
 
 #: Rows that are seen at once, and rows that are there on demand.
-_ROWS_SHOWN, _MAX_MORE_ROWS = 15, 500
+_MAX_ROWS_SHOWN, _MAX_MORE_ROWS = 15, 500
 
 
 def make_page(comparison: Comparison) -> str:
     """Return one HTML page that loads nothing: the subjects side by side, each pair, and every guarantee.
 
-    The page is as private as the subjects, whose caveats are on each section. All numbers are in `Comparison.to_dict`;
-    of long tables the page has the worst 515 rows.
+    Notes
+    -----
+    The page is as private as the subjects, whose caveats are on each section. `Comparison.to_dict` has all numbers; of
+    long tables the page has the worst 515 rows.
     """
     short = {name: cut(text) for name, text in short_names(comparison).items()}
     caveats = dict.fromkeys(caveat for one in comparison.subjects for caveat in one.caveats)
     first, *others = short.values()
-    sections = [Section("facts", "Side by side", _facts(comparison, list(short.values())))]
+    sections = [Section("facts", "Side by side", _facts_table(comparison, list(short.values())))]
     for number, pair in enumerate(comparison.pairs, start=1):
         names = short[pair.first], short[pair.other]
-        sections.append(Section(f"pair-{number}", f"{names[1]} against {names[0]}", _pair(pair, *names)))
+        sections.append(Section(f"pair-{number}", f"{names[1]} against {names[0]}", _pair_body(pair, *names)))
     sections.append(Section("guarantees", "What each promises", _guarantees(comparison, short)))
     return page(
         kind="dpgm comparison",
@@ -148,24 +150,24 @@ def make_page(comparison: Comparison) -> str:
     )
 
 
-def _facts(comparison: Comparison, names: Sequence[str]) -> Html:
+def _facts_table(comparison: Comparison, names: Sequence[str]) -> Html:
     return data_table("What is known of each", ["fact", *names], side_by_side(comparison))
 
 
-def _pair(pair: Pair, first: str, other: str) -> Html:
+def _pair_body(pair: Pair, first: str, other: str) -> Html:
     single = [one for one in pair.differences if len(one.attributes) == 1]
     together = [one for one in pair.differences if len(one.attributes) > 1]
     summary = apart(pair)
     parts: list[object] = [listing(shared_lines(pair, first, other))]
     parts += [paragraph(summary)] if summary is not None else []
-    parts += [_differences("Attributes, the furthest first", single)] if single else []
-    parts += [_differences("Tables of several attributes, the furthest first", together)] if together else []
-    parts += [_gaps(pair.gaps), paragraph(GAPS_MEAN)] if pair.gaps else []
+    parts += [_differences_table("Attributes, the furthest first", single)] if single else []
+    parts += [_differences_table("Tables of several attributes, the furthest first", together)] if together else []
+    parts += [_gaps_table(pair.gaps), paragraph(GAPS_MEAN)] if pair.gaps else []
     parts += [listing(pair.notes)] if pair.notes else []
     return join(parts)
 
 
-def _differences(caption: str, differences: Sequence[Difference]) -> Html:
+def _differences_table(caption: str, differences: Sequence[Difference]) -> Html:
     header = ["attributes", "total variation", "score", "most at", "first", "other", "rests on"]
     rows = [
         [
@@ -182,7 +184,7 @@ def _differences(caption: str, differences: Sequence[Difference]) -> Html:
     return _long_table(caption, header, rows, numbers=(1, 2, 4, 5))
 
 
-def _gaps(gaps: Sequence[Gap]) -> Html:
+def _gaps_table(gaps: Sequence[Gap]) -> Html:
     header = ["attributes", "apart (noise sds)", "furthest cell", "noise, first", "noise, other"]
     rows = [
         [
@@ -195,12 +197,12 @@ def _gaps(gaps: Sequence[Gap]) -> Html:
 
 
 def _long_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> Html:
-    """The worst rows, and more on demand."""
-    top = data_table(caption, header, rows[:_ROWS_SHOWN], numbers=numbers)
-    rest = rows[_ROWS_SHOWN : _ROWS_SHOWN + _MAX_MORE_ROWS]
+    """Return the worst rows, and more on demand."""
+    top = data_table(caption, header, rows[:_MAX_ROWS_SHOWN], numbers=numbers)
+    rest = rows[_MAX_ROWS_SHOWN : _MAX_ROWS_SHOWN + _MAX_MORE_ROWS]
     if not rest:
         return top
-    left = len(rows) - _ROWS_SHOWN - len(rest)
+    left = len(rows) - _MAX_ROWS_SHOWN - len(rest)
     more = f"The next {several(len(rest), 'row')}" + (f"; {left:,} are closer together yet" if left else "")
     return join([top, fold(more, data_table(f"{caption}, continued", header, rest, numbers=numbers))])
 

@@ -43,8 +43,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Subjects of a comparison: reading a file, and the facts of each kind.
+# --- Subjects ---
 
 _RECORD_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".arrow")
 _STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
@@ -52,10 +51,13 @@ _STAMP_KEYS = ("private", "unsafe", "conditions", "guarantee")
 
 @frozen(kw_only=True)
 class Synthetic:
-    """A file of records that its stamp says were drawn from a model; the stamp is its author's word.
+    """A file of records that were drawn from a model according to its stamp, which is its author's word.
 
-    dialect: of a CSV file, its delimiter and encoding as options of the csv source; None takes what the stamp says, or
-    else what the first line looks like.
+    Attributes
+    ----------
+    dialect
+        Delimiter and encoding of a CSV file, as options of the csv source. None takes those of the stamp, or else
+        guesses from the first line.
     """
 
     path: Path
@@ -67,10 +69,16 @@ Content: TypeAlias = Model | NoisyTables | Synthetic
 
 
 def read_subject(path: str | Path) -> Content:
-    """A model, a release, or records that carry the stamp of `dpgm sample`. Nothing else of a table of records is read.
+    """Read a model, a release, or records that carry the stamp of `dpgm sample`.
 
-    Raises DataError for records without that stamp, which are records of people as far as anybody knows, and for
-    completed rows; ModelFileError for files that are none of these, damaged or too new.
+    Of a table of records nothing but the stamp is read.
+
+    Raises
+    ------
+    DataError
+        For records without that stamp, which may be records of people, and for completed rows.
+    ModelFileError
+        For files of another kind, and for files that are damaged or too new.
     """
     path = Path(path)
     if path.name.lower().endswith(_RECORD_SUFFIXES):
@@ -92,7 +100,7 @@ def _synthetic(path: Path) -> Synthetic:
         )
     if stamp is None or stamp.get("synthetic") is not True or not isinstance(stamp["guarantee"], str):
         raise DataError(
-            f"{path} has no stamp of dpgm sample ({where}), so it is records of people as far as anybody knows; "
+            f"{path} has no stamp of dpgm sample ({where}), so it may hold records of people; "
             f"compare a model with records by: dpgm compare MODEL --data {path} --allow-non-private"
         )
     return Synthetic(path=path, stamp=stamp)
@@ -125,7 +133,7 @@ def subject_of(name: str, content: Content) -> Subject:
     )
 
 
-def _facts(**known: Any) -> dict[str, Any]:
+def _table_facts(**known: Any) -> dict[str, Any]:
     """The same names for every kind, in the order in which they are shown."""
     names = ("cost", "neighbours", "unit", "records", "attributes", "tables", "cells", "noise", "replicates")
     return {name: known.get(name) for name in (*names, "learner", "converged", "entropy")}
@@ -134,7 +142,7 @@ def _facts(**known: Any) -> dict[str, Any]:
 def _model_facts(model: Model) -> dict[str, Any]:
     made = _release_facts(model.release) if model.release is not None else {}
     noise = [number for one in model.learned for number in _deviations(one)]
-    return _facts(
+    return _table_facts(
         **{key: made.get(key) for key in ("neighbours", "unit", "records")},
         cost=None if model.cost is None else str(model.cost),
         attributes=len(model.domain),
@@ -150,7 +158,7 @@ def _model_facts(model: Model) -> dict[str, Any]:
 
 def _release_facts(release: NoisyTables) -> dict[str, Any]:
     noise = _deviations(release)
-    return _facts(
+    return _table_facts(
         cost=str(total_cost([release])),
         neighbours=release.neighbours.value,
         unit=release.unit,
@@ -181,7 +189,7 @@ def _stamped_facts(stamp: Mapping[str, Any]) -> dict[str, Any]:
         cost = str(Budget.parse(stamp.get("cost")))
     except (BudgetError, TypeError, ValueError):
         cost = None
-    return _facts(cost=cost, learner=_maker(stamp.get("provenance")))
+    return _table_facts(cost=cost, learner=_maker(stamp.get("provenance")))
 
 
 def _stamped_caveats(stamp: Mapping[str, Any]) -> tuple[str, ...]:
@@ -201,8 +209,7 @@ def _maker(provenance: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-# --------------------------------------------------------------------------------------------------
-# Sides of a comparison with probabilities for any table: a model, and counted synthetic records.
+# --- Sides, which answer about tables ---
 
 
 class Side(Protocol):

@@ -17,17 +17,25 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Comparison", "Difference", "Gap", "Kind", "Overlap", "Pair", "Subject", "matching"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Attributes that two domains share, and the order of their labels.
+# --- Matching of domains ---
 
 
 @frozen(kw_only=True, eq=False)
 class Overlap:
-    """The attributes of two domains, by name, and the labels of those in both, by label.
+    """Attributes that two domains share by name, and the labels that these share.
 
-    shared: those that can be compared, in the first's order. reordered: those among them whose labels stand in another
-    order. labels: in both domains under one name, but with other labels: those of the first alone and of the other
-    alone. only_first, only_other: in one domain. unmeasured: in both, but one side has no answer about them.
+    Attributes
+    ----------
+    shared
+        Attributes that can be compared, in the first's order.
+    reordered
+        Shared attributes whose labels have another order.
+    labels
+        Attributes of one name with different labels: those of the first alone, and of the other alone.
+    only_first, only_other
+        Attributes of one domain alone.
+    unmeasured
+        Attributes of both domains about which one side has no answer.
     """
 
     shared: Clique
@@ -97,8 +105,7 @@ def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> 
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Values of a comparison: each subject's facts, and the numbers of each pair. `to_dict` gives plain values.
+# --- Results ---
 
 #: Kinds of subjects: a model file, a release file, and a file of records drawn from a model.
 Kind: TypeAlias = Literal["model", "release", "synthetic"]
@@ -106,10 +113,18 @@ Kind: TypeAlias = Literal["model", "release", "synthetic"]
 
 @frozen(kw_only=True, eq=False)
 class Subject:
-    """One of what is compared. facts: what it costs and how it was made, plain values by name, None where not known.
+    """One of the compared files or objects.
 
-    stamp: private, unsafe, conditions and guarantee; of a synthetic file its author's word. caveats: why it is less
-    private than its budget, empty if there is nothing of the kind. unmeasured: attributes it has no answer about.
+    Attributes
+    ----------
+    facts
+        What it costs and how it was made, plain values by name; None where unknown.
+    stamp
+        The keys private, unsafe, conditions and guarantee; of a synthetic file they are its author's word.
+    caveats
+        Why it is less private than its budget; empty otherwise.
+    unmeasured
+        Attributes about which it has no answer.
     """
 
     name: str
@@ -124,10 +139,21 @@ class Subject:
 class Difference:
     """Distance of two subjects' probabilities of one table.
 
-    attributes: of the table. total_variation: half the L1 distance, 0 to 1 (noisy tables may have negative cells and be
-    further away). cell: the labels where they differ most, with what the first and the other say there. score: how many
-    standard errors apart, as a normal deviate, allowing for the number of cells; 0 for nothing that the errors do not
-    explain, None where they are not known. standing: what each says its answer rests on.
+    Attributes
+    ----------
+    attributes
+        Attributes of the table.
+    total_variation
+        Half the L1 distance, 0 to 1. Noisy tables may have negative cells and be further away.
+    cell
+        The labels where the two differ most.
+    first, other
+        The probability of that cell by the first and by the other.
+    score
+        Standard errors between the two, as a normal deviate corrected for the number of cells; 0 where errors explain
+        the difference, None where the errors are unknown.
+    standing
+        What each answer rests on.
     """
 
     attributes: Clique
@@ -143,8 +169,14 @@ class Difference:
 class Gap:
     """Distance of two releases' noisy counts of one table, in standard deviations of their joint noise.
 
-    deviations: root mean square over its cells, about 1 where both counted the same records. largest: of one cell.
-    noise_first, noise_other: standard deviations per cell, records.
+    Attributes
+    ----------
+    deviations
+        Root mean square over the cells; about 1 if both counted the same records.
+    largest
+        The largest cell.
+    noise_first, noise_other
+        Standard deviations per cell, records.
     """
 
     attributes: Clique
@@ -156,12 +188,26 @@ class Gap:
 
 @frozen(kw_only=True, eq=False)
 class Pair:
-    """The other of two subjects against the first.
+    """Comparison of one subject with the first.
 
-    matching: of their domains. common: how many cliques both have; only_first, only_other: those that one has alone,
-    None where one has no structure. kl: KL(first || other) and KL(other || first), nats, of two models where it is
-    exact; no_kl says why it is not there. differences: the furthest first. gaps: of two releases, the furthest first.
-    notes: what was left out or limited, as sentences.
+    Attributes
+    ----------
+    matching
+        Overlap of their domains.
+    common
+        Number of cliques that both have.
+    only_first, only_other
+        Cliques that one has alone; None if one has no structure.
+    kl
+        KL(first || other) and KL(other || first), nats, of two models where it is exact.
+    no_kl
+        Why there is no `kl`.
+    differences
+        The largest first.
+    gaps
+        Gaps of two releases, the largest first.
+    notes
+        What was left out or limited, as sentences.
     """
 
     first: str
@@ -217,9 +263,12 @@ class Pair:
 
 @frozen(kw_only=True, eq=False)
 class Comparison:
-    """Subjects side by side, and each of the others against the first.
+    """Subjects side by side, and each of the others compared with the first.
 
-    privacy: what holds for all that is said here, in a sentence: it is computed from released things alone.
+    Attributes
+    ----------
+    privacy
+        One sentence on the privacy of all results here: they are computed from released values alone.
     """
 
     subjects: tuple[Subject, ...]

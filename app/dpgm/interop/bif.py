@@ -34,8 +34,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Reading of Bayesian networks in the BIF format of the bnlearn repository.
+# --- Reading ---
 
 MAX_BYTES = 2**26
 # Cells of all tables, beyond the words in the file: a few words can declare parents whose table no memory holds.
@@ -50,12 +49,28 @@ _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|' + BARE.pattern)
 
 
 def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
-    """Read a network: its graph, and variable -> P(variable | parents), axes the variable, then its parents.
+    """Read a Bayesian network from a BIF file.
 
-    The numbers are the doubles of the file, never renormalised; parents stand in the file's order. Labels are read as
-    `read_bif` reads them: in its domain a value that is none of them counts as the first, so for records make one that
-    says where such values go, as `domain = "asia.bif"` in a spec does. Raises DataError, naming the file.
+    Returns
+    -------
+    dag : Dag
+        The graph, with parents in the file's order.
+    cpds : dict
+        Variable -> P(variable | parents), with the axes of the variable and then of its parents. The numbers are the
+        doubles of the file, never renormalised.
 
+    Raises
+    ------
+    DataError
+        Naming the file.
+
+    Notes
+    -----
+    Labels are read as by `read_bif`: in the domain of the result, a value that is none of the labels counts as the
+    first one. For records use a domain that states where such values go, as `domain = "asia.bif"` in a spec does.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "coin.bif"
@@ -64,7 +79,7 @@ def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
     >>> dag.parents, cpds["c"].tolist()
     ({'c': ()}, [0.25, 0.75])
     """
-    domain, tables = _parsed(_text(path), str(path))
+    domain, tables = _parse(_text(path), str(path))
     try:
         dag = Dag(domain, {child: clique[1:] for child, (clique, _) in tables.items()})
     except DpgmError as error:
@@ -73,12 +88,26 @@ def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
 
 
 def read_bif(path: str | Path) -> tuple[Structure, Tables]:
-    """Read a network: one clique (child, *parents) per table, potentials log p(child | parents), -inf for zeros.
+    """Read a Bayesian network from a BIF file, as a structure with one clique (child, *parents) for each table.
 
+    Returns
+    -------
+    structure : Structure
+    potentials : Tables
+        log p(child | parents), -inf for zeros. Tables are not renormalised.
+
+    Raises
+    ------
+    DataError
+        Naming the file. For a directed cycle it lists the variables from parent to child.
+
+    Notes
+    -----
     Labels may hold any character but blanks and brackets (`Asy/Patch`, `<5`). Unknown and null values go to an
-    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file, and
-    spells variables out that are their own ancestors, from parent to child.
+    attribute's first label.
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "coin.bif"
@@ -96,7 +125,7 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     >>> parse_bif("variable c { type discrete [1] {x}; } probability (c) { table 1; }")[0].cliques
     (('c',),)
     """
-    domain, tables = _parsed(text, where)
+    domain, tables = _parse(text, where)
     structure = Structure(domain, [clique for clique, _ in tables.values()])
     with np.errstate(divide="ignore"):
         return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
@@ -110,7 +139,7 @@ def _text(path: str | Path) -> str:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:
+def _parse(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:
     """The variables, and child -> its family and its table, in the file's order; checked to be a network."""
     words = _Words(where, _TOKEN.findall(_COMMENT.sub(" ", text)))
     attributes: list[Attribute] = []
@@ -124,27 +153,27 @@ def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, Floa
             attributes.append(_variable(words))
         elif word == "probability":
             # All variables stand before the first table.
-            domain = domain or _build(where, attributes)
+            domain = domain or _build_domain(where, attributes)
             clique, table = _probability(words, domain)
             if clique[0] in tables:
                 raise DataError(f"{where}: variable {clique[0]!r} has two tables")
             tables[clique[0]] = (clique, table)
         else:
             raise DataError(f"{where}: network, variable or probability is expected, got {word[:40]!r}")
-    domain = _build(where, attributes)
+    domain = _build_domain(where, attributes)
     without = [name for name in domain.names if name not in tables]
     if without:
         raise DataError(f"{where}: variable {without[0]!r:.80} has no table")
     cycle = directed_cycle({child: clique[1:] for child, (clique, _) in tables.items()})
     if cycle:
-        raise _round(where, cycle)
+        raise _cycle_error(where, cycle)
     return domain, tables
 
 
-def _round(where: str, cycle: Sequence[str]) -> DataError:
+def _cycle_error(where: str, cycle: Sequence[str]) -> DataError:
     return DataError(
         f"{where}: variables are their own ancestors: {cycle_text(cycle)}; a Bayesian network has no directed cycle, "
-        "take a parent out"
+        "so remove a parent"
     )
 
 
@@ -217,7 +246,7 @@ def _variable(words: _Words) -> Attribute:
         raise DataError(f"{words.where}: {error}") from None
 
 
-def _build(where: str, attributes: list[Attribute]) -> Domain:
+def _build_domain(where: str, attributes: list[Attribute]) -> Domain:
     try:
         return Domain(attributes)
     except DpgmError as error:
@@ -229,9 +258,9 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
     names = [name for name in words.until(")") if name != "|"]
     for name in names:
         if name not in domain:
-            raise DataError(f"{words.where}: a table names {name[:40]!r}, which is no variable declared before it")
+            raise DataError(f"{words.where}: a table names {name[:40]!r}, which is not a variable declared before it")
     if names and names[0] in names[1:]:
-        raise _round(words.where, names[:1])
+        raise _cycle_error(words.where, names[:1])
     if not names or len(set(names)) < len(names):
         raise DataError(f"{words.where}: a table needs a variable and distinct parents, got {names!r}")
     child, *parents = names
@@ -281,13 +310,12 @@ def _row(words: _Words, child: str, size: int) -> list[float]:
     return row
 
 
-# --------------------------------------------------------------------------------------------------
-# Writing of Bayesian networks in the BIF format of the bnlearn repository.
+# --- Writing ---
 
 # In a property's text: readers end it at a quote or a semicolon and count braces, wherever they stand,
-_SAFE = str.maketrans({'"': "'", ";": ",", "{": "(", "}": ")"})
+_REPLACED_SIGNS = str.maketrans({'"': "'", ";": ",", "{": "(", "}": ")"})
 # and look for comments before they look for quotes.
-_BIF_OUT_COMMENT = re.compile(r"/(?=[/*])")
+_COMMENT_SIGN = re.compile(r"/(?=[/*])")
 
 
 def write_bif(
@@ -298,18 +326,35 @@ def write_bif(
     name: str = "unknown",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a network; `read_network` gives back the same names, labels, parents and doubles.
+    """Write a Bayesian network as a BIF file; `read_network` reads back the same names, labels, parents and doubles.
 
-    cpds: variable -> P(variable | parents), axes the variable, then its parents, as `cpds` and `read_network` make
-    them; rows sum to 1 within 0.02, which is what readers take, and are not renormalised. Each number has the digits
-    that identify its double. name: of the network. properties: what else the file says of the network, key -> text;
-    quotes, semicolons, braces and comment signs in a text are replaced. Of a domain the file holds names and labels,
-    but neither bins nor where unknown values go. Older networks are replaced, other files are not.
+    Parameters
+    ----------
+    path : path
+        An older network is replaced, another file is not.
+    dag : Dag
+        The graph. Of its domain the file holds names and labels, but neither bins nor where unknown values go.
+    cpds : mapping
+        Variable -> P(variable | parents), with the axes of the variable and then of its parents, as `cpds` and
+        `read_network` return them. Rows sum to 1 within 0.02, the tolerance of readers, and are not renormalised. Each
+        number is written with the digits that identify its double.
+    name : str
+        Name of the network.
+    properties : mapping, optional
+        Properties of the network, key -> text. Quotes, semicolons, braces and comment signs in a text are replaced.
 
-    Raises DataError for a name or a label that the format cannot hold (blanks, quotes, brackets, commas, semicolons,
-    bars, a comment sign, nothing), StructureError for tables that are none of the graph's, ModelFileError when the file
-    cannot be written.
+    Raises
+    ------
+    DataError
+        For a name or a label that the format cannot hold: blanks, quotes, brackets, commas, semicolons, bars, a comment
+        sign, or an empty text.
+    StructureError
+        For tables that do not belong to the graph.
+    ModelFileError
+        If the file cannot be written.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from dpgm_core.domain.domain import Domain
     >>> answers = {"labels": ["no", "yes"], "unknown": "no"}
@@ -349,7 +394,7 @@ def write_bif(
 
 
 def _check_word(what: str, word: object) -> None:
-    if not isinstance(word, str) or not BARE.fullmatch(word) or _BIF_OUT_COMMENT.search(word) or not _is_whole(word):
+    if not isinstance(word, str) or not BARE.fullmatch(word) or _COMMENT_SIGN.search(word) or not _is_whole(word):
         raise DataError(
             f"{what} {word!r:.80} cannot stand in a BIF file, whose words have no blanks, quotes, brackets, commas, "
             "semicolons, bars or comment signs, and at least one letter; rename it"
@@ -366,7 +411,7 @@ def _checked(dag: Dag, cpds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     for name in cpds:
         if name not in dag.parents:
             raise StructureError(
-                f"there is a table for {name!r}, which is no variable{did_you_mean(name, dag.parents)}"
+                f"there is a table for {name!r}, which is not a variable{did_you_mean(name, dag.parents)}"
             )
     tables = {}
     for child, *above in dag.families:
@@ -401,11 +446,10 @@ def _rows(dag: Dag, child: str, table: FloatArray) -> Iterator[str]:
 
 def _safe(text: object) -> str:
     """A property's text in one line that no reader stumbles over."""
-    return _BIF_OUT_COMMENT.sub("/ ", printable(" ".join(str(text).split())).translate(_SAFE))
+    return _COMMENT_SIGN.sub("/ ", printable(" ".join(str(text).split())).translate(_REPLACED_SIGNS))
 
 
-# --------------------------------------------------------------------------------------------------
-# Domains and graphs from BIF files, without their probabilities.
+# --- Domains and graphs for records ---
 #
 # A network has no place for a value that is none of its labels, and a file of records may hold any: a slip of the pen,
 # an empty field, another spelling of every label. Readers of networks send such values to the first label, which
@@ -436,7 +480,7 @@ def bif_domain(path: Path, unknown: str | Mapping[str, str] = UNKNOWN) -> tuple[
         for name in unknown:
             if name not in read:
                 raise DomainError(
-                    f"domain.unknown names {name!r}, which is no variable of {path.name}"
+                    f"domain.unknown names {name!r}, which is not a variable of {path.name}"
                     f"{did_you_mean(name, read.names)}"
                 )
     labels = {name: unknown.get(name, UNKNOWN) if isinstance(unknown, Mapping) else unknown for name in read.names}
@@ -466,7 +510,7 @@ def bif_structure(path: Path, domain: Domain) -> tuple[Structure, list[str]]:
     for name in parents:
         if name not in domain:
             raise StructureError(
-                f"{path.name} has the variable {name!r}, which is no attribute of the domain"
+                f"{path.name} has the variable {name!r}, which is not an attribute of the domain"
                 f"{did_you_mean(name, domain.names)}; use a domain that has all its variables"
             )
     alone = [name for name in domain.names if name not in parents]

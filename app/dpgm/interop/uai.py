@@ -25,8 +25,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai", "write_uai"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Reading of the UAI competition's model files.
+# --- Reading ---
 #
 # A `.uai` file holds `MARKOV` or `BAYES`, the sizes of the variables, the scopes of the factors and their tables, last
 # variable fastest. It knows no names, so a sidecar `X.uai.names` (JSON) may carry them: `{"domain": {...}}` in the
@@ -42,7 +41,15 @@ MAX_LABELS = 10**5
 
 @frozen(kw_only=True)
 class UaiModel:
-    """A model file: kind is "MARKOV" or "BAYES", potentials are nats, -inf for zeros."""
+    """Content of a UAI model file.
+
+    Attributes
+    ----------
+    kind
+        "MARKOV" or "BAYES".
+    potentials
+        Log-potentials, nats; -inf for zeros.
+    """
 
     kind: str
     structure: Structure
@@ -59,12 +66,21 @@ def names_path(path: str | Path) -> Path:
 
 
 def read_uai(path: str | Path, *, names: bool = True) -> UaiModel:
-    """Read a model file, and its names sidecar if there is one and `names` is true.
+    """Read a UAI model file, and its sidecar of names if there is one and `names` is true.
 
+    Raises
+    ------
+    DataError
+        Naming the file, for anything malformed. Memory is allocated in proportion to the file, whatever its header
+        states.
+
+    Notes
+    -----
     Factors on the same variables, in any order, are multiplied into one; a factor of no variables becomes the empty
-    clique. Variables are x0, x1, ... without a sidecar. Raises DataError, naming the file, for anything malformed; a
-    header cannot make it allocate more than the file itself backs.
+    clique. Without a sidecar variables are x0, x1, ...
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "m.uai"
@@ -184,7 +200,7 @@ def _with_names(model: UaiModel, sidecar: Path, digest: str) -> UaiModel:
         plain = json.loads(read_bounded(sidecar))
         domain = Domain.from_dict(plain["domain"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{sidecar} is no names file ({error!r}); delete it to read plain x0, x1, ...") from None
+        raise DataError(f"{sidecar} is not a file of names ({error!r}); delete it to read plain x0, x1, ...") from None
     except DpgmError as error:
         raise DataError(f"{sidecar}: {error}") from None
     sizes = list(model.structure.domain.sizes.values())
@@ -214,8 +230,7 @@ def read_bounded(path: str | Path, limit: int = MAX_BYTES) -> bytes:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-# --------------------------------------------------------------------------------------------------
-# Writing of the UAI competition's model files.
+# --- Writing ---
 
 # exp(700) and exp(-700) are ordinary doubles; a wider table is written as a product of several.
 WIDEST = 700.0
@@ -231,20 +246,36 @@ def write_uai(
     kind: Literal["MARKOV", "BAYES"] = "MARKOV",
     stamp: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model file and its names sidecar; `read_uai` gives back the same structure and potentials exactly.
+    """Write a UAI model file and its sidecar of names; `read_uai` reads back the same structure and potentials.
 
-    Tables are exp(potentials), each number with the digits that identify its double. kind: of "MARKOV" a table with
-    finite potentials beyond +-700 is written as a product of n equal factors exp(potentials / n) on the same variables,
-    so nothing overflows and no possible record becomes impossible; tied groups are written out clique by clique, and
-    constraints of the domain as factors of 0 and 1.
-    "BAYES" is for networks, that is structures of families (`Dag.of`) whose potentials are log P(child | parents): one
-    factor for each attribute, in the domain's order, parents first and the child last, as the format wants it. stamp:
-    what the sidecar says of the model besides, plain values, such as `Model.stamp()`.
+    Parameters
+    ----------
+    path : path
+        An older model is replaced, another file is not.
+    structure : Structure
+    potentials : Tables
+        Log-potentials over `structure`, nats. The file has their exponentials, each number with the digits that
+        identify its double.
+    kind : {"MARKOV", "BAYES"}
+        "MARKOV" takes any potentials. A table with finite potentials beyond +-700 is written as a product of n equal
+        factors exp(potentials / n) on the same variables, so that nothing overflows and no possible record becomes
+        impossible. Tied groups are written clique by clique, and constraints of the domain as factors of 0 and 1.
+        "BAYES" takes structures of families (`Dag.of`) whose potentials are log P(child | parents). It writes one
+        factor for each attribute, in the domain's order, parents first and the child last, as the format requires.
+    stamp : mapping, optional
+        Further facts for the sidecar, plain values, such as `Model.stamp()`.
 
-    Older models are replaced, other files are not. Raises DataError for NaN, +inf, finite potentials beyond +-700,000
-    and for probabilities of a network that are no double; StructureError for "BAYES" of no network; ModelFileError when
-    the files cannot be written.
+    Raises
+    ------
+    DataError
+        For NaN, +inf, finite potentials beyond +-700,000, and probabilities of a network that no double can hold.
+    StructureError
+        For "BAYES" of another structure than a network.
+    ModelFileError
+        If the files cannot be written.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm.interop.uai import read_uai
@@ -311,13 +342,13 @@ def _network(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
         worst = float(np.abs(table.sum(axis=0) - 1).max())
         if not worst <= ROUNDING:
             raise StructureError(
-                f"the table of {child!r} is no conditional probability, a row of it is off from 1 by {worst:.3g} in "
-                "sum; kind 'MARKOV' holds any potentials"
+                f"the table of {child!r} is not a conditional probability: the sum of a row differs "
+                f"from 1 by {worst:.3g}; kind 'MARKOV' takes any potentials"
             )
         if (lost := logs[(table == 0) & (logs > -np.inf)]).size:
             raise DataError(
-                f"a probability of {child!r}, exp({lost.max():g}), is smaller than any double, and 0 would rule it "
-                "out; kind 'MARKOV' holds it"
+                f"a probability of {child!r}, exp({lost.max():g}), is smaller than any double, and 0 would make "
+                "records impossible; use kind 'MARKOV'"
             )
         factors.append(((*above, child), np.moveaxis(table, 0, -1)))
     Dag.of(potentials.structure).check_constraints({names[-1]: np.moveaxis(table, -1, 0) for names, table in factors})

@@ -21,8 +21,7 @@ from dpgm_core.models.model import Model
 __all__ = ["Bars", "Groups", "check_most", "group_labels", "shares_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Bars: the shares of one attribute's labels, one row each, with whiskers for intervals.
+# --- Pictures ---
 
 _WIDTH, _ROW, _LABELS, _NUMBERS = 420.0, 22.0, 134.0, 62.0
 
@@ -136,8 +135,7 @@ class Bars:
         return f"Bars({self.title!r}, {len(self.labels)} bars, {self.standing})"
 
 
-# --------------------------------------------------------------------------------------------------
-# Groups of labels that share a bar or a row, for attributes with more labels than fit.
+# --- Groups of labels ---
 
 
 @frozen(kw_only=True, eq=False)

@@ -35,10 +35,9 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Notes below a picture: provenance, intervals, and warnings about the privacy of its release.
+# --- Notes and titles ---
 
-_SAID = {
+_STANDING_NOTES = {
     MEASURED: "Measured: a released table holds it.",
     BY_STRUCTURE: "By structure: no released table holds it; the independences of the model tell it.",
     NOT_MEASURED: "Not measured: as the model's potentials have it, which no release informed.",
@@ -47,14 +46,14 @@ _SAID = {
 
 
 def notes_of(model: Model, standing: str, *more: str) -> tuple[Note, ...]:
-    """The lines under a picture; why the release is not as private as its budget says is a warning."""
+    """Return the lines under a picture, among them warnings of releases less private than their budget."""
     counted = f"{standing[:1].upper()}{standing[1:]}."
-    plain = [text for text in (_SAID.get(standing, counted), *more) if text]
+    plain = [text for text in (_STANDING_NOTES.get(standing, counted), *more) if text]
     return (*((text, False) for text in plain), *((f"{text}.", True) for text in caveats_of(model.releases)))
 
 
 def intervals_of(model: Model, level: float | None) -> str:
-    """What the intervals in a picture are."""
+    """Return a line that describes the intervals of a picture."""
     if level is None:
         return "No intervals: the model has no replicates."
     return f"Intervals: {100 * level:g} %, from {len(model.replicates)} refits."
@@ -82,8 +81,7 @@ def title_of(names: Sequence[str], evidence: Mapping[str, object] | None) -> str
     return " and ".join(names) + (f" given {fixed}" if fixed else "")
 
 
-# --------------------------------------------------------------------------------------------------
-# The public plots: a marginal, a pair, the dependence of all pairs, the graph.
+# --- Plots ---
 
 _MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
 #: The least number that the darkest colour stands for: Cohen's small effect, V = 0.1, which is about 0.005 nats.
@@ -93,17 +91,33 @@ _ROUNDING = 1e-9  # nats
 #: V below this is written as 0.00.
 _NO_DEPENDENCE = 0.005
 #: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
-_SIDE, _LETTERS, _NAMES = 30, 14, 5
+_MAX_SIDE_LABELS, _MAX_NAME_LETTERS, _MAX_CLUSTER_NAMES = 30, 14, 5
 
 
 def marginal(
     model: Model, attribute: str, given: Mapping[str, object] | None = None, *, level: float = 0.9, most: int = 40
 ) -> Picture:
-    """Bars of p(attribute | given), with intervals from replicates. most: labels shown; the rest is one bar.
+    """Return bars of p(attribute | given), with intervals from replicates.
 
-    Bins are in their order; where there are more than `most`, neighbours share a bar. Raises what `Model.marginal`
-    does, OptionError for a level or a `most` that is none.
+    Parameters
+    ----------
+    model : Model
+    attribute : str
+    given : mapping, optional
+        Evidence: attribute -> label or value.
+    level : float
+        Level of the intervals.
+    most : int
+        Number of labels shown; the rest share one bar. Bins are in their order, and of more than `most` bins neighbours
+        share a bar.
 
+    Raises
+    ------
+    OptionError
+        For an invalid `level` or `most`. Otherwise as `Model.marginal`.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> marginal(Model(structure, Tables(structure, np.log([0.25, 0.75]))), "a")
@@ -125,17 +139,35 @@ def marginal(
         low=() if interval is None else tuple(interval.low.tolist()),
         high=() if interval is None else tuple(interval.high.tolist()),
         level=None if interval is None else level,
-        notes=notes_of(model, standing, *_sure(model, interval, level)),
+        notes=notes_of(model, standing, *_interval_notes(model, interval, level)),
     )
 
 
 def pair(
     model: Model, first: str, second: str, given: Mapping[str, object] | None = None, *, level: float = 0.9
 ) -> Picture:
-    """A heat map of p(first, second | given). Of more than 30 labels of one the rest is one row or column.
+    """Return a heat map of p(first, second | given).
 
-    Raises what `Model.marginal` does, OptionError for a level that is none.
+    Parameters
+    ----------
+    model : Model
+    first, second : str
+    given : mapping, optional
+        Evidence: attribute -> label or value.
+    level : float
+        Level of the intervals.
 
+    Raises
+    ------
+    OptionError
+        For an invalid `level`. Otherwise as `Model.marginal`.
+
+    Notes
+    -----
+    Of an attribute with more than 30 labels the rest share one row or column.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
     >>> pair(Model(structure, Tables.zeros(structure)), "a", "b")
@@ -144,7 +176,7 @@ def pair(
     level = checked_level(level)
     names = read_names(model.domain, (first, second), given or {})
     alone = model.marginals_of([(name,) for name in names], given)
-    groups = {name: group_labels(model.domain[name], alone[name,], _SIDE) for name in names}
+    groups = {name: group_labels(model.domain[name], alone[name,], _MAX_SIDE_LABELS) for name in names}
     table, interval = shares_of(model, groups, given, level)
     rows, columns = (groups[name].labels for name in names)
     cells = []
@@ -168,11 +200,11 @@ def pair(
         unit=SHARE,
         row_title=first,
         column_title=second,
-        notes=notes_of(model, standing, *_sure(model, interval, level)),
+        notes=notes_of(model, standing, *_interval_notes(model, interval, level)),
     )
 
 
-def _sure(model: Model, interval: Interval | None, level: float) -> tuple[str, str]:
+def _interval_notes(model: Model, interval: Interval | None, level: float) -> tuple[str, str]:
     """What the intervals are, and in how many replicates the answer is undefined."""
     if interval is None:
         return intervals_of(model, None), ""
@@ -188,10 +220,17 @@ def dependence(
     level: float = 0.9,
     most: int = 60,
 ) -> Picture:
-    """A matrix of all pairs, measured ones outlined; of more than `most` attributes the most dependent ones.
+    """Return a matrix of the dependence of all pairs, in which measured pairs are outlined.
 
-    Raises what `measure_dependence` does, OptionError for a measure that is none.
+    Of more than `most` attributes the most dependent ones are shown.
 
+    Raises
+    ------
+    OptionError
+        For an unknown measure. Otherwise as `measure_dependence`.
+
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
     >>> dependence(Model(structure, Tables.zeros(structure)))
@@ -283,12 +322,16 @@ def _v(dependence: Dependence, at: int) -> str:
 
 
 def graph(model: Model, *, junction_tree: bool = False) -> Picture:
-    """The attributes and what joins them, lines as wide as the dependence; or the clusters of the junction tree.
+    """Return a graph of the attributes with lines as wide as their dependence, or the clusters of the junction tree.
 
-    A line joins two attributes of one clique; it is dashed where no released table holds both. It may be as thin as the
-    dependence is weak: a clique is what the model may tell, and no finding. Attributes that no release measured are
-    dashed too. Between clusters a line is as wide as they share attributes.
+    Notes
+    -----
+    A line joins two attributes of one clique; it is dashed where no released table holds both. A clique only allows a
+    dependence, so a line may be thin. Attributes that no release measured are dashed too. Between clusters a line is as
+    wide as the number of attributes that they share.
 
+    Examples
+    --------
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
     >>> graph(Model(structure, Tables.zeros(structure)))
@@ -342,7 +385,7 @@ def _merged(model: Model) -> str:
     names = [one.name for one in model.domain if coarse[one.name].size < one.size]
     if not names:
         return ""
-    shown = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+    shown = ", ".join(names[:_MAX_CLUSTER_NAMES]) + (", ..." if len(names) > _MAX_CLUSTER_NAMES else "")
     return f"Rare labels of {shown} were merged; lines tell nothing of how they differ among each other."
 
 
@@ -359,7 +402,10 @@ def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ..
 def _clusters(model: Model) -> Network:
     clusters, edges = model.structure.constrained.junction_tree
     texts = [
-        one if len(one) <= _NAMES else (*one[: _NAMES - 1], f"and {len(one) - _NAMES + 1} more") for one in clusters
+        one
+        if len(one) <= _MAX_CLUSTER_NAMES
+        else (*one[: _MAX_CLUSTER_NAMES - 1], f"and {len(one) - _MAX_CLUSTER_NAMES + 1} more")
+        for one in clusters
     ]
     standings = [model.standing(one) for one in clusters]
     cells = [math.prod(model.domain.shape(one)) for one in clusters]
@@ -391,7 +437,7 @@ def _nodes(
     texts: Sequence[Sequence[str]], said: Sequence[str], edges: Sequence[tuple[int, int]], dashed: Sequence[bool]
 ) -> tuple[tuple[Node, ...], float, float]:
     """Boxes for texts of some lines each, in their places, and the width and height of all."""
-    widest = 0.62 * FONT * _LETTERS
+    widest = 0.62 * FONT * _MAX_NAME_LETTERS
     boxes = np.array(
         [
             (min(max(width_of(text, FONT) for text in lines), widest) + 14, 1.2 * FONT * len(lines) + 8)

@@ -16,8 +16,7 @@ from dpgm_core.errors import printable
 __all__ = ["Cell", "Heat", "SHARE", "contrast", "ink", "sequential"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Colours: a sequential scale whose lightness alone orders it, so that it is read in grey and without red or green.
+# --- Colours ---
 
 #: Lightness, chroma and hue (degrees) of OKLCH at 0 and at 1: from a pale yellow through green to a dark blue.
 _PALE, _DARK = (0.965, 0.045, 108.0), (0.33, 0.115, 272.0)
@@ -76,8 +75,7 @@ def _srgb(lightness: float, chroma: float, hue: float) -> tuple[float, float, fl
     return red, green, blue
 
 
-# --------------------------------------------------------------------------------------------------
-# Heat maps: a table of two attributes, or one number for each pair of attributes.
+# --- Pictures ---
 
 #: The unit of probabilities, which are written as percentages.
 SHARE = "share"

@@ -19,8 +19,7 @@ from dpgm_core.errors import printable
 __all__ = ["FONT", "Line", "Network", "Node", "place_nodes"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Networks: boxes with names in them and lines between them; attributes, or clusters of a junction tree.
+# --- Pictures ---
 
 #: Pixels of the texts in boxes.
 FONT = 12.0
@@ -199,8 +198,7 @@ class Network:
         return f"Network({self.title!r}, {len(self.nodes)} nodes, {len(self.lines)} lines, {self.standing})"
 
 
-# --------------------------------------------------------------------------------------------------
-# Where the boxes of a graph go: the same graph gets the same picture, no box lies on another.
+# --- Layout ---
 #
 # Each component is laid out by stress majorisation, which makes distances on the page follow those in the graph
 # (Gansner, Koren and North 2004); then boxes that overlap are pushed apart, and components are packed in rows.
@@ -215,10 +213,12 @@ _ASPECT = 1.4
 
 
 def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatArray, float, float]:
-    """The centres of boxes, (n, 2), and the width and height of it all, pixels.
+    """Return the centres of boxes, (n, 2), and the width and height of the whole, pixels.
 
-    boxes: (n, 2), width and height of each. edges: pairs of boxes that belong together.
+    boxes: (n, 2), width and height of each. edges: pairs of connected boxes.
 
+    Examples
+    --------
     >>> centres, width, height = place_nodes(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
     >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
     (True, True)
@@ -235,21 +235,23 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
     for group in sorted(groups, key=lambda one: (-len(one), one[0])):
         # dense: scipy 1.12 takes no sparse graph whose indices have 64 bits
         steps = shortest_path(graph[group][:, group].toarray(), directed=False, unweighted=True)
-        pieces.append((group, _apart(_stressed(steps**_POWER) * _unit(boxes[group]), boxes[group])))
-    return _packed(pieces, boxes)
+        pieces.append(
+            (group, _push_apart(_majorise_stress(steps**_POWER) * _pixels_per_step(boxes[group]), boxes[group]))
+        )
+    return _pack(pieces, boxes)
 
 
-def _unit(boxes: FloatArray) -> FloatArray:
-    """Pixels of one step in the graph: wide boxes need more room sideways."""
+def _pixels_per_step(boxes: FloatArray) -> FloatArray:
+    """Return pixels per step in the graph; wide boxes need more room sideways."""
     return np.asarray(boxes.mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8]))
 
 
-def _stressed(steps: FloatArray) -> FloatArray:
-    """(n, 2): places whose distances are near `steps`, (n, n), weighted by 1 / steps^2."""
+def _majorise_stress(steps: FloatArray) -> FloatArray:
+    """Return positions, (n, 2), whose distances are near `steps`, (n, n), weighted by 1 / steps^2."""
     count = len(steps)
     if count == 1:
         return np.zeros((1, 2))
-    places = _started(steps)
+    places = _classical_scaling(steps)
     weights = np.divide(1.0, steps**2, out=np.zeros(steps.shape), where=steps > 0)
     # V^+ but for a shift of all places: V + 1/n has the constants as one more direction.
     inverse = np.linalg.inv(np.diag(weights.sum(axis=1)) - weights + 1 / count)
@@ -264,8 +266,8 @@ def _stressed(steps: FloatArray) -> FloatArray:
     return places
 
 
-def _started(steps: FloatArray) -> FloatArray:
-    """Classical scaling: the two main axes of the distances, a little disturbed so that they are never ambiguous."""
+def _classical_scaling(steps: FloatArray) -> FloatArray:
+    """Return the two main axes of the distances, slightly perturbed so that they are unique."""
     count = len(steps)
     uneven = 0.05 * np.sin(np.outer(np.arange(1.0, count + 1), np.arange(1.0, count + 1)) * math.pi * math.sqrt(5))
     squares = (steps + (uneven + uneven.T) * (steps > 0)) ** 2
@@ -276,7 +278,7 @@ def _started(steps: FloatArray) -> FloatArray:
     return np.asarray(axes * np.sqrt(np.maximum(values[-1:-3:-1], 1e-2)))
 
 
-def _apart(places: FloatArray, boxes: FloatArray) -> FloatArray:
+def _push_apart(places: FloatArray, boxes: FloatArray) -> FloatArray:
     """Push boxes that overlap apart, along the axis where less is needed; what is left over is spread as a whole."""
     needed = (boxes[:, None] + boxes[None]) / 2 + _GAP
     for _ in range(_PUSHES):
@@ -303,8 +305,8 @@ def _overlaps(places: FloatArray, needed: FloatArray) -> Array:
     return overlaps
 
 
-def _packed(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:
-    """Components side by side in rows, the largest first."""
+def _pack(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:
+    """Arrange components in rows, the largest first."""
     centres = np.zeros((len(boxes), 2))
     corners = [((at - boxes[group] / 2).min(axis=0), (at + boxes[group] / 2).max(axis=0)) for group, at in pieces]
     area = sum(float(np.prod(high - low + _GAP)) for low, high in corners)

@@ -27,8 +27,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The protocol of pictures, which can be drawn in several ways.
+# --- Protocol ---
 
 
 class Picture(Protocol):
@@ -36,12 +35,12 @@ class Picture(Protocol):
 
     @property
     def title(self) -> str:
-        """What is shown, a line."""
+        """Title, one line."""
         ...
 
     @property
     def standing(self) -> str:
-        """What it rests on: of all that is shown where that is one thing, else in words."""
+        """What the picture rests on: one standing, or the number of each."""
         ...
 
     def svg(self, *, bare: bool = False) -> str:
@@ -68,15 +67,16 @@ class Picture(Protocol):
         ...
 
 
-# --------------------------------------------------------------------------------------------------
-# Vega-Lite specifications.
+# --- Vega-Lite ---
 
 
 def specification(
     title: str, notes: Sequence[Note], values: Sequence[Mapping[str, Any]], **parts: Any
 ) -> dict[str, Any]:
-    """A specification with its values in it; the notes are the title's second lines.
+    """Return a Vega-Lite specification with its values; the notes are the title's further lines.
 
+    Examples
+    --------
     >>> found = specification("ages", [], [{"label": "old", "share": 1.0}], mark="bar")
     >>> sorted(found), found["data"]["values"]
     (['$schema', 'data', 'mark', 'title'], [{'label': 'old', 'share': 1.0}])
@@ -93,8 +93,10 @@ def specification(
 
 
 def finite(value: float | None) -> float | None:
-    """A number as JSON can say it: None for one that is none.
+    """Return a number for JSON: None for NaN.
 
+    Examples
+    --------
     >>> finite(0.5), finite(float("nan"))
     (0.5, None)
     """
@@ -102,12 +104,11 @@ def finite(value: float | None) -> float | None:
 
 
 def as_json(plain: Mapping[str, Any]) -> str:
-    """The text of a specification's file."""
+    """Return the text of a specification's file."""
     return json.dumps(plain, indent=1, allow_nan=False) + "\n"
 
 
-# --------------------------------------------------------------------------------------------------
-# Drawing with matplotlib, where it is installed, and saving of pictures.
+# --- matplotlib and files ---
 
 
 def matplotlib(part: str = "figure") -> ModuleType:
@@ -118,13 +119,13 @@ def matplotlib(part: str = "figure") -> ModuleType:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise OptionError(
-            "drawing with matplotlib needs it: pip install 'dpgm-core[plots]'; without it, svg() gives the picture, "
+            "drawing with matplotlib needs it: pip install 'dpgm[plots]'; without it, svg() gives the picture, "
             "and save writes .svg and .json"
         ) from None
 
 
 def new_axes(axes: Any, width: float, height: float) -> Any:
-    """The axes that are given, or those of a new figure, inches; shown as figures of pyplot are."""
+    """Return the axes, or those of a new figure of this size, inches; pyplot shows such figures."""
     if axes is not None:
         return axes
     return matplotlib("pyplot").subplots(figsize=(width, height), layout="constrained")[1]
@@ -137,7 +138,7 @@ def disable_math(texts: Sequence[Any]) -> None:
 
 
 def finish_figure(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
-    """Axes with the title above, and below them a name and the notes, red where one warns."""
+    """Add the title above, and below a name and the notes, red where one is a warning."""
     lines = [cut(below, 8, 300)] if below else []
     for text, _ in notes:
         lines += wrap_text(text, 8, 460)
@@ -164,7 +165,7 @@ def save_figure(picture: Picture, path: str | Path) -> None:
 
 
 def _render(picture: Picture, place: Path, kind: str) -> bytes:
-    """What matplotlib makes of it, without pyplot: nothing is shown and nothing stays open."""
+    """Return what matplotlib draws, without pyplot, so that nothing is shown or left open."""
     figure = matplotlib().Figure(layout="constrained", figsize=(7, 5))
     known = figure.canvas.get_supported_filetypes()
     if kind[1:] not in known:

@@ -1,4 +1,4 @@
-"""Reports about a model, for a review board and for its first readers: one page that needs nothing else.
+"""Reports about a model: one self-contained page for a review board and for readers.
 
 `make_report(model)` returns the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
 """

@@ -32,12 +32,14 @@ class Shares:
 
 @frozen(kw_only=True)
 class Promised:
-    """What is bounded between two data sets. presence: they differ in a unit that is in one alone; otherwise in the
-    values of one, which has as many rows in both if `by_rows`. budget: its loss; None where nothing is bounded.
+    """What the budget bounds between two data sets.
 
-    An exact number of records that is published tells whether a unit is there. What stays under add-remove is the
-    exchange of values. exchange: its loss under add-remove, see `of_exchange`; None under replace-one, whose budget
-    bounds it, and where nothing is bounded.
+    budget: the loss; None if nothing is bounded. presence: whether the data sets differ in a unit that is in one
+    alone; otherwise they differ in the values of one unit, which has as many rows in both if `by_rows`.
+
+    A published exact number of records reveals whether a unit is there. Under add-remove the exchange of values is
+    still bounded. exchange: its loss under add-remove, see `of_exchange`; None under replace-one, whose budget bounds
+    it, and if nothing is bounded.
     """
 
     budget: Budget | None
@@ -47,9 +49,10 @@ class Promised:
 
 
 class Material:
-    """A model and what a report says of it. file: its name; digest: the SHA-256 of the file, if there is one.
+    """A model with its file, its ledger and values that a report states.
 
-    ledger: what its releases were charged to, if it is shown. level: of all intervals.
+    file: its name. digest: the SHA-256 of the file, if there is one. ledger: the charged ledger, if it is
+    shown. level: of all intervals.
     """
 
     def __init__(self, model: Model, *, file: str, digest: str | None, ledger: Ledger | None, level: float) -> None:
@@ -68,14 +71,14 @@ class Material:
 
     @cached_property
     def flaws(self) -> tuple[str, ...]:
-        """Why the guarantee does not hold to the letter, or at all; empty where it does."""
+        """Why the guarantee holds only with reservations, or not at all; empty if it holds."""
         if not self.releases:
             return (f"NO GUARANTEE: {UNKNOWN}",)
         return flaws(unsafe=(one.unsafe for one in self.releases), private=bool(self.model.private))
 
     @property
     def promises(self) -> bool:
-        """Whether there is a budget that binds: releases, and no seed."""
+        """Whether a budget binds: there are releases, and no seed."""
         return bool(self.releases) and bool(self.model.private)
 
     @cached_property
@@ -97,18 +100,18 @@ class Material:
 
     @property
     def policy(self) -> TotalPolicy:
-        """How the number of records became known; what one release publishes no other hides."""
+        """How the number of records became known; what one release publishes, no other hides."""
         known = {one.terms.total_policy for one in self.releases}
         return "public" if "public" in known else "declared" if "declared" in known else "estimated"
 
     @property
     def chose(self) -> bool:
-        """Whether private choices came from the records besides tables: of labels, bins or a structure."""
+        """Whether private choices used the records besides tables: of labels, bins or a structure."""
         return any(one.session is not None or one.discovery is not None for one in self.releases)
 
     @cached_property
     def surest(self) -> NoisyTables | None:
-        """The release that tells the number of records best."""
+        """The release with the most precise number of records."""
         return min(self.model.seen, key=_variance_of_total, default=None)
 
     @property

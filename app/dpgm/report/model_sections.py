@@ -18,23 +18,22 @@ from dpgm_core.releases.session import merges_of, sessions_of
 __all__ = ["attributes_section", "fit_section", "graph_section", "pairs_section"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Each attribute's distribution: a picture and a table, with intervals where the model has replicates.
+# --- Attributes ---
 
 #: Attributes with a picture; labels listed of all attributes together, and of one at least and at most.
-_MAX_PICTURES, _MAX_ROWS, _MIN_LABELS, _MAX_LABELS = 60, 4000, 10, 200
+_MAX_PICTURES, _MAX_LABELS_LISTED, _MIN_LABELS, _MAX_LABELS = 60, 4000, 10, 200
 #: Bytes of all pictures together.
-_MAX_PICTURE_BYTES = 1_500_000
+_MAX_BAR_PICTURES_BYTES = 1_500_000
 #: Labels whose table is not folded away.
 _MAX_UNFOLDED_LABELS = 4
 
 
 def attributes_section(material: Material) -> Section:
-    """The distributions."""
-    return Section("attributes", "Each attribute", join(_parts(material)))
+    """Return the section on the distribution of each attribute."""
+    return Section("attributes", "Each attribute", join(_attribute_parts(material)))
 
 
-def _parts(material: Material) -> list[object]:
+def _attribute_parts(material: Material) -> list[object]:
     shares = material.shares
     if not material.names:
         return [paragraph("No attribute was measured.")]
@@ -64,21 +63,21 @@ def _parts(material: Material) -> list[object]:
                 class_="note",
             )
         )
-    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_ROWS // len(material.names)))
+    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_LABELS_LISTED // len(material.names)))
     cards = [
-        _card(material, at, one, shares[one], most=most, drawn=at < _MAX_PICTURES)
+        _attribute_card(material, at, one, shares[one], most=most, drawn=at < _MAX_PICTURES)
         for at, one in enumerate(material.names)
     ]
     return [*parts, tag("div", *cards, class_="cards")]
 
 
-def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
+def _attribute_card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
     of = material.model.domain[attribute]
     picture = Html("")
     if drawn:
-        room = _MAX_PICTURE_BYTES // min(len(material.names), _MAX_PICTURES)
+        room = _MAX_BAR_PICTURES_BYTES // min(len(material.names), _MAX_PICTURES)
         picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
-    table = _table(material, of, shares, most)
+    table = _shares_table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
     standing = material.model.standing(attribute)
     note = join([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
@@ -95,8 +94,8 @@ def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: 
     )
 
 
-def _table(material: Material, of: Attribute, shares: Shares, most: int) -> Html:
-    """The labels in their order; of too many the most probable ones."""
+def _shares_table(material: Material, of: Attribute, shares: Shares, most: int) -> Html:
+    """Return a table of the labels in their order; of too many labels only the most probable ones."""
     codes = list(range(of.size))
     if of.size > most:
         codes = sorted(sorted(codes, key=lambda code: -float(shares.estimate[code]))[:most])
@@ -116,26 +115,25 @@ def _table(material: Material, of: Attribute, shares: Shares, most: int) -> Html
     return join([table, paragraph(f"{left} left out; dpgm query has them.", class_="note")])
 
 
-# --------------------------------------------------------------------------------------------------
-# Dependence of attributes: a matrix of all pairs, and the most dependent ones.
+# --- Pairs ---
 
 #: Pairs in the table, and bytes of the picture.
-_PAIRS_MAX_ROWS, _PAIRS_MAX_PICTURE_BYTES = 20, 700_000
+_MAX_PAIRS_LISTED, _MAX_MATRIX_BYTES = 20, 700_000
 
 
 def pairs_section(material: Material) -> Section:
-    """The pairs."""
-    return Section("pairs", "Pairs of attributes", join(_parts_pairs(material)))
+    """Return the section on pairs."""
+    return Section("pairs", "Pairs of attributes", join(_pair_parts(material)))
 
 
-def _parts_pairs(material: Material) -> list[object]:
+def _pair_parts(material: Material) -> list[object]:
     if len(material.names) < 2:
         return [paragraph("There is no pair of measured attributes.")]
     try:
         dependence = measure_dependence(material.model, level=material.level)
     except (TooLarge, InferenceError) as error:
         return [paragraph(f"Exact answers about pairs do not fit: {error}")]
-    picture = figure(lambda: matrix_of(material.model, dependence), most=_PAIRS_MAX_PICTURE_BYTES)
+    picture = figure(lambda: matrix_of(material.model, dependence), most=_MAX_MATRIX_BYTES)
     words = (
         "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
         "measured where one released table holds both, label by label. All others are answered by structure: they "
@@ -147,11 +145,11 @@ def _parts_pairs(material: Material) -> list[object]:
             " So are pairs whose table took rare labels together (What was chosen privately): how these differ among "
             "each other no table tells."
         )
-    return [paragraph(words), picture, _top(dependence)]
+    return [paragraph(words), picture, _dependence_table(dependence)]
 
 
-def _top(dependence: Dependence) -> Html:
-    order = np.argsort(-dependence.cramers_v, kind="stable")[:_PAIRS_MAX_ROWS]
+def _dependence_table(dependence: Dependence) -> Html:
+    order = np.argsort(-dependence.cramers_v, kind="stable")[:_MAX_PAIRS_LISTED]
     sure = dependence.low is not None and dependence.high is not None
     header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
     rows = []
@@ -173,15 +171,14 @@ def _nats(value: float) -> str:
     return "0" if value == 0 else "< 0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
 
 
-# --------------------------------------------------------------------------------------------------
-# The graph of the model, and its junction tree on demand.
+# --- Graph ---
 
 #: Size of each picture, bytes.
-_GRAPH_MAX_PICTURE_BYTES = 250_000
+_MAX_GRAPH_BYTES = 250_000
 
 
 def graph_section(material: Material) -> Section:
-    """The graph."""
+    """Return the section on the graph."""
     shape = material.model.structure.describe()
     words = (
         f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
@@ -190,27 +187,30 @@ def graph_section(material: Material) -> Section:
         f"much it tells. Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
         f"{shape.treewidth})."
     )
-    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_GRAPH_MAX_PICTURE_BYTES)
+    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_MAX_GRAPH_BYTES)
     parts = [
         paragraph(words),
-        figure(lambda: plots.graph(material.model), most=_GRAPH_MAX_PICTURE_BYTES),
+        figure(lambda: plots.graph(material.model), most=_MAX_GRAPH_BYTES),
         fold("The junction tree", tree) if tree else "",
     ]
     return Section("graph", "The graph", join(parts))
 
 
-# --------------------------------------------------------------------------------------------------
-# Goodness of fit, and the error of the structure.
+# --- Fit ---
 
-_FIT_MAX_ROWS = 15
+_MAX_MISFITS_LISTED = 15
 
 
 def fit_section(material: Material) -> Section:
     """Return the section on goodness of fit."""
-    return Section("fit", "How well it fits", join([*_learner(material), *_misfit(material), *_structure(material)]))
+    return Section(
+        "fit",
+        "How well it fits",
+        join([*_learner_warnings(material), *_misfit_parts(material), *_structure_parts(material)]),
+    )
 
 
-def _learner(material: Material) -> list[Html]:
+def _learner_warnings(material: Material) -> list[Html]:
     warnings = []
     if not material.model.converged:
         warnings.append(paragraph("The learner did not converge: take what the model says with care.", class_="over"))
@@ -219,7 +219,7 @@ def _learner(material: Material) -> list[Html]:
     return warnings
 
 
-def _misfit(material: Material) -> list[Html]:
+def _misfit_parts(material: Material) -> list[Html]:
     if not material.releases:
         return [paragraph("The model carries no release to hold it against.")]
     heading = Html("<h3>Against its own tables</h3>")
@@ -235,22 +235,22 @@ def _misfit(material: Material) -> list[Html]:
         "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."
     )
     verdict = notes or [f"All {several(len(scores), 'table')} lie as near to the model as their noise lets be seen."]
-    worst = sorted(scores.items(), key=lambda one: -one[1])[:_FIT_MAX_ROWS]
-    rows = [[" × ".join(map(cut, clique)) or "all records", _score(score)] for clique, score in worst]
+    worst = sorted(scores.items(), key=lambda one: -one[1])[:_MAX_MISFITS_LISTED]
+    rows = [[" × ".join(map(cut, clique)) or "all records", _score_text(score)] for clique, score in worst]
     caption = (
         "The tables furthest from the model"
-        if len(scores) > _FIT_MAX_ROWS
+        if len(scores) > _MAX_MISFITS_LISTED
         else "Tables and their distance from the model"
     )
     table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
     return [heading, paragraph(words), listing(verdict), table]
 
 
-def _score(score: float) -> str:
+def _score_text(score: float) -> str:
     return f"{round(score, 1) + 0.0:.1f}" if score >= -9.95 else "below -10"  # + 0.0: no -0.0
 
 
-def _structure(material: Material) -> list[Html]:
+def _structure_parts(material: Material) -> list[Html]:
     if not material.releases:
         return []
     heading = Html("<h3>What the structure misses</h3>")

@@ -17,8 +17,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Measured", "drawn_steps", "measured_tables", "noise_matrix"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The measured tables, each once, and their noise.
+# --- Measured tables ---
 
 
 @frozen(kw_only=True)
@@ -43,14 +42,14 @@ class Measured:
 
 
 def drawn_steps(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
-    """All whose noise was drawn as it is: each release, or of a session each of its steps that measured tables."""
+    """Return all tables as drawn: each release, or the steps of a session that measured tables."""
     return [
         step for one in releases for step in (one.steps if one.session else (one,)) if isinstance(step, NoisyTables)
     ]
 
 
 def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
-    """Each table once, in the order in which they were measured first."""
+    """Return each table once, in the order of first measurement."""
     best: dict[tuple[bool, tuple[Clique, ...]], Measured] = {}
     for release in releases:
         scale = 1.0 if release.contributions is None else float(release.contributions.grid)
@@ -81,8 +80,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
     return list(best.values())
 
 
-# --------------------------------------------------------------------------------------------------
-# A matrix of attributes as SVG: which pairs lie in a released table, and the noise of its cells.
+# --- Matrix of pairs ---
 
 _MAX_ATTRIBUTES = 60
 _SIDE_PX, _LETTER_PX = 20, 7.2

@@ -9,17 +9,8 @@ from contextlib import nullcontext
 from importlib.resources import files
 from pathlib import Path
 
-from dpgm.report import model_sections as attributes
-from dpgm.report import model_sections as fit
-from dpgm.report import model_sections as graph
-from dpgm.report import model_sections as pairs
-from dpgm.report import privacy_sections as charges
-from dpgm.report import privacy_sections as chosen
-from dpgm.report import privacy_sections as guarantee
-from dpgm.report import privacy_sections as measured
-from dpgm.report import use_sections as origin
-from dpgm.report import use_sections as use
 from dpgm.report.inputs import Material, Promised
+from dpgm.report.model_sections import attributes_section, fit_section, graph_section, pairs_section
 from dpgm.report.parts import (
     CONVERTED_AT,
     Section,
@@ -33,6 +24,14 @@ from dpgm.report.parts import (
     several,
     stamp,
 )
+from dpgm.report.privacy_sections import (
+    charges_section,
+    check_ledger,
+    chosen_section,
+    guarantee_section,
+    measured_section,
+)
+from dpgm.report.use_sections import origin_section, use_section
 from dpgm_core._util.files import open_regular
 from dpgm_core._util.html import Html, tag, text
 from dpgm_core._version import __version__
@@ -43,16 +42,16 @@ from dpgm_core.privacy.ledger import Ledger
 __all__ = ["make_report", "opening", "page"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The frame of a page: one HTML file that needs nothing else and may load nothing else.
+# --- Frame ---
 
 
 def page(
     *, kind: str, title: str, opening: Html, sections: Sequence[Section], mark: Html | None, footer: object
 ) -> Html:
-    """A page. kind: what it is, which its first line tells other programs too, such as "dpgm report".
+    """Return a page.
 
-    opening: what stands under the title. mark: a stamp for each section, None where nothing is wrong.
+    kind: what it is, such as "dpgm report"; its first line tells other programs too. opening: content under the title.
+    mark: a stamp for each section, None if nothing is wrong.
     """
     style, script = _asset("page.css"), _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -101,12 +100,11 @@ def _asset(name: str) -> str:
     return files("dpgm.report").joinpath(name).read_text(encoding="utf-8")
 
 
-# --------------------------------------------------------------------------------------------------
-# The first screen: the model in a sentence, stamps, and the guarantee in numbers.
+# --- First screen ---
 
 
 def opening(material: Material) -> Html:
-    """The sentence, the stamps and the numbers."""
+    """Return the first screen: the sentence, the stamps and the numbers."""
     marks = [stamp(flaw) for flaw in material.flaws]
     marks += [stamp(condition, condition=True) for condition in material.conditions]
     figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
@@ -133,7 +131,7 @@ def _sentence(material: Material) -> Html:
 
 
 def _figures(material: Material) -> list[tuple[str, object]]:
-    """Values and what they are."""
+    """Return values and their descriptions."""
     figures: list[tuple[str, object]] = []
     cost = material.model.cost
     if cost is not None and not material.promises:
@@ -184,21 +182,20 @@ _POLICIES = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# The report of a model: its sections in their order.
+# --- Report ---
 
 #: Sections in the order of the page.
 _SECTIONS = (
-    guarantee.guarantee_section,
-    charges.charges_section,
-    measured.measured_section,
-    chosen.chosen_section,
-    attributes.attributes_section,
-    pairs.pairs_section,
-    graph.graph_section,
-    fit.fit_section,
-    use.use_section,
-    origin.origin_section,
+    guarantee_section,
+    charges_section,
+    measured_section,
+    chosen_section,
+    attributes_section,
+    pairs_section,
+    graph_section,
+    fit_section,
+    use_section,
+    origin_section,
 )
 
 
@@ -245,7 +242,7 @@ def make_report(
         ledger=ledger,
         level=checked_level(level),
     )
-    charges.check_ledger(material)
+    check_ledger(material)
     what = "the model" if path is None else path.stem
     return page(
         kind="dpgm report",
@@ -258,7 +255,7 @@ def make_report(
 
 
 def _made_from(material: Material) -> str:
-    """What the page was made from."""
+    """Return what the page was made from."""
     if not material.releases:
         return f"{cut(material.file)} alone, which carries no release"
     ledger = "" if material.ledger is None else " and the ledger's own entries"

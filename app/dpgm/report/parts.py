@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Building blocks of sections: tables, lists, facts, stamps, and numbers as text.
+# --- Building blocks ---
 
 #: Letters of a name or label that are shown; one label could fill the page.
 _MAX_LETTERS = 120
@@ -81,8 +80,10 @@ def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
 
 
 def cut(value: object, most: int = _MAX_LETTERS) -> str:
-    """A name or label as it is shown: what does not print is spelled out, and of long ones the beginning.
+    """Return a name or label for display: unprintable letters escaped, long ones cut.
 
+    Examples
+    --------
     >>> cut("a" * 500)[-24:]
     'aaaa... (500 characters)'
     """
@@ -93,22 +94,22 @@ def cut(value: object, most: int = _MAX_LETTERS) -> str:
 
 
 def name(value: object) -> Html:
-    """A user's name or label inside a sentence: its direction of writing is its own affair."""
+    """Return a user's name or label inside a sentence, isolated from its direction of writing."""
     return tag("bdi", cut(value))
 
 
 def stamp(words: object, *, condition: bool = False) -> Html:
-    """A mark that no reader misses."""
+    """Return a prominent mark."""
     return tag("p", words, class_="stamp condition" if condition else "stamp")
 
 
 def fold(summary: object, *children: object) -> Html:
-    """Content that opens on demand."""
+    """Return content that opens on demand."""
     return tag("details", tag("summary", summary), *children)
 
 
 def facts(pairs: Iterable[tuple[object, object]]) -> Html:
-    """Facts with their names."""
+    """Return a list of facts with their names."""
     return tag("dl", *(tag("div", tag("dt", key), tag("dd", value)) for key, value in pairs), class_="facts")
 
 
@@ -120,10 +121,7 @@ def data_table(
     numbers: Collection[int] = (),
     label: str | None = None,
 ) -> Html:
-    """A table in a region of its own that scrolls and takes the focus; the first cell of a row is its heading.
-
-    numbers: columns that are set to the right. label: of the region, the caption if left out.
-    """
+    """Return a table in a scrollable region that takes the focus; the first cell of a row is its heading."""
 
     def kind(column: int, cell: object = "") -> str | None:
         return (
@@ -148,10 +146,7 @@ def data_table(
 
 
 def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Html:
-    """A picture; nothing where exact answers do not fit, and a sentence where it has more bytes than `most`.
-
-    bare: without its own title and notes.
-    """
+    """Return a picture; nothing if exact answers do not fit in memory, a sentence if it has more bytes than `most`."""
     try:
         svg = Html(draw().svg(bare=bare))
     except (TooLarge, InferenceError):
@@ -165,8 +160,10 @@ def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Htm
 
 
 def several(count: int, what: str) -> str:
-    """A number of things.
+    """Return a number of things, with the plural.
 
+    Examples
+    --------
     >>> several(1, "table"), several(2000, "table")
     ('1 table', '2,000 tables')
     """
@@ -174,8 +171,10 @@ def several(count: int, what: str) -> str:
 
 
 def per_cent(share: float, digits: int = 1) -> str:
-    """A share in per cent.
+    """Return a share in per cent.
 
+    Examples
+    --------
     >>> per_cent(0.3125), per_cent(0.00004)
     ('31.2 %', '< 0.1 %')
     """
@@ -185,8 +184,10 @@ def per_cent(share: float, digits: int = 1) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number to so many digits, whole ones with their thousands apart.
+    """Return a number with so many digits, whole ones with separators of thousands.
 
+    Examples
+    --------
     >>> number(20189.5), number(0.012345), number(3.0)
     ('20,190', '0.0123', '3')
     """
@@ -198,8 +199,10 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def at_most(value: float, digits: int = 3) -> str:
-    """A bound to so many digits, rounded up, so that it holds as it reads.
+    """Return a bound with so many digits, rounded up, so that it holds as printed.
 
+    Examples
+    --------
     >>> at_most(2.71828), at_most(0.73105857), at_most(22026.4)
     ('2.72', '0.732', '22,100')
     """
@@ -210,16 +213,17 @@ def at_most(value: float, digits: int = 3) -> str:
     return f"{up:,.0f}" if grid >= 1 else f"{up:.{max(0, -round(math.log10(grid)))}f}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Budgets and units in the words of a report.
+# --- Budgets and units ---
 
 #: The deltas at which zCDP is converted to (epsilon, delta).
 CONVERTED_AT = ("1e-6", "1e-9")
 
 
 def amounts(budget: Budget) -> str:
-    """A budget in Greek letters.
+    """Return a budget in Greek letters.
 
+    Examples
+    --------
     >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.zcdp("0.1"))
     ('ε = 0.5', 'ε = 1, δ = 1e-06', 'ρ = 0.1')
     """
@@ -230,8 +234,10 @@ def amounts(budget: Budget) -> str:
 
 
 def rounded_up(value: Fraction, digits: int = 3) -> str:
-    """An exact amount to so many digits and never less than it is, however small.
+    """Return an exact amount with so many digits, rounded up, however small.
 
+    Examples
+    --------
     >>> rounded_up(Fraction(1, 10**6)), rounded_up(Fraction("1.2341e-7"))
     ('1e-06', '1.24e-07')
     """
@@ -240,8 +246,10 @@ def rounded_up(value: Fraction, digits: int = 3) -> str:
 
 
 def odds_text(budget: Budget) -> str | None:
-    """The factor by which odds change at most, rounded up; None where there is none for every outcome.
+    """Return the largest factor by which odds change, rounded up; None if no factor holds for every outcome.
 
+    Examples
+    --------
     >>> odds_text(Budget.pure(1)), odds_text(Budget.pure(30)), odds_text(Budget.zcdp(1))
     ('2.72', 'more than a million', None)
     """

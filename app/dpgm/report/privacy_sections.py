@@ -42,14 +42,13 @@ from dpgm_core.releases.session import bins_of, merges_of, sessions_of, step_fac
 __all__ = ["charges_section", "check_ledger", "chosen_section", "guarantee_section", "measured_section"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The guarantee in words: who is protected, how well, on what condition, and what is not covered.
+# --- Guarantee ---
 
 #: Prior beliefs of an attacker, for which the table bounds the posterior.
 _BELIEFS = (0.01, 0.1, 0.5)
 _GROUP_SIZES = (1, 2, 5, 10)
 #: Letters of the guarantee that are shown unfolded; that of a thousand rounds is longer.
-_MAX_LETTERS = 3000
+_MAX_GUARANTEE_LETTERS = 3000
 _INEXACT_NOISE = (
     "The noise is not drawn as it is described, as the red stamp says. What follows would hold if it were, and is "
     "proven of nothing that was published here."
@@ -68,14 +67,14 @@ _PRESENCE_PUBLIC = (
 
 
 def guarantee_section(material: Material) -> Section:
-    """The guarantee."""
-    return Section("guarantee", "The guarantee", _body(material))
+    """Return the section on the guarantee."""
+    return Section("guarantee", "The guarantee", _guarantee_body(material))
 
 
-def _body(material: Material) -> Html:
+def _guarantee_body(material: Material) -> Html:
     model, cost = material.model, material.model.cost
     if cost is None:
-        return join([paragraph(model.guarantee()), _reach(material)])
+        return join([paragraph(model.guarantee()), _not_covered(material)])
     terms = material.releases[0].terms
     parts = [stamp(condition, condition=True) for condition in material.conditions]
     if not material.promises:
@@ -90,7 +89,7 @@ def _body(material: Material) -> Html:
         parts.append(paragraph(_INEXACT_NOISE))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
-    parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
+    parts += [_conditions(material), _not_covered(material), _verbatim(model.guarantee())]
     return join(parts)
 
 
@@ -173,7 +172,7 @@ def _attacker(promised: Promised) -> Html:
             paragraph("The bound is so weak that it promises next to nothing: it lets an attacker be nearly sure.")
         )
     if cost.kind == "pure" and cost.epsilon <= 20:
-        rows = [[per_cent(belief, 0), _believed(belief, float(cost.epsilon))] for belief in _BELIEFS]
+        rows = [[per_cent(belief, 0), _posterior(belief, float(cost.epsilon))] for belief in _BELIEFS]
         caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
         parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
     if adding:
@@ -182,15 +181,18 @@ def _attacker(promised: Promised) -> Html:
 
 
 def _known_to_be_in(exchange: Budget | None) -> str:
-    """Under add-remove an exchange of values is a removal and an addition. exchange: its loss, None without a bound."""
+    """Return a sentence on units known to be in the data: under add-remove an exchange is a removal and an addition.
+
+    exchange: its loss; None without a bound.
+    """
     words = "Of a unit that is known to be in the data, one set of values can be told from another "
     if exchange is None:
         return f"{words}without a bound."
-    words += f"at a loss of at most {_short(exchange)}"
+    words += f"at a loss of at most {_budget_text(exchange)}"
     return f"{words}: a guess between the two is right in at most {guess_text(exchange)} of cases."
 
 
-def _believed(belief: float, epsilon: float) -> str:
+def _posterior(belief: float, epsilon: float) -> str:
     odds = belief / (1 - belief) * math.exp(epsilon)
     return f"{math.ceil(1000 * odds / (1 + odds) - 1e-9) / 10:g} %"
 
@@ -200,7 +202,9 @@ def _groups(terms: Terms, promised: Promised) -> Html:
     for size in _GROUP_SIZES:
         worth = None if promised.budget is None else of_group(promised.budget, size)
         rows.append(
-            [f"{size}", "no bound", "no bound"] if worth is None else [f"{size}", _short(worth), guess_text(worth)]
+            [f"{size}", "no bound", "no bound"]
+            if worth is None
+            else [f"{size}", _budget_text(worth), guess_text(worth)]
         )
     whose = "" if terms.person is not None else " A person with several rows is such a group too."
     words = (
@@ -212,7 +216,7 @@ def _groups(terms: Terms, promised: Promised) -> Html:
     return join([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
 
 
-def _short(budget: Budget) -> str:
+def _budget_text(budget: Budget) -> str:
     if budget.kind == "approx":
         return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta)}"
     return amounts(budget)
@@ -237,7 +241,7 @@ def _conditions(material: Material) -> Html:
 
 
 def _assumed(material: Material) -> str:
-    """The sentence of the guarantee that says what is public."""
+    """Return the sentence of the guarantee that lists what is public."""
     text = material.model.guarantee()
     start = text.find("Assumed public: ")
     if start < 0:
@@ -245,7 +249,7 @@ def _assumed(material: Material) -> str:
     return text[start + len("Assumed public: ") :].split(". ")[0].rstrip(".") + "."
 
 
-def _reach(material: Material) -> Html:
+def _not_covered(material: Material) -> Html:
     own = "" if len(material.releases) < 2 else f" besides the {len(material.releases)} of this model"
     items = [
         "What the population tells: that smokers fall ill more often is a finding about smokers who are not in the "
@@ -269,18 +273,17 @@ def _reach(material: Material) -> Html:
 def _verbatim(guarantee: str) -> Html:
     quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
     heading = Html("<h3>The guarantee, word for word</h3>")
-    return join([heading, quoted if len(guarantee) < _MAX_LETTERS else fold("Show all of it", quoted)])
+    return join([heading, quoted if len(guarantee) < _MAX_GUARANTEE_LETTERS else fold("Show all of it", quoted)])
 
 
-# --------------------------------------------------------------------------------------------------
-# Costs: the charge of each release, and the state of the ledger where its file is shown.
+# --- Costs and ledger ---
 
-_MAX_ROWS = 40
+_MAX_CHARGES_SHOWN = 40
 
 
 def charges_section(material: Material) -> Section:
     """Return the section on costs."""
-    return Section("cost", "What it cost", join([_releases(material), _ledger(material)]))
+    return Section("cost", "What it cost", join([_releases_part(material), _ledger_part(material)]))
 
 
 def check_ledger(material: Material) -> None:
@@ -292,7 +295,7 @@ def check_ledger(material: Material) -> None:
         raise BudgetError(f"the model carries no release, so nothing of it is in a ledger; leave {ledger.path} out")
     wrong = f"{ledger.path} is not the ledger of this model"
     for provenance, cost in _paid(material):
-        named, number = _text(provenance.get("ledger")), provenance.get("entry")
+        named, number = _text_or_none(provenance.get("ledger")), provenance.get("entry")
         if named is None:
             raise BudgetError(f"{wrong}: a release of the model was charged to no ledger; leave the ledger out")
         if named != ledger.name:
@@ -312,35 +315,40 @@ def check_ledger(material: Material) -> None:
 
 
 def _paid(material: Material) -> list[tuple[Mapping[str, Any], Budget]]:
-    """Provenance and cost of each payment."""
+    """Return provenance and cost of each payment."""
     return [
         *((one.provenance, one.cost) for one in discoveries(material.releases)),
         *((one.provenance, one.cost) for one in material.releases if one.round is None),
     ]
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _releases(material: Material) -> Html:
+def _releases_part(material: Material) -> Html:
     if not material.releases:
         return paragraph("The model carries no release, so nothing is known of what it cost.")
     cost = material.model.cost
     together = "" if cost is None or len(material.releases) < 2 else f" Together they cost {amounts(cost)}."
     rows = [
-        [f"labels of {cut(', '.join(one.names))}", amounts(one.cost), _entry(one.provenance), _state(one.private, None)]
+        [
+            f"labels of {cut(', '.join(one.names))}",
+            amounts(one.cost),
+            _entry_text(one.provenance),
+            _privacy_state(one.private, None),
+        ]
         for one in discoveries(material.releases)
     ]
-    rows += [_row(number, one) for number, one in enumerate(material.releases, start=1)]
+    rows += [_release_row(number, one) for number, one in enumerate(material.releases, start=1)]
     header = ["release", "cost", "charged to", "state"]
-    table = data_table("What was released", header, rows[:_MAX_ROWS])
+    table = data_table("What was released", header, rows[:_MAX_CHARGES_SHOWN])
     more = (
         ""
-        if len(rows) <= _MAX_ROWS
+        if len(rows) <= _MAX_CHARGES_SHOWN
         else fold(
-            f"The other {several(len(rows) - _MAX_ROWS, 'release')}",
-            data_table("Further releases", header, rows[_MAX_ROWS : 10 * _MAX_ROWS]),
+            f"The other {several(len(rows) - _MAX_CHARGES_SHOWN, 'release')}",
+            data_table("Further releases", header, rows[_MAX_CHARGES_SHOWN : 10 * _MAX_CHARGES_SHOWN]),
         )
     )
     words = (
@@ -350,7 +358,7 @@ def _releases(material: Material) -> Html:
     return join([paragraph(words), table, more])
 
 
-def _row(number: int, release: NoisyTables) -> list[object]:
+def _release_row(number: int, release: NoisyTables) -> list[object]:
     what = f"{number}: {several(len(release.structure.groups), 'table')}"
     if release.holdout:
         what += ", a holdout"
@@ -359,26 +367,26 @@ def _row(number: int, release: NoisyTables) -> list[object]:
     cost = amounts(release.cost)
     if release.round is not None:
         what += f", round {release.round.number} of {release.round.of}"
-    return [what, cost, _entry(release.provenance), _state(release.private, release.unsafe)]
+    return [what, cost, _entry_text(release.provenance), _privacy_state(release.private, release.unsafe)]
 
 
-def _entry(provenance: object) -> object:
+def _entry_text(provenance: object) -> object:
     record = dict(provenance) if isinstance(provenance, dict) else {}
     if "ledger" not in record:
         return "no ledger"
     return join([name(record["ledger"]), f", entry {record.get('entry')}"])
 
 
-def _state(private: bool, unsafe: str | None) -> object:
+def _privacy_state(private: bool, unsafe: str | None) -> object:
     if not private:
         return tag("span", "seeded: not private", class_="over")
     return "private" if unsafe is None else tag("span", f"unsafe: {unsafe}", class_="over")
 
 
-def _ledger(material: Material) -> Html:
+def _ledger_part(material: Material) -> Html:
     heading = Html("<h3>The ledger</h3>")
     if material.ledger is None:
-        stated = (_text(provenance.get("ledger")) for provenance, _ in _paid(material))
+        stated = (_text_or_none(provenance.get("ledger")) for provenance, _ in _paid(material))
         ledgers = dict.fromkeys(named for named in stated if named is not None)
         note = "The releases name no ledger: nobody adds up what these people's data have cost in all."
         if ledgers:
@@ -387,10 +395,10 @@ def _ledger(material: Material) -> Html:
                 f"left. The owner can add it: dpgm report {material.file} --ledger LEDGER."
             )
         return join([heading, paragraph(note)])
-    return join([heading, _state_of(material.ledger), _history(material, material.ledger)])
+    return join([heading, _ledger_facts(material.ledger), _ledger_history(material, material.ledger)])
 
 
-def _state_of(ledger: Ledger) -> Html:
+def _ledger_facts(ledger: Ledger) -> Html:
     terms, entries = ledger.terms, ledger.history()
     return facts(
         [
@@ -403,15 +411,17 @@ def _state_of(ledger: Ledger) -> Html:
     )
 
 
-def _history(material: Material, ledger: Ledger) -> Html:
-    """Every charge, without the owner's notes."""
+def _ledger_history(material: Material, ledger: Ledger) -> Html:
+    """Return every charge, without the owner's notes."""
     own = {number for one, _ in _paid(material) if isinstance(number := one.get("entry"), int)}
     entries = ledger.history()
-    rows = [_charge(entry, entry.id in own) for entry in entries]
+    rows = [_charge_row(entry, entry.id in own) for entry in entries]
     header = ["entry", "when (UTC)", "cost", "state", "conditions", "of this model"]
-    parts = [data_table("All charges", header, rows[-_MAX_ROWS:])]
-    if len(rows) > _MAX_ROWS:
-        parts.append(paragraph(f"The last {_MAX_ROWS} of {len(rows)}; dpgm ledger show has all.", class_="note"))
+    parts = [data_table("All charges", header, rows[-_MAX_CHARGES_SHOWN:])]
+    if len(rows) > _MAX_CHARGES_SHOWN:
+        parts.append(
+            paragraph(f"The last {_MAX_CHARGES_SHOWN} of {len(rows)}; dpgm ledger show has all.", class_="note")
+        )
     if any(entry.conditions for entry in entries):
         parts.append(paragraph("Some charges are conditional: the total is no unconditional guarantee."))
     parts.append(
@@ -423,15 +433,14 @@ def _history(material: Material, ledger: Ledger) -> Html:
     return join(parts)
 
 
-def _charge(entry: LedgerEntry, own: bool) -> list[object]:
+def _charge_row(entry: LedgerEntry, own: bool) -> list[object]:
     conditions = "; ".join(entry.conditions) or "none"
     return [f"{entry.id}", entry.when, amounts(entry.cost), entry.status, conditions, "yes" if own else "no"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The measured tables with their noise, a matrix of the attributes, and the number of records.
+# --- Measured tables ---
 
-_ROWS_SHOWN, _MEASURED_MAX_ROWS = 40, 400
+_MAX_TABLES_SHOWN, _MAX_TABLES_LISTED = 40, 400
 
 _NOISE_NAMES = {
     "discrete-laplace": "discrete Laplace",
@@ -444,11 +453,11 @@ _NOISE_NAMES = {
 
 def measured_section(material: Material) -> Section:
     """Return the section on measured tables."""
-    body = join(_parts(material)) if material.releases else paragraph("The model carries no release.")
+    body = join(_measured_parts(material)) if material.releases else paragraph("The model carries no release.")
     return Section("measured", "What was measured", body)
 
 
-def _parts(material: Material) -> list[object]:
+def _measured_parts(material: Material) -> list[object]:
     tables = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in tables)
     noises = dict.fromkeys(_noise_name(one) for one in drawn_steps(material.releases))
@@ -474,11 +483,11 @@ def _parts(material: Material) -> list[object]:
         parts.append(paragraph(words, class_="note"))
     if any(one.contrasts for one in material.releases):
         parts.append(paragraph("Measured were sums of products of attributes coded +1 and -1, and no cells."))
-    parts += _tables(tables)
+    parts += _tables_of_noise(tables)
     picture = noise_matrix(material.names, tables)
     if picture is not None:
         parts += [Html("<h3>Which pairs a table holds</h3>"), picture]
-    parts += [Html("<h3>Number of records</h3>"), _total(material)]
+    parts += [Html("<h3>Number of records</h3>"), _records_counted(material)]
     if material.model.unmeasured:
         names = [name(one) for one in material.model.unmeasured[:200]]
         parts += [Html("<h3>Not measured</h3>"), _unmeasured(names, len(material.model.unmeasured))]
@@ -491,23 +500,23 @@ def _noise_name(release: NoisyTables) -> str:
     return f"{' and '.join(kinds)}{several_widths}"
 
 
-def _tables(tables: Sequence[Measured]) -> list[object]:
+def _tables_of_noise(tables: Sequence[Measured]) -> list[object]:
     again = any(one.times > 1 for one in tables)
     header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
-    rows = [_row_measured(one, again) for one in tables]
+    rows = [_table_row(one, again) for one in tables]
     numbers = {1, 2, 3, 4, 5}
     parts: list[object] = [
-        data_table("Tables and their noise, in records", header, rows[:_ROWS_SHOWN], numbers=numbers)
+        data_table("Tables and their noise, in records", header, rows[:_MAX_TABLES_SHOWN], numbers=numbers)
     ]
-    if len(rows) > _ROWS_SHOWN:
-        more = data_table("Further tables", header, rows[_ROWS_SHOWN:_MEASURED_MAX_ROWS], numbers=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _ROWS_SHOWN, 'table')}", more))
-    if len(rows) > _MEASURED_MAX_ROWS:
-        parts.append(paragraph(f"The first {_MEASURED_MAX_ROWS} of {len(rows):,} are listed.", class_="note"))
+    if len(rows) > _MAX_TABLES_SHOWN:
+        more = data_table("Further tables", header, rows[_MAX_TABLES_SHOWN:_MAX_TABLES_LISTED], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _MAX_TABLES_SHOWN, 'table')}", more))
+    if len(rows) > _MAX_TABLES_LISTED:
+        parts.append(paragraph(f"The first {_MAX_TABLES_LISTED} of {len(rows):,} are listed.", class_="note"))
     return parts
 
 
-def _row_measured(one: Measured, again: bool) -> list[object]:
+def _table_row(one: Measured, again: bool) -> list[object]:
     first = " × ".join(map(cut, one.group[0])) or "all records"
     tied = "" if len(one.group) == 1 else f" and {len(one.group) - 1} more as one sum"
     holdout = " (holdout)" if one.holdout else ""
@@ -515,7 +524,7 @@ def _row_measured(one: Measured, again: bool) -> list[object]:
     return [f"{first}{tied}{holdout}", *cells, *([f"{one.times} times"] if again else [])]
 
 
-def _total(material: Material) -> Html:
+def _records_counted(material: Material) -> Html:
     counted, surest = material.counted, material.surest
     if counted is None or surest is None:
         return paragraph("It was not measured.")
@@ -539,10 +548,9 @@ def _unmeasured(names: Sequence[Html], count: int) -> Html:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Private choices: labels, bins, the structure, merged codes, and the steps of the sessions.
+# --- Private choices ---
 
-_CHOSEN_ROWS_SHOWN, _CHOSEN_MAX_ROWS, _MAX_NOTE_LETTERS = 20, 300, 400
+_MAX_CHOICES_SHOWN, _MAX_CHOICES_LISTED, _MAX_NOTE_LETTERS = 20, 300, 400
 
 _STEP_NAMES = {
     "measure": "measure tables",
@@ -557,7 +565,7 @@ _STEP_NAMES = {
 def chosen_section(material: Material) -> Section:
     """Return the section on private choices."""
     sessions = sessions_of(material.releases)
-    parts = [*_labels(material), *_bins(material), *_structure(material), *_merged(material)]
+    parts = [*_labels_part(material), *_bins_part(material), *_chosen_structure(material), *_merged_labels(material)]
     if not parts:
         parts = [
             paragraph(
@@ -567,16 +575,16 @@ def chosen_section(material: Material) -> Section:
         ]
     steps = [step_facts(step) for one in sessions for step in one.steps]
     if steps:
-        parts.append(_steps(steps))
+        parts.append(_steps_table(steps))
     return Section("chosen", "What was chosen privately", join(parts))
 
 
-def _labels(material: Material) -> list[Html]:
+def _labels_part(material: Material) -> list[Html]:
     rows = []
     for discovery in discoveries(material.releases):
         for one in discovery.columns:
-            shown = ", ".join(map(cut, one.labels[:_CHOSEN_ROWS_SHOWN])) + (
-                ", ..." if len(one.labels) > _CHOSEN_ROWS_SHOWN else ""
+            shown = ", ".join(map(cut, one.labels[:_MAX_CHOICES_SHOWN])) + (
+                ", ..." if len(one.labels) > _MAX_CHOICES_SHOWN else ""
             )
             rows.append(
                 [cut(one.column), f"{len(one.labels):,}", f"{one.noise.threshold:,}", amounts(one.budget), shown]
@@ -592,7 +600,7 @@ def _labels(material: Material) -> list[Html]:
     ]
 
 
-def _bins(material: Material) -> list[Html]:
+def _bins_part(material: Material) -> list[Html]:
     rows = [
         [
             cut(one.name),
@@ -609,7 +617,7 @@ def _bins(material: Material) -> list[Html]:
     return [Html("<h3>Bins</h3>"), paragraph(words), table]
 
 
-def _structure(material: Material) -> list[Html]:
+def _chosen_structure(material: Material) -> list[Html]:
     sessions = [one for one in sessions_of(material.releases) if one.session is not None and not one.session.named]
     if not sessions:
         return []
@@ -626,17 +634,17 @@ def _structure(material: Material) -> list[Html]:
     )
     whole = [set(clique) for clique in cliques]
     listed = [" × ".join(map(cut, clique)) for clique in cliques if not any(set(clique) < one for one in whole)]
-    shown = paragraph(", ".join(listed[:_CHOSEN_ROWS_SHOWN]) + (", ..." if len(listed) > _CHOSEN_ROWS_SHOWN else ""))
+    shown = paragraph(", ".join(listed[:_MAX_CHOICES_SHOWN]) + (", ..." if len(listed) > _MAX_CHOICES_SHOWN else ""))
     more = (
         fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000])))
-        if len(listed) > _CHOSEN_ROWS_SHOWN
+        if len(listed) > _MAX_CHOICES_SHOWN
         else ""
     )
-    remarks = listing([cut(note, _MAX_NOTE_LETTERS) for note in notes[:_CHOSEN_ROWS_SHOWN]]) if notes else ""
+    remarks = listing([cut(note, _MAX_NOTE_LETTERS) for note in notes[:_MAX_CHOICES_SHOWN]]) if notes else ""
     return [Html("<h3>Structure</h3>"), join([paragraph(words), shown, more, remarks])]
 
 
-def _merged(material: Material) -> list[Html]:
+def _merged_labels(material: Material) -> list[Html]:
     merged = merges_of(sessions_of(material.releases))
     if not merged:
         return []
@@ -651,8 +659,8 @@ def _merged(material: Material) -> list[Html]:
     return [Html("<h3>Merged labels</h3>"), paragraph(words), listing(items)]
 
 
-def _steps(steps: list[dict[str, Any]]) -> Html:
-    rows = [_row_chosen(number, step) for number, step in enumerate(steps, start=1)]
+def _steps_table(steps: list[dict[str, Any]]) -> Html:
+    rows = [_step_row(number, step) for number, step in enumerate(steps, start=1)]
     header = ["step", "what", "candidates", "cost", "tables"]
     numbers = {0, 2}
     parts: list[object] = [Html("<h3>Step by step</h3>")]
@@ -660,17 +668,17 @@ def _steps(steps: list[dict[str, Any]]) -> Html:
         data_table(
             "Each step could depend on what came out of those before it",
             header,
-            rows[:_CHOSEN_ROWS_SHOWN],
+            rows[:_MAX_CHOICES_SHOWN],
             numbers=numbers,
         )
     )
-    if len(rows) > _CHOSEN_ROWS_SHOWN:
-        further = data_table("Further steps", header, rows[_CHOSEN_ROWS_SHOWN:_CHOSEN_MAX_ROWS], numbers=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _CHOSEN_ROWS_SHOWN, 'step')}", further))
+    if len(rows) > _MAX_CHOICES_SHOWN:
+        further = data_table("Further steps", header, rows[_MAX_CHOICES_SHOWN:_MAX_CHOICES_LISTED], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _MAX_CHOICES_SHOWN, 'step')}", further))
     return join(parts)
 
 
-def _row_chosen(number: int, step: Mapping[str, Any]) -> list[object]:
+def _step_row(number: int, step: Mapping[str, Any]) -> list[object]:
     tables = [" × ".join(map(cut, clique)) or "all records" for clique in step["cliques"]]
     more = f", and {len(tables) - 4} more" if len(tables) > 4 else ""
     if step["kind"] == "vote" and not step["stable"]:

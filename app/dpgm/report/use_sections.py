@@ -18,18 +18,17 @@ from dpgm_core.errors import printable
 __all__ = ["origin_section", "use_section"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Versions and provenance: what is needed to learn the model again from its releases.
+# --- Provenance ---
 
 _COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
 
 
 def origin_section(material: Material) -> Section:
-    """Where it comes from."""
-    return Section("origin", "Versions and provenance", join(_parts(material)))
+    """Return the section on versions and provenance."""
+    return Section("origin", "Versions and provenance", join(_provenance_parts(material)))
 
 
-def _parts(material: Material) -> list[object]:
+def _provenance_parts(material: Material) -> list[object]:
     model = material.model
     pairs: list[tuple[object, object]] = [("File", cut(material.file))]
     if material.digest is not None:
@@ -87,7 +86,7 @@ def _maker(record: Mapping[str, Any]) -> Html:
 
 
 def _value(key: str, value: object) -> str:
-    """An option; of a seed only that there is one."""
+    """Return an option; of a seed only that there is one."""
     if "seed" in key.lower() and value is not None:
         return "(stated)"
     return cut(json.dumps(plain(value), ensure_ascii=False))
@@ -121,15 +120,14 @@ def _certificate(certificate: object) -> list[Html]:
     return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []
 
 
-# --------------------------------------------------------------------------------------------------
-# Commands and Python to query and sample the model, with this file's name.
+# --- Examples of use ---
 
 #: Names that are longer make no example.
 _MAX_LETTERS = 40
 
 
 def use_section(material: Material) -> Section:
-    """Commands."""
+    """Return the section on use: commands and Python."""
     file = shlex.quote(material.file)
     plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
     first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
@@ -170,5 +168,5 @@ def _lines(lines: list[str], of: str) -> Html:
 
 
 def _escaped(lines: str) -> str:
-    """Several lines as a text; `text` alone would spell out their ends."""
+    """Return several lines as text; `text` alone would escape the line ends."""
     return "\n".join(text(line) for line in lines.split("\n"))

@@ -41,7 +41,7 @@ __all__ = [
     "MEASURES",
     "OutOfTime",
     "Setting",
-    "Single",
+    "StudyRun",
     "append",
     "check_limit",
     "judge_of",
@@ -52,15 +52,14 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A limit on how long one run may take.
+# --- Time limit ---
 
 #: Seconds that timers can keep: a microsecond to three years.
 _MIN_SECONDS, _MAX_SECONDS = 1e-6, 10**8
 
 
 class OutOfTime(BaseException):
-    """A run took longer than it may. No Exception, as components catch those."""
+    """A run exceeded its time limit. Not an Exception, as components catch those."""
 
 
 def check_limit(seconds: float | None) -> None:
@@ -81,7 +80,7 @@ def check_limit(seconds: float | None) -> None:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise OutOfTime inside after so many seconds on the wall, between two steps of Python; None: never."""
+    """Raise OutOfTime in the block after so many seconds of wall time, between two steps of Python; None: never."""
     if seconds is None:
         yield
         return
@@ -99,8 +98,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# --------------------------------------------------------------------------------------------------
-# Append-only files of JSON lines, which survive a killed process.
+# --- Files of JSON lines ---
 #
 # A line is written whole, flushed and synced. A partial last line is removed at the next start.
 
@@ -108,7 +106,7 @@ Line = dict[str, Any]
 
 
 def append(file: IO[str], line: Mapping[str, Any]) -> None:
-    """Write a line at the end; ValueError where it holds infinity or NaN, which JSON does not have."""
+    """Write a line at the end. Raises ValueError for infinity or NaN, which JSON does not have."""
     file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
     file.flush()
     os.fsync(file.fileno())
@@ -136,7 +134,7 @@ def parse_lines(content: bytes, key: Callable[[Line], object]) -> tuple[list[Lin
 
 
 def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """The same file with these lines; at any time it is there as a whole, the old one or the new one."""
+    """Replace the lines of a file atomically."""
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
         for line in lines:
@@ -144,20 +142,19 @@ def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     fresh.replace(path)
 
 
-# --------------------------------------------------------------------------------------------------
-# One run of a study: records drawn from the truth, a release with seeded noise, a model, its distance from the truth.
+# --- Runs ---
 #
 # Records exist only in the memory of the process that draws them.
 
 #: What is told of each model, smaller is better: nats, probabilities from 0 to 1, and seconds on the wall.
 MEASURES = ("kl", "tv_cliques", "tv_cliques_worst", "tv_pairs", "tv_pairs_worst", "seconds")
 #: Pairs of attributes that are compared; of more, so many by the study's seed.
-MOST_PAIRS = 1000
+MAX_PAIRS = 1000
 
 
 @frozen(kw_only=True, eq=False)
 class Setting:
-    """What all runs of a study share; it travels to other processes. name: of what it keeps there."""
+    """What all runs of a study share; it is sent to other processes. name: identifies it there."""
 
     name: str
     distribution: Tables
@@ -170,7 +167,7 @@ class Setting:
 
 
 @frozen(kw_only=True, eq=False)
-class Single:
+class StudyRun:
     """Run number `run` of a case; call it for its line of results."""
 
     setting: Setting
@@ -186,7 +183,7 @@ class Single:
         except OutOfTime as error:
             return {**facts, "error": "OutOfTime", "message": str(error)}
         except Exception as error:
-            return {**facts, **_said(error)}
+            return {**facts, **_error_line(error)}
 
     def _measured(self) -> dict[str, Any]:
         setting, case, method = self.setting, self.case, self.case.method
@@ -214,7 +211,7 @@ class Single:
 
 
 class Judge:
-    """The truth: draws records, and knows what a model should have said."""
+    """The truth: draws records, and measures the errors of models."""
 
     def __init__(self, setting: Setting) -> None:
         self._truth, self._distribution = (
@@ -223,8 +220,8 @@ class Judge:
         )
         names = self._truth.domain.names
         pairs: list[Clique] = list(itertools.combinations(names, 2))
-        if len(pairs) > MOST_PAIRS:
-            chosen = np.random.default_rng(seed_of(setting.seed, "pairs", 0)).permutation(len(pairs))[:MOST_PAIRS]
+        if len(pairs) > MAX_PAIRS:
+            chosen = np.random.default_rng(seed_of(setting.seed, "pairs", 0)).permutation(len(pairs))[:MAX_PAIRS]
             pairs = [pairs[number] for number in sorted(chosen.tolist())]
         cliques = [clique for clique in setting.structure.cliques if clique]
         self._asked: dict[str, list[Clique]] = {"tv_cliques": cliques, "tv_pairs": pairs}
@@ -243,9 +240,9 @@ class Judge:
         """All measures but seconds; None, and why, of what does not fit into memory."""
         model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
         errors: dict[str, Any] = {}
-        _add(errors, ("kl",), lambda: (self._truth.kl(model),))
+        _add_measures(errors, ("kl",), lambda: (self._truth.kl(model),))
         for measure, cliques in self._asked.items():
-            _add(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
+            _add_measures(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
         return errors
 
     def _distances(self, model: Model, cliques: list[Clique]) -> tuple[float, ...]:
@@ -257,7 +254,7 @@ class Judge:
         return math.fsum(apart) / len(apart), max(apart)
 
 
-def _add(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
+def _add_measures(errors: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
     try:
         values: tuple[Any, ...] = compute()
     except TooLarge as error:
@@ -283,15 +280,15 @@ _last_judge: dict[str, Judge] = {}
 
 
 def judge_of(setting: Setting) -> Judge:
-    """Of the study that this process last had a run of. Raises TooLarge of a truth that nothing can be drawn from."""
+    """Return the judge of a study, cached for one study a process. Raises TooLarge if nothing can be drawn from it."""
     if setting.name not in _last_judge:
         _last_judge.clear()
         _last_judge[setting.name] = Judge(setting)
     return _last_judge[setting.name]
 
 
-def _said(error: Exception) -> Line:
-    """Type and first line of what went wrong, under what says that a release is paid for: here none was."""
+def _error_line(error: Exception) -> Line:
+    """Return type and first line of an error, without the wrapper that says that a release is paid for."""
     while isinstance(error, LearningFailed) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     lines = str(error).strip().splitlines() or [""]

@@ -36,7 +36,7 @@ _HEADS = {
 
 @frozen(kw_only=True)
 class Estimate:
-    """A mean over runs, its standard error (NaN of fewer than two), and of how many."""
+    """A mean over runs, its standard error (NaN for fewer than two runs), and the number of runs."""
 
     mean: float
     error: float
@@ -70,8 +70,17 @@ class Estimate:
 
 @frozen(kw_only=True)
 class Row:
-    """A method at one point. means: by measure, over the runs that did not fail. differences: from the study's first
-    method at the same point, over the runs that neither failed; {} for that one. reasons: (type, message, runs)."""
+    """Results of one method at one point.
+
+    Attributes
+    ----------
+    means
+        By measure, over the runs that did not fail.
+    differences
+        From the study's first method at the same point, over the runs in which neither failed; empty for that method.
+    reasons
+        Reasons of failures: (type, message, runs).
+    """
 
     method: str
     names: Mapping[str, str]
@@ -96,8 +105,15 @@ class Row:
 
 @frozen(kw_only=True)
 class StudyResult:
-    """What came of a study. rows: a method at a point each, in the study's order. lines: one for each run, as in the
-    folder's `runs.jsonl`, and in the same order whatever the number of jobs."""
+    """Results of a study.
+
+    Attributes
+    ----------
+    rows
+        One for each method and point, in the study's order.
+    lines
+        One for each run, as in the folder's `runs.jsonl`, and in the same order for every number of jobs.
+    """
 
     name: str
     repeat: int

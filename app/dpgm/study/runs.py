@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from dpgm.study.one_run import MEASURES, Line, Setting, Single, append, check_limit, judge_of, parse_lines, rewrite
+from dpgm.study.one_run import MEASURES, Line, Setting, StudyRun, append, check_limit, judge_of, parse_lines, rewrite
 from dpgm.study.result import StudyResult
 from dpgm.study.study import KINDS, Study
 from dpgm_core._util.files import atomic_write, bounded_bytes, check_writable, plain
@@ -19,8 +19,7 @@ from dpgm_core.errors import ModelFileError, OptionError
 __all__ = ["Folder", "RUNS", "check_jobs", "run", "spread"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Tasks over processes; results are yielded as they finish.
+# --- Workers ---
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -35,9 +34,9 @@ def check_jobs(jobs: int) -> None:
 
 
 def spread(call: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
-    """What `call` returns for each task: in order with one job, which is this process; else as soon as each is done.
+    """Yield the result of `call` for each task: in order and in this process with one job, otherwise as each is done.
 
-    call, tasks: picklable where there are several jobs. Processes have one thread each, and end with this one.
+    call, tasks: picklable if there are several jobs. Processes have one thread each, and end with this one.
     """
     if jobs == 1:
         yield from map(call, tasks)
@@ -56,20 +55,19 @@ def _joblib() -> Any:
         import joblib
     except ImportError:
         raise OptionError(
-            "several jobs need joblib, which is not installed: pip install 'dpgm-core[study]', or take one job"
+            "several jobs need joblib, which is not installed: pip install 'dpgm[study]', or take one job"
         ) from None
     return joblib
 
 
-# --------------------------------------------------------------------------------------------------
-# The folder of a study: its definition, and a line for each finished run. An interrupted study can be continued.
+# --- Folder ---
 
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
 _MAX_FILE_BYTES = 2**30
 #: Beyond it a measure is infinite or was not computed by a run.
 _MAX_FINITE = 1e100
-_WHAT = {
+_FACT_NAMES = {
     "truth": "truth",
     "structure": "cliques to measure",
     "workload": "workload",
@@ -81,9 +79,9 @@ _WHAT = {
 
 
 class Folder:
-    """Where finished runs are kept. facts: `Study.facts`.
+    """The folder of finished runs. facts: `Study.facts`.
 
-    Raises OptionError where the folder holds a study of other facts, ModelFileError where it cannot be used.
+    Raises OptionError if the folder holds a study of other facts, ModelFileError if it cannot be used.
     """
 
     def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
@@ -112,7 +110,7 @@ class Folder:
             content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parse_lines(content, _checked)
+        whole, broken = parse_lines(content, _check_line)
         self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
@@ -136,21 +134,21 @@ class Folder:
         except (OSError, ValueError, RecursionError):
             known = None
         if not isinstance(known, dict) or known.get("dpgm-study") != 1:
-            raise ModelFileError(f"{path} is no file of dpgm study; name another folder with -o")
+            raise ModelFileError(f"{path} is not a file of dpgm study; name another folder with -o")
         return known
 
     def _compare(self, known: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        other = [what for key, what in _WHAT.items() if known.get(key) != facts[key]]
+        other = [what for key, what in _FACT_NAMES.items() if known.get(key) != facts[key]]
         if other:
             raise OptionError(
-                f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so the "
-                "numbers would not compare; name another folder with -o, take back what was changed, or delete the "
-                "folder. Other components, budgets, sizes and repeats may change: what is finished is kept"
+                f"{self.path} holds runs of another study: its {' and its '.join(other)} is not this one's, so "
+                "results could not be compared; name another folder with -o, undo the change, or delete the folder. "
+                "Other components, budgets, sizes and repeats may change: finished runs are not repeated"
             )
 
 
-def _checked(line: Line) -> None:
-    """KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
+def _check_line(line: Line) -> None:
+    """Raise KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
     texts = [line["key"], *(line[kind] for kind in KINDS)]
     texts += [line["error"], line["message"]] if "error" in line else []
     texts += [line["unanswered"]] if "unanswered" in line else []
@@ -162,8 +160,7 @@ def _checked(line: Line) -> None:
             raise ValueError
 
 
-# --------------------------------------------------------------------------------------------------
-# Execution of a study's open runs, in sequence or on several processes.
+# --- Execution ---
 
 
 def run(
@@ -175,15 +172,38 @@ def run(
     retry: bool = False,
     progress: Progress = silent,
 ) -> StudyResult:
-    """Do all runs of a study that are not in the folder yet, and tell what came of all.
+    """Run all runs of a study that are not in the folder yet, and return all results.
 
-    Records are drawn from the truth and noise from seeds: nobody's data are read, and no ledger is touched. folder:
-    each finished run becomes a line of its `runs.jsonl` at once, and a study that was stopped goes on from there; None
-    keeps all in memory. jobs: processes of one thread each; more than one needs joblib (extra `study`). The numbers do
-    not depend on it, but for the seconds. limit: seconds for one run, after which it has failed. A run that fails is a
-    result too, and is not tried again unless retry is True. Raises OptionError, also for a folder of another study,
-    TooLarge for a truth that nothing can be drawn from, and ModelFileError.
+    Parameters
+    ----------
+    study : Study
+    folder : path, optional
+        Each finished run is appended to its `runs.jsonl` at once, and a stopped study continues from there. None holds
+        all results in memory.
+    jobs : int
+        Number of processes of one thread each; more than one needs joblib (extra `study`). The numbers do not depend on
+        it, except for the seconds.
+    limit : float, optional
+        Seconds for one run, after which it has failed.
+    retry : bool
+        Whether to repeat failed runs, which are otherwise results too.
+    progress : Progress
 
+    Raises
+    ------
+    OptionError
+        Also for the folder of another study.
+    TooLarge
+        For a truth from which nothing can be drawn.
+    ModelFileError
+        If the folder cannot be read or written.
+
+    Notes
+    -----
+    Records are drawn from the truth and noise from seeds: no data are read, and no ledger is charged.
+
+    Examples
+    --------
     >>> from dpgm_core import Budget, Domain
     >>> from dpgm.study import generated_truth
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
@@ -200,11 +220,11 @@ def run(
     store = None if folder is None else Folder(folder, study.facts())
     lines = [] if store is None else store.lines()
     known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
-    waiting = _waiting(study, known, limit)
+    waiting = _runs_left(study, known, limit)
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
     with nullcontext() if store is None or not waiting else store.writing() as file:
-        for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
+        for line in spread(StudyRun.__call__, waiting, max(1, min(jobs, len(waiting)))):
             if file is not None:
                 append(file, line)
             known[line["key"], line["run"]] = line
@@ -214,8 +234,8 @@ def run(
     return StudyResult.of(study, ordered)
 
 
-def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
-    """Every case's first run before any case's second, so that an early end leaves something everywhere."""
+def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[StudyRun]:
+    """Return the open runs: every case's first run before any case's second, so that an early stop covers all cases."""
     setting = Setting(
         name=str(study.facts()),
         distribution=study.distribution,
@@ -227,7 +247,7 @@ def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | No
         limit=limit,
     )
     missing = [
-        Single(setting=setting, case=case, run=number)
+        StudyRun(setting=setting, case=case, run=number)
         for number in range(study.repeat)
         for case in study.cases
         if (case.key, number) not in known

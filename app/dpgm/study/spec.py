@@ -40,13 +40,26 @@ def load_study(
     truth: str | Path | None = None,
     instead: Mapping[str, Any] | None = None,
 ) -> Study:
-    """Read a study's file, or a run's spec with a truth beside it.
+    """Read the file of a study, or the spec of a run together with a truth.
 
-    settings: `KEY.KEY=VALUE`, as `--set` has them. truth: a model file to draw records from, whatever the file says; of
-    a run's spec what is about real records is then left alone, and `Study.remarks` say so. instead: keys of the file
-    with other values, such as {"learner": ["eb-map", "cgm-em"], "repeat": 5}, and "selector" for selectors beside the
-    cliques that the file names. Opens no records and no ledger. Raises
-    OptionError, also for a file that names real records and no truth, and what `Study` raises.
+    Opens no records and no ledger.
+
+    Parameters
+    ----------
+    path : path
+    settings : sequence of str
+        `KEY.KEY=VALUE`, as for `--set`.
+    truth : path, optional
+        Model file to draw records from, in place of the truth in the file. Of the spec of a run, keys about real
+        records are then ignored, and `Study.remarks` list them.
+    instead : mapping, optional
+        Keys of the file with other values, such as {"learner": ["eb-map", "cgm-em"], "repeat": 5}, and "selector" for
+        selectors in addition to the named cliques.
+
+    Raises
+    ------
+    OptionError
+        Also for a file that names real records and no truth. Otherwise as `Study`.
     """
     path = Path(path)
     where = f"study {path.name}"

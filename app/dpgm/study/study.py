@@ -45,23 +45,30 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The methods that a study compares: every combination of components, with their names.
+# --- Methods and cases ---
 
 #: What a method is made of, in the order of its label.
 KINDS = ("learner", "inference", "mechanism", "selector")
 #: In the place of a selector: the cliques are named.
 NAMED = "named"
 # The mechanism of a kind of budget, where none is stated, and what a selection draws in any case.
-_SUITS = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+_MECHANISM_FOR = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True, eq=False)
 class Method:
-    """Components that make a model together, and what they are called in tables.
+    """Components that make a model together, and their names in tables.
 
-    mechanism: None for the one that suits the budget. selector: None where cliques are named. names: by kind. label:
-    what tells it from the study's other methods.
+    Attributes
+    ----------
+    mechanism
+        None for the one that suits the budget.
+    selector
+        None if cliques are named.
+    names
+        Names of the components by kind.
+    label
+        What distinguishes the method from the study's other methods.
     """
 
     learner: Learner
@@ -72,14 +79,22 @@ class Method:
     label: str
 
     def mechanism_for(self, budget: Budget) -> Mechanism:
-        """The method's own, or the one that suits the budget."""
-        mechanism: Mechanism = make("mechanism", _SUITS[budget.kind]) if self.mechanism is None else self.mechanism
+        """Return the method's own mechanism, or the one that suits the budget."""
+        mechanism: Mechanism = (
+            make("mechanism", _MECHANISM_FOR[budget.kind]) if self.mechanism is None else self.mechanism
+        )
         return mechanism
 
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """A method with a budget on so many records. key: names all of that in files, versions included."""
+    """A method with a budget and a number of records.
+
+    Attributes
+    ----------
+    key
+        Identifies the case in files, with versions of components.
+    """
 
     method: Method
     budget: Budget
@@ -87,18 +102,18 @@ class Case:
     key: str
 
     def to_dict(self) -> dict[str, Any]:
-        """What a line of results says of it."""
+        """Return the case as in a line of results."""
         names = {**self.method.names}
-        names["mechanism"] = names["mechanism"] or _SUITS[self.budget.kind]
+        names["mechanism"] = names["mechanism"] or _MECHANISM_FOR[self.budget.kind]
         return {"key": self.key, **names, "budget": self.budget.to_dict(), "records": self.records}
 
 
 def methods_of(
     learners: Sequence[Any], inference: Sequence[Any], mechanisms: Sequence[Any], selectors: Sequence[Any]
 ) -> tuple[Method, ...]:
-    """Every combination, the learners' changing slowest. Raises PluginError and OptionError."""
+    """Return every combination, with learners in the outer loop. Raises PluginError and OptionError."""
     components = dict(zip(KINDS, (learners, inference, mechanisms, selectors), strict=True))
-    named = {kind: _named(kind, parts) for kind, parts in components.items()}
+    named = {kind: _components_by_name(kind, parts) for kind, parts in components.items()}
     methods = []
     for names in itertools.product(*named.values()):
         parts = {kind: named[kind][name] for kind, name in zip(KINDS, names, strict=True)}
@@ -114,11 +129,11 @@ def methods_of(
 
 
 def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) -> tuple[Case, ...]:
-    """Every method at every point. Raises OptionError where the same is there twice."""
+    """Return every method at every point. Raises OptionError for duplicates."""
     cases = {}
     for records, budget in points:
         for method in methods:
-            key = _key(method, budget, records)
+            key = _case_key(method, budget, records)
             if key in cases:
                 raise OptionError(
                     f"the study names {method.label} with {budget} on {records} records twice; once will do"
@@ -127,8 +142,8 @@ def cases_of(methods: Sequence[Method], points: Iterable[tuple[int, Budget]]) ->
     return tuple(cases.values())
 
 
-def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
-    """Name for tables -> component; "" for a mechanism that suits the budget."""
+def _components_by_name(kind: str, components: Sequence[Any]) -> dict[str, Any]:
+    """Return name -> component; the name is empty for a mechanism that suits the budget."""
     if not components:
         raise OptionError(f"a study needs at least one {kind}")
     by_name: dict[str, Any] = {}
@@ -140,53 +155,52 @@ def _named(kind: str, components: Sequence[Any]) -> dict[str, Any]:
             by_name[NAMED] = None
             continue
         made = make(kind, one)
-        name = _name(kind, one, made)
+        name = _component_name(kind, one, made)
         if name in by_name:  # objects with other options
-            if _record(kind, by_name[name]) == _record(kind, made):
+            if _component_record(kind, by_name[name]) == _component_record(kind, made):
                 raise OptionError(f"the study names {kind} {name} twice; once will do")
             name = f"{name} #{sum(other.partition(' #')[0] == name for other in by_name) + 1}"
         by_name[name] = made
     return by_name
 
 
-def _name(kind: str, component: Any, made: object) -> str:
-    """As it was given: the name, and the options that were stated."""
+def _component_name(kind: str, component: Any, made: object) -> str:
+    """Return the name as stated: with the options that were stated."""
     if isinstance(component, str):
         return component
     if isinstance(component, Mapping):
-        options = ", ".join(f"{key}={_short(value)}" for key, value in component.items() if key != "name")
+        options = ", ".join(f"{key}={_option_text(value)}" for key, value in component.items() if key != "name")
         return f"{component['name']}({options})" if options else str(component["name"])
     return default_registry().name_of(kind, made) or type(made).__name__
 
 
-def _short(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, Mapping) and "name" in value:
-        return _name("", value, None)
+        return _component_name("", value, None)
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _record(kind: str, component: object) -> dict[str, Any]:
-    """What a component is, in plain values: its distribution, version and options."""
+def _component_record(kind: str, component: object) -> dict[str, Any]:
+    """Return a component as plain values: its distribution, version and options."""
     registry = default_registry()
     return {**registry.record(kind, component), "options": plain(registry.options_of(component))}
 
 
-def _key(method: Method, budget: Budget, records: int) -> str:
+def _case_key(method: Method, budget: Budget, records: int) -> str:
     parts = {"mechanism": method.mechanism_for(budget), "learner": method.learner, "inference": method.inference}
-    made = {kind: plain(_record(kind, part)) for kind, part in parts.items()}
-    made["selector"] = None if method.selector is None else plain(_record("selector", method.selector))
+    made = {kind: plain(_component_record(kind, part)) for kind, part in parts.items()}
+    made["selector"] = None if method.selector is None else plain(_component_record("selector", method.selector))
     spelled = json.dumps([made, budget.to_dict(), records], sort_keys=True)
     return hashlib.sha256(spelled.encode()).hexdigest()[:16]
 
 
-# --------------------------------------------------------------------------------------------------
-# The definition of a study: a truth, what is compared on it, and how often.
+# --- Studies ---
 
 _MAX_RECORDS, _MAX_RUNS = 10**8, 10**6
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """What was given as one thing or as several."""
+    """Return one value or several as a tuple."""
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else (value,)
 
 
@@ -194,7 +208,7 @@ def _budgets(value: Any) -> tuple[Budget, ...]:
     return tuple(map(Budget.parse, _as_tuple(value)))
 
 
-def _whole(least: int, most: int, *, several: bool = False) -> Any:
+def _is_whole_number(least: int, most: int, *, several: bool = False) -> Any:
     def check(_: object, attribute: Attribute[Any], value: Any) -> None:
         for one in value if several else (value,):
             if isinstance(one, bool) or not isinstance(one, int) or not least <= one <= most:
@@ -207,7 +221,7 @@ def _split(split: Split | str | Mapping[str, Any]) -> Split:
     return Split.of(split)
 
 
-def _model(truth: object) -> Model:
+def _check_model(truth: object) -> Model:
     if not isinstance(truth, Model):
         raise OptionError(
             f"a study draws its records from a model, got {type(truth).__name__}; see generated_truth and load_model"
@@ -215,7 +229,7 @@ def _model(truth: object) -> Model:
     return truth
 
 
-def _drawable(_: object, __: object, terms: Terms) -> None:
+def _check_no_declared_total(_: object, __: object, terms: Terms) -> None:
     if terms.declared_total is not None:
         raise OptionError(
             f"total = {terms.total} is what an owner declares of real records; in a study say records = "
@@ -225,19 +239,35 @@ def _drawable(_: object, __: object, terms: Terms) -> None:
 
 @frozen(kw_only=True, eq=False)
 class Study:
-    """Every learner x inference x mechanism x selector, on every number of records and every budget, `repeat` times.
+    """A study: every learner x inference x mechanism x selector, number of records and budget, `repeat` times.
 
-    truth: the model that records are drawn from; `generated_truth` makes one up, `load_model` reads one. budgets,
-    learners, inference, mechanisms, selectors: one or several, as `fit` takes them. mechanisms: None for "laplace" or
-    "gaussian", as suits the budget. selectors: "named" for the cliques of `structure`, by default the truth's; others
-    choose for the `workload`, with noise of their own. records: how many are drawn, one number or several; by default
-    as many as the truth was learned from, or 10,000. neighbours: of the releases; or else terms. split: as in `fit`.
-    seed: of all records and noise. Run r has the same records whatever the method, and the same noise where mechanism,
-    budget and tables are the same, so that methods are compared on pairs. output, remarks: of a study that was read
-    from a file, where the command keeps its runs, and what of the file was left alone.
+    Parameters
+    ----------
+    truth : Model
+        Records are drawn from it. `generated_truth` makes one, `load_model` reads one.
+    budgets, learners, inference, mechanisms, selectors : one or several
+        As `fit` takes them. `mechanisms` None is "laplace" or "gaussian", as suits the budget. `selectors` "named" is
+        the cliques of `structure`; other selectors choose for the `workload`, with their own noise.
+    records : int or several
+        Number of records drawn; by default as many as the truth was learned from, or 10,000.
+    structure : Structure
+        By default that of the truth.
+    neighbours, terms : str, Terms
+        Terms of the releases; one of the two.
+    split : as in `fit`
+    seed : int
+        Seed of all records and noise. Run r has the same records for every method, and the same noise where mechanism,
+        budget and tables are the same, so that methods are compared on pairs.
+    output, remarks : path, sequence of str
+        Of a study that was read from a file: where the command saves its runs, and which keys were ignored.
 
-    Raises PluginError, OptionError, BudgetError and StructureError for what cannot be asked.
+    Raises
+    ------
+    PluginError, OptionError, BudgetError, StructureError
+        For components, options, budgets and structures that cannot be used.
 
+    Examples
+    --------
     >>> from dpgm_core import Domain
     >>> from dpgm.study import generated_truth
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
@@ -246,21 +276,21 @@ class Study:
     (['naive-mle', 'eb-map'], (10000,))
     """
 
-    truth: Model = field(converter=_model)
+    truth: Model = field(converter=_check_model)
     budgets: tuple[Budget, ...] = field(converter=_budgets)
     learners: tuple[Any, ...] = field(default=LEARNER, converter=_as_tuple)
     inference: tuple[Any, ...] = field(default=INFERENCE, converter=_as_tuple)
     mechanisms: tuple[Any, ...] = field(default=None, converter=_as_tuple)
     selectors: tuple[Any, ...] = field(default=NAMED, converter=_as_tuple)
-    records: tuple[int, ...] = field(converter=_as_tuple, validator=_whole(1, _MAX_RECORDS, several=True))
+    records: tuple[int, ...] = field(converter=_as_tuple, validator=_is_whole_number(1, _MAX_RECORDS, several=True))
     distribution: Tables = field(init=False, repr=False)
     structure: Structure = field(repr=False)
     workload: Workload = field(repr=False)
     neighbours: str | None = field(default=None, repr=False)
-    terms: Terms = field(validator=_drawable, repr=False)
+    terms: Terms = field(validator=_check_no_declared_total, repr=False)
     split: Split = field(default=Split(), converter=_split)
-    repeat: int = field(default=20, validator=_whole(1, _MAX_RUNS))
-    seed: int = field(default=0, validator=_whole(0, 2**64))
+    repeat: int = field(default=20, validator=_is_whole_number(1, _MAX_RUNS))
+    seed: int = field(default=0, validator=_is_whole_number(0, 2**64))
     name: str = "study"
     output: Path | None = field(default=None, repr=False)
     remarks: Sequence[str] = field(default=(), repr=False)
@@ -308,7 +338,7 @@ class Study:
             raise OptionError(f"a study has from 1 to {_MAX_RUNS:,} runs, this one {runs:,}")
 
     def facts(self) -> dict[str, Any]:
-        """What all its runs share and no case names, plain values; what is finished goes with the same facts only."""
+        """Return plain values that all runs share and no case names; finished runs are valid for equal facts only."""
         chooses = any(method.selector is not None for method in self.methods)
         return {
             "truth": _digest(self.distribution.structure.to_dict(), self.distribution.values.tolist()),
@@ -326,18 +356,19 @@ def _digest(*values: Any) -> str:
     return f"sha256:{hashlib.sha256(spelled.encode()).hexdigest()[:32]}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Truths to draw records from: models made up by a seed, as in the synthetic experiments of Bernstein et al. (2017).
+# --- Generated truths ---
 
 #: Edges of a "random" graph that an attribute has on average; for ten attributes the paper's p = 0.4.
 _DEGREE = 3.6
 
 
 def dirichlet_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
-    """Log-potentials, nats: of each table `strength` times the logarithms of a draw from Dirichlet(1, ..., 1).
+    """Return log-potentials, nats: of each table `strength` times the logarithms of a draw from Dirichlet(1, ..., 1).
 
-    strength: 1 is the paper's; at 0 all records are equally likely.
+    With `strength` 1 they are those of Bernstein et al. (2017); with 0 all records are equally likely.
 
+    Examples
+    --------
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     >>> round(float(np.exp(dirichlet_potentials(structure, np.random.default_rng(0)).values).sum()), 9)
     1.0
@@ -347,8 +378,10 @@ def dirichlet_potentials(structure: Structure, generator: np.random.Generator, s
 
 
 def normal_potentials(structure: Structure, generator: np.random.Generator, strength: float = 1.0) -> Tables:
-    """Log-potentials, nats, that are independent and normal with mean 0 and standard deviation `strength`.
+    """Return independent normal log-potentials, nats, with mean 0 and standard deviation `strength`.
 
+    Examples
+    --------
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     >>> normal_potentials(structure, np.random.default_rng(0), strength=0).values.tolist()
     [0.0, 0.0, 0.0, 0.0]
@@ -371,12 +404,26 @@ def generated_truth(
     strength: float = 1.0,
     seed: int = 0,
 ) -> Model:
-    """A model made up by a seed, which knows of no records.
+    """Return a random model, made from a seed and no records.
 
-    structure: "chain", "tree" (balanced), "third-order" (edges up to three places apart), "random" (a connected graph
-    by the seed, 3.6 edges to an attribute), or a table such as [structure] in a spec. potentials: "dirichlet" or
-    "normal", of that strength. Raises OptionError, StructureError.
+    Parameters
+    ----------
+    domain : Domain
+    structure : str or mapping
+        "chain", "tree" (balanced), "third-order" (edges up to three places apart), "random" (a connected graph from the
+        seed with 3.6 edges per attribute), or a table such as [structure] in a spec.
+    potentials : {"dirichlet", "normal"}
+    strength : float
+        Strength of the potentials.
+    seed : int
 
+    Raises
+    ------
+    OptionError, StructureError
+        For invalid parameters.
+
+    Examples
+    --------
     >>> truth = generated_truth(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), "third-order", seed=1)
     >>> truth.structure.cliques, truth.private
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), None)
@@ -387,12 +434,12 @@ def generated_truth(
         raise OptionError(f"a truth's strength must be a number from 0 to 100, got {strength!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise OptionError(f"a truth's seed must be a whole number of at least 0, got {seed!r}")
-    over = Structure.from_dict(domain, _table(structure, len(domain), seed))
+    over = Structure.from_dict(domain, _structure_table(structure, len(domain), seed))
     return Model(over, _POTENTIALS[potentials](over, np.random.default_rng(seed), strength))
 
 
-def _table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
-    """The [structure] table of a name."""
+def _structure_table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Mapping[str, Any]:
+    """Return the [structure] table of a name."""
     if isinstance(structure, Mapping):
         return structure
     named: Mapping[str, Mapping[str, Any]] = {

@@ -25,7 +25,7 @@ def test_one_model_and_records(model, dpgm_command, refused):
     assert "--allow-non-private" in refused("compare", model, "--data", data)
     code, out, err = dpgm_command("compare", model, "--data", data, "--allow-non-private")
     assert code == 0 and "NOT PRIVATE" in out and "NOT PRIVATE" in err
-    assert "not both" in refused("compare", model, never, "--data", data)
+    assert "one model with records" in refused("compare", model, never, "--data", data)
     assert "no release" in refused("compare", never)
     code, out, _ = dpgm_command("compare", model, never, "--json")
     assert (code, json.loads(out)["pairs"][0]["kl"]["first_other"]) == (0, "inf")

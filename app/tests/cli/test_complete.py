@@ -156,7 +156,7 @@ def test_a_file_that_is_missing_or_taken(typed, refused):
     assert "cannot be read as CSV" in refused("complete", typed, typed.with_name("no.csv"), "-o", output)
     rows = typed.with_name("r.csv")
     rows.write_bytes("sex,größe\nF,ä\n".encode("cp1252"))
-    assert "not UTF-8; say --dialect encoding=cp1252" in refused("complete", typed, rows, "-o", output)
+    assert "not UTF-8; use --dialect encoding=cp1252" in refused("complete", typed, rows, "-o", output)
     assert "nothing is replaced there" in refused("complete", typed, rows, "-o", rows)
 
 

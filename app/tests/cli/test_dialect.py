@@ -80,7 +80,7 @@ def test_a_spec_says_the_dialect_of_its_data(tmp_path, model, dpgm_command, refu
         + " }\n"
         + spec.read_text().partition("\n")[2]
     )
-    assert "are no CSV file, so they have no dialect; say delimiter=" in refused(*command)
+    assert "are not a CSV file, so they have no dialect; write delimiter=" in refused(*command)
 
 
 def test_several_data_sets_are_numbered_before_the_ending(spec, dpgm_command):
@@ -117,7 +117,7 @@ def test_what_an_encoding_lacks_is_refused_before_anything_is_drawn(tmp_path, re
     structure = dpgm.Structure(domain, [("a",)])
     dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(path)
     said = refused("sample", path, "-n", 1, "-o", tmp_path / "s.csv", "--dialect", "encoding=latin-1")
-    assert said == "dpgm: 'Łódź' cannot be written in latin-1; say encoding=utf-8\n"
+    assert said == "dpgm: 'Łódź' cannot be written in latin-1; use encoding=utf-8\n"
     assert "--dialect is for CSV" in refused(
         "sample", path, "-n", 1, "-o", tmp_path / "s.parquet", "--dialect", "delimiter=;"
     )

@@ -134,7 +134,7 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
         ((), "init needs a SOURCE"),
         (("none.json",), "cannot read 'none.json'"),
         (("none.csv",), "cannot read none.csv"),
-        (("people.csv", "--data", "people.csv"), "--data is one too many"),
+        (("people.csv", "--data", "people.csv"), "--data is not needed"),
         (("schema.json", "--data", "other.csv"), "describe 'MSP', 'AGEP', 'PINCP', which other.csv does not name"),
         (("other.csv", "--codebook", "twice.csv"), "line 3: column 'SEX' has code '1' twice"),
         (("other.csv", "--codebook", "schema.json"), "describe 'MSP'"),

@@ -30,8 +30,8 @@ def refused(refused):
         ),
         (
             ["epsilon=2", "delta=0.1"],
-            "spec visits.toml says epsilon = 2, delta = 0.1 by itself; say what is spent in its budget: budget = { "
-            "epsilon = 2, delta = 0.1 }",
+            "spec visits.toml has epsilon = 2, delta = 0.1 at its top level; write budget = { epsilon = 2, "
+            "delta = 0.1 }",
         ),
         (
             ["structure={cliques=['sex', 'age']}"],
@@ -109,8 +109,7 @@ def test_files_in_each_others_place(spec, refused, dpgm_command):
     )
     assert refused("fit", ledger).startswith(f"dpgm: {ledger} is a ledger {by_name} a spec; show it with: dpgm ledger")
     assert refused("validate", domain) == (
-        f"dpgm: {domain} describes a domain and is no spec, as it has [attributes]; name it in one: domain = "
-        "'domain.toml'"
+        f"dpgm: {domain} is a domain file, not a spec: it has [attributes]. Name it in a spec: domain = 'domain.toml'"
     )
     assert refused("query", folder / "out/visits") == (
         f"dpgm: there is no file {folder}/out/visits; did you mean {folder}/out/visits.dpgm?"

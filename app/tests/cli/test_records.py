@@ -116,7 +116,7 @@ def test_what_is_no_stamp_is_not_replaced(seeded, tmp_path, content):
         beside.mkdir()
     else:
         beside.write_bytes(content)
-    with pytest.raises(dpgm.ModelFileError, match="no stamp of dpgm"):
+    with pytest.raises(dpgm.ModelFileError, match="not a stamp of dpgm"):
         write_records([seeded.sample(3)], tmp_path / "s.csv", quoted=False)
     assert not (tmp_path / "s.csv").exists()
     assert beside.is_dir() if content is None else beside.read_bytes() == content

@@ -156,7 +156,7 @@ def test_another_truth_is_noticed(tmp_path, refused, dpgm_command, monkeypatch):
     (tmp_path / "run.toml").write_text(STUDY.replace("truth = { attributes = 3, labels = 2 }", "domain = { a = 2 }"))
     assert "has other attributes or labels" in refused("study", tmp_path / "run.toml", "--truth", tmp_path / "x.dpgm")
     monkeypatch.setitem(sys.modules, "joblib", None)
-    assert "pip install 'dpgm-core[study]'" in refused("study", tmp_path / "s.toml", "--jobs", 2, "-o", tmp_path / "o")
+    assert "pip install 'dpgm[study]'" in refused("study", tmp_path / "s.toml", "--jobs", 2, "-o", tmp_path / "o")
 
 
 def test_a_truth_that_was_not_released_privately_says_so(tmp_path, dpgm_command):

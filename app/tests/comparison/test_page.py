@@ -49,7 +49,7 @@ def test_names_and_labels_are_texts(tmp_path):
 @pytest.mark.parametrize(("folded", "words"), [(500, "The next 3 rows"), (2, "The next 2 rows; 1 are closer")])
 def test_long_tables_are_folded(monkeypatch, folded, words):
     """The worst rows are seen at once, more on demand, and how many are left out."""
-    monkeypatch.setattr(page_module, "_ROWS_SHOWN", 2)
+    monkeypatch.setattr(page_module, "_MAX_ROWS_SHOWN", 2)
     monkeypatch.setattr(page_module, "_MAX_MORE_ROWS", folded)
     domain = domain_of(**{name: ["0", "1"] for name in "abcde"})
     structure = Structure(domain, [(name,) for name in domain.names])

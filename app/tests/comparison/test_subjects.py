@@ -27,10 +27,10 @@ def test_each_kind_is_told(folder):
 @pytest.mark.parametrize(
     ("stamp", "words"),
     [
-        (None, "records of people as far as anybody knows"),
-        ({**STAMP, "synthetic": False}, "records of people as far as anybody knows"),
-        ({**STAMP, "synthetic": "yes"}, "records of people as far as anybody knows"),
-        ({**STAMP, "guarantee": 1}, "records of people as far as anybody knows"),
+        (None, "it may hold records of people"),
+        ({**STAMP, "synthetic": False}, "it may hold records of people"),
+        ({**STAMP, "synthetic": "yes"}, "it may hold records of people"),
+        ({**STAMP, "guarantee": 1}, "it may hold records of people"),
         ({**STAMP, "completed": True}, "rows of people that dpgm complete filled in"),
     ],
 )

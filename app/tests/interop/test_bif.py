@@ -81,7 +81,7 @@ def test_the_numbers_are_the_files_own(tmp_path):
         ("(<5) 1", "(<5, <5) 1", "names 2 parent states"),
         ("default 0.5 0.5;", "", "lacks 1 rows"),
         ("[ 3 ]", "[ 4 ]", "has 3 labels"),
-        ("| Age )", "| Sex )", "'Sex', which is no variable"),
+        ("| Age )", "| Sex )", "'Sex', which is not a variable"),
         ('( "X ray" | Age )', "( Age )", "'X ray' has no table|two tables|names 1 parent"),
         ("probability ( Age ) { table 0.2, 3e-1, 0.5; }", "", "'Age' has no table"),
         ("  default 0.5 0.5;\n}", "", "ends where"),

@@ -210,7 +210,7 @@ def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
     ("cpds", "message"),
     [
         ({"a": CPDS["a"], "b": CPDS["b"]}, "'c' must hold numbers of shape .3, 2, 2., axes c x b x a; got nothing"),
-        (CPDS | {"d": CPDS["a"]}, "'d', which is no variable"),
+        (CPDS | {"d": CPDS["a"]}, "'d', which is not a variable"),
         (CPDS | {"a": np.array([0.5, 0.25, 0.25])}, r"shape \(2,\).*got float64 of shape \(3,\)"),
         (CPDS | {"a": np.array(["0", "1"])}, "must hold numbers"),
         (CPDS | {"a": np.array([np.nan, 1.0])}, "negative, NaN or infinite"),

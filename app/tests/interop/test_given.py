@@ -39,7 +39,7 @@ def test_labels_of_its_own_are_told_by_name(tmp_path):
     assert [one.labels for one in domain] == [("u", "v", "?"), ("u", "v"), ("u", "v", "unknown")]
     assert "2 of 3 attributes" in remarks[1] and "'?' or 'unknown'" in remarks[1] and ": v0, v2;" in remarks[1]
     assert len(bif_domain(path, "u")[1]) == 1
-    with pytest.raises(DomainError, match="'v3', which is no variable"):
+    with pytest.raises(DomainError, match="'v3', which is not a variable"):
         bif_domain(path, {"v3": "u"})
     with pytest.raises(StructureError, match=r"w\.bif has the variable 'v2'"):
         bif_structure(path, domain.subset(["v0", "v1"]))

@@ -107,10 +107,10 @@ def test_a_sidecar_of_names_only_renames(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no names file"),
-        ("[]", "no names file"),
-        ("{}", "no names file"),
-        ("[" * 100_000, "no names file"),
+        ("{", "not a file of names"),
+        ("[]", "not a file of names"),
+        ("{}", "not a file of names"),
+        ("[" * 100_000, "not a file of names"),
         ('{"domain": {"a": 2, "b": 2, "c": 2}}', "other sizes"),
         ('{"domain": {"a": 0, "b": 3, "c": 2}}', "size"),
         ('{"domain": {"a": 1, "b": 2, "c": 1}, "log_potentials": [], "sha256": "0"}', "belongs to another model"),

@@ -97,9 +97,9 @@ def test_a_network_keeps_its_own_order_of_cliques(tmp_path):
         (
             Structure(Domain.from_sizes({"a": 2}), [("a",)]),
             np.log([0.5, 0.4]),
-            "'a' is no conditional .* off from 1 by",
+            "'a' is not a conditional .* differs from 1 by",
         ),
-        (Structure(Domain.from_sizes({"a": 2}), [("a",)]), [800.0, -np.inf], "off from 1 by inf"),
+        (Structure(Domain.from_sizes({"a": 2}), [("a",)]), [800.0, -np.inf], "differs from 1 by inf"),
         (Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",), ("a", "b")]), np.zeros(8), "'a' stands first"),
     ],
 )

@@ -33,7 +33,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch, tmp_path
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (lambda one: one.draw(), lambda one: one.save(tmp_path / "p.png")):
-        with pytest.raises(OptionError, match=r"pip install 'dpgm-core\[plots\]'.*svg\(\)"):
+        with pytest.raises(OptionError, match=r"pip install 'dpgm\[plots\]'.*svg\(\)"):
             draw(drawn("marginal", "released"))
     assert not list(tmp_path.iterdir())
 

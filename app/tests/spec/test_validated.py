@@ -61,7 +61,7 @@ def test_what_is_no_note_is_refused(tmp_path: Path, content: bytes) -> None:
     """Files of others, damaged or huge ones, and none."""
     path = tmp_path / "x.json"
     path.write_bytes(content)
-    with pytest.raises(OptionError, match="is no file of dpgm validate; run dpgm validate"):
+    with pytest.raises(OptionError, match="is not a file of dpgm validate; run dpgm validate"):
         check_validated(path, DOMAIN)
     with pytest.raises(OptionError, match="No such file or directory; dpgm validate writes one"):
         check_validated(tmp_path / "none.json", DOMAIN)

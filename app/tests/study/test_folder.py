@@ -91,5 +91,5 @@ def test_folders_of_others_are_refused(one, tmp_path):
     with pytest.raises(OptionError, match="has files in it"):
         run(one, tmp_path)
     (tmp_path / "study.json").write_text("[]")
-    with pytest.raises(ModelFileError, match="no file of dpgm study"):
+    with pytest.raises(ModelFileError, match="not a file of dpgm study"):
         run(one, tmp_path)

@@ -22,7 +22,7 @@ def test_one_job_needs_no_joblib(one, monkeypatch):
     """Several are refused without it, with what to install."""
     monkeypatch.setitem(sys.modules, "joblib", None)
     assert run(one).rows[0].failures == 0
-    with pytest.raises(OptionError, match=r"dpgm-core\[study\]"):
+    with pytest.raises(OptionError, match=r"dpgm\[study\]"):
         run(one, jobs=2)
     with pytest.raises(OptionError, match="jobs"):
         run(one, jobs=0)

@@ -2,7 +2,7 @@
 
 Needs an (epsilon, delta), and is the one method here whose records grow like log p; the constant is large. Source:
 Zhang, Kamath, Kulkarni, Wu (2020), section 5 (method "graph"); votes on each edge by itself, and the best probability
-of publishing at a given distance, are beyond it (docs/privacy.md, "Votes").
+of publishing at a given distance, are beyond it (docs/proofs.md, "Votes").
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import numpy as np
 
 import dpgm_core as dpgm
 from dpgm.report import make_report
-from dpgm.report.model_sections import _score
+from dpgm.report.model_sections import _score_text
 
 
 def test_a_model_that_does_not_fit_is_told(codes, model, parsed):
@@ -29,4 +29,5 @@ def test_a_structure_check_is_told(codes, parsed):
 
 def test_no_score_is_minus_zero():
     """A reader takes it for a slip."""
-    assert [_score(-0.04), _score(-0.06), _score(1.66), _score(-11)] == ["0.0", "-0.1", "1.7", "below -10"]
+    scores = [-0.04, -0.06, 1.66, -11]
+    assert list(map(_score_text, scores)) == ["0.0", "-0.1", "1.7", "below -10"]

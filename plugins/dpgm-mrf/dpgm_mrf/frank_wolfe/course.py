@@ -1,7 +1,7 @@
 """Private Frank-Wolfe: regressions of each attribute on the others, each step a noisy choice of one direction.
 
 Algorithms 1 to 3 of Zhang, Kamath, Kulkarni and Wu, "Privately Learning Markov Random Fields", ICML 2020, with noise
-that keeps its promise: the exponential mechanism over exact sums, inside `Session.descend` (docs/privacy.md), in place
+that keeps its promise: the exponential mechanism over exact sums, inside `Session.descend` (docs/proofs.md), in place
 of Laplace noise at the printed scale. Everything here is post-processing of the directions that it chose.
 
 The state is whole numbers on a public grid, so that what a record is scored by is exact. It starts at 0; step t of
