@@ -16,7 +16,7 @@ from dpgm_core._util.progress import Progress, check_progress, silent
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.curator.labels import Found, budget_left, check_open, find_labels
+from dpgm_core.curator.labels import LabelledDomain, LabelSearch, budget_left, check_open
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.records import check_rows
 from dpgm_core.curator.replay import ReplayCurator
@@ -315,7 +315,7 @@ class Run:
         named = NamedCliques(structure=self.target, checked=bool(share))
         return named, named.workload, share
 
-    def _over(self, labels: Found) -> Run:
+    def _over(self, labels: LabelledDomain) -> Run:
         """The rest of the run, over the labels that were found."""
         if labels.discovery is None:
             return self
@@ -330,21 +330,21 @@ class Run:
             return evolve(self, target=self.target.over(domain), budget=rest)
         return evolve(self, workload=workload_of(self.workload).over(domain), budget=rest)
 
-    def _find_labels(self, check: Callable[[], None]) -> Found:
-        """The domain with the labels of its open columns; check: raises what the rest of the run is refused for."""
+    def _find_labels(self, check: Callable[[], None]) -> LabelledDomain:
+        """Find the labels of the open columns; check: raises what the rest of the run is refused for."""
         self.progress("checking", 0, 1)
-        return find_labels(
-            self._records(),
-            self.domain,
-            self.budget,
+        search = LabelSearch(
+            source=self._records(),
+            domain=self.domain,
+            budget=self.budget,
             terms=self.terms,
-            check=check,
             randomness=self.randomness,
             ledger=self.ledger,
             save_release=self.save_release,
             labels_from=self.labels_from,
             progress=self.progress,
         )
+        return search.find(check)
 
     def _learn(self, discovery: Discovery | None) -> Fit:
         learner, structure = self._learner(), self._tables
@@ -502,9 +502,9 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         Receives the step, how far it is and of how much; is not called while records are counted.
     split
         How the budget is divided over tables: "even" or "optimal" (see `optimal_split`); "contrasts", where for each
-        set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or "sharper",
-        the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout": 0.05} sets a
-        share aside for noisy tables of random pairs, which show what the structure misses (see
+        set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or
+        "sharper", the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout":
+        0.05} reserves a share for noisy tables of random pairs, which show what the structure misses (see
         `Model.structure_error`).
     labels_from
         A file of labels that an earlier run found; its cost is a part of the budget.
@@ -668,8 +668,8 @@ def plan(
     split
         As in `fit`.
     learner
-        What it refuses to learn is refused. Tables and split are those that it says it will measure (see `MeasuresOtherTables`);
-        where it says nothing and does not take one release of all, a note says so. None for the structure's tables.
+        Refusals of the learner are raised. Tables and split are those that it states (see `MeasuresOtherTables`); where
+        it states none and does not learn from one release, a note says so. None plans the structure's tables.
     data
         The records, of which none is read: where they are summed elsewhere, a note says in how many passes.
 

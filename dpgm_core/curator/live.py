@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import FoundBins, mechanism_of, session_budget
+from dpgm_core.releases.queries import FoundBins, SessionTerms, mechanism_of, session_budget
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.saving import release_size, session_size, unsaved
 from dpgm_core.releases.views import equalize_totals, plausible
@@ -315,9 +316,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 receipt.leave_room()
 
         return LiveRounds(
-            n=n,
-            rate=rate,
-            clip=clip,
+            last=Round(number=n, of=n, sampling_rate=rate, clip=clip),
             measurement=measurement,
             persons=persons,
             source=source,
@@ -396,42 +395,27 @@ class LiveCurator(Measurer, HoldoutKeeper):
             paid = receipt
             bins, domain = strip_traceback(find)
             self.check_process()  # noise that forks while it is drawn must not come back twice
-            return self._session(records, workload.with_domain(domain), bins, receipt, spendable, votes, cost)
+            opened_for = SessionTerms(
+                workload=workload.with_domain(domain), budget=spendable, merges={}, votes=votes, bins=bins
+            )
+            return LiveSession(
+                opened_for,
+                records,
+                receipt,
+                charged=cost,
+                randomness=self._randomness,
+                terms=self._terms,
+                publish=partial(self._publish_session, receipt),
+            )
         except BaseException:
             if paid is not None:
                 paid.leave_room()
             records.close()  # so that what fails has no record among its variables, and no engine waits
             raise
 
-    def _session(
-        self,
-        records: HeldRecords,
-        workload: Workload,
-        bins: tuple[FoundBins, ...],
-        receipt: Receipt,
-        budget: Budget,
-        votes: Budget | None,
-        charged: Budget,
-    ) -> LiveSession:
-        """The session that was paid for."""
-
-        def publish(release: NoisyTables) -> NoisyTables:
-            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
-
-        return LiveSession(
-            workload=workload,
-            budget=budget,
-            votes=votes,
-            charged=charged,
-            records=records,
-            randomness=self._randomness,
-            terms=self._terms,
-            provenance=receipt.provenance,
-            publish=publish,
-            finish=receipt.mark_released,
-            leave=receipt.leave_room,
-            bins=bins,
-        )
+    def _publish_session(self, receipt: Receipt, release: NoisyTables) -> NoisyTables:
+        """Save the release of a session as it is after a step, and return it."""
+        return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
 
     def _sizes(self, measurement: Measurement) -> tuple[int, ...]:
         """Of the files of a release and of its holdout, at most, bytes; nothing where none is saved."""

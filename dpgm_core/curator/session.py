@@ -23,7 +23,7 @@ from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.registry import make
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.curator.funds import Measurer, Turns
+from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
 from dpgm_core.curator.steps import Candidates, DescentStep, cast, check_exact_type, resolve_votes
@@ -37,7 +37,7 @@ from dpgm_core.privacy.mechanism import Mechanism, add_noise, calibrated
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict, mechanism_of
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.views import check_untouched
@@ -52,37 +52,39 @@ __all__ = ["LiveSession"]
 class LiveSession(Turns[HeldRecords], Measurer):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
-    budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
-    opened with. records: open, with the workload's attributes. bins: that were found first, out of `budget`; the
-    workload and the records have them. publish: takes the release as it is after each step,
-    saves it and gives it back. finish: is told when it is left with its release saved; leave: when it is left.
+    Parameters
+    ----------
+    session : SessionTerms
+        What it was opened for; the workload and the records have the private bins that were found.
+    records : HeldRecords
+        Open, with the workload's attributes.
+    receipt : Receipt
+        Of its payment.
+    charged : Budget
+        What it was opened with, before an (epsilon, delta) was turned into rho.
+    publish : callable
+        Saves the release as it is after each step and returns it.
     """
 
     def __init__(
         self,
-        *,
-        workload: Workload,
-        budget: Budget,
-        votes: Budget | None,
-        charged: Budget,
+        session: SessionTerms,
         records: HeldRecords,
+        receipt: Receipt,
+        *,
+        charged: Budget,
         randomness: Randomness,
         terms: Terms,
-        provenance: Mapping[str, object],
         publish: Callable[[NoisyTables], NoisyTables],
-        finish: Callable[[], None],
-        leave: Callable[[], None],
-        bins: tuple[FoundBins, ...] = (),
     ) -> None:
         super().__init__(records)
-        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
-        self._charged, self._spent, self._reserved = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._session, self._receipt, self._charged, self._publish = session, receipt, charged, publish
+        self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._provenance, self._publish, self._finish, self._leave = provenance, publish, finish, leave
-        self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
-        self._domain = workload.domain
-        self._candidates = Candidates(workload)
+        self._mechanism: Mechanism = make("mechanism", mechanism_of(session.budget))
+        self._domain = session.workload.domain
+        self._candidates = Candidates(session.workload)
         self._steps: list[Step] = []
         self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
@@ -399,7 +401,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             self._terms,
             cost=self._charged,
             private=bool(self._randomness.private),
-            provenance=self._provenance,
+            provenance=self._receipt.provenance,
             modelled=self._modelled,
         )
         if before is not None:
@@ -414,10 +416,10 @@ class LiveSession(Turns[HeldRecords], Measurer):
     def _closed(self, records: HeldRecords) -> None:
         try:
             if self._saved:
-                self._finish()
+                self._receipt.mark_released()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
             records.close()
-            self._leave()
+            self._receipt.leave_room()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
