@@ -48,7 +48,6 @@ __all__ = [
     "FIRST_REQUEST_NOTES",
     "Plan",
     "TableError",
-    "cell_error",
     "check_source",
     "checked_records",
     "counted_tables",
@@ -63,7 +62,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# What a release would cost and how accurate it would be, from public facts alone.
+# Cost and accuracy of a release, from public facts alone
 
 #: Variances of discrete noise are a little off those of their scales.
 _RELATIVE_TOLERANCE = 1e-2
@@ -231,7 +230,7 @@ def _table_errors(
             clique=group[0],
             cells=cells,
             noise=deviation,
-            relative=None if records is None else cell_error(1 / cells, error**2, records * len(group)),
+            relative=None if records is None else _cell_error(1 / cells, error**2, records * len(group)),
             records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
         )
         for group, cells, deviation, error in zip(tables.groups, tables.sizes, deviations, per_cell, strict=True)
@@ -346,19 +345,19 @@ def delta_note(budget: Budget, records: float | None) -> str | None:
     )
 
 
-def cell_error(probability: float, variance: float, records: float) -> float:
+def _cell_error(probability: float, variance: float, records: float) -> float:
     """Root mean squared error of a noisy cell as an estimate of a probability mu from N records.
 
     MSE = mu (1 - mu) / N + variance / N^2: Proposition 4 of Bernstein et al. (2017), where variance = 2 |C|^2 / eps^2.
 
-    >>> round(cell_error(0.03, 2 * 9**2 / 0.5**2, 1000) ** 2, 7)
+    >>> round(_cell_error(0.03, 2 * 9**2 / 0.5**2, 1000) ** 2, 7)
     0.0006771
     """
     return math.sqrt(probability * (1 - probability) / records + variance / records**2)
 
 
 # --------------------------------------------------------------------------------------------------
-# What a source that sums where its rows are will be asked for, from public sizes alone: passes, tables and bytes.
+# Passes over records that are summed elsewhere
 
 
 def describe_release_passes(source: AnySource, structure: Structure, terms: Terms) -> tuple[str, ...]:
@@ -409,7 +408,7 @@ def _passes(passes: Passes) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Notes of a plan, and checks of a source that read no record.
+# Notes of a plan, and checks of a source
 
 #: The note on a learner that does not declare what it measures, by its first request to a curator.
 FIRST_REQUEST_NOTES: Mapping[str | None, str] = {

@@ -19,7 +19,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["ClippedScores", "FewCounts", "cell_numbers", "clipped_sum"]
 
 # Persons are scored so many cells at a time, about 32 MB of doubles.
-_CHUNK = 2**22
+_CHUNK_CELLS = 2**22
 
 
 @frozen
@@ -82,7 +82,7 @@ def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip:
     rows = cells.shape[1]
     lengths = np.ones(rows, np.int64) if lengths is None else lengths
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    step = max(1, _CHUNK // len(mu))
+    step = max(1, _CHUNK_CELLS // len(mu))
     most = math.floor((clip.norm * clip.grid) ** 2)
     for start in range(0, len(lengths), step):
         own = lengths[start : start + step]

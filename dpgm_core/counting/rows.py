@@ -26,7 +26,7 @@ __all__ = ["Elsewhere", "Held", "Persons", "Recoded", "Rows", "Streamed", "coins
 
 
 # --------------------------------------------------------------------------------------------------
-# Access to the records behind sums: read here, kept here as codes, or summed where the rows are. Secret.
+# Access to the records behind sums: read here, in memory as codes, or summed where the rows are; secret
 
 
 class Rows(Protocol):
@@ -69,12 +69,12 @@ class Elsewhere:
     _records: list[int] = field(factory=list, repr=False)  # what the first sum that tells says of them
 
     def total(self, statistic: Sum) -> IntArray:
-        """What comes back, looked at before it is believed."""
+        """Return the sum that the engine sent back, once it is checked."""
         fewer = {name: self.codes[name] for name in statistic.columns if name in self.codes}
         sums = self.pinned.reduce(Recoded(statistic, fewer) if fewer else statistic)
         if not isinstance(sums, np.ndarray) or sums.dtype != np.int64 or sums.shape != (statistic.cells,):
             raise DataError("the source brought back no vector of whole numbers of the length that was asked for")
-        own = np.array(sums, np.int64)  # that nobody else changes, and no child of arrays
+        own = np.array(sums, np.int64)  # that nobody else changes, and no subclass of arrays
         statistic.check(own)
         self._check_same(statistic.records(own))
         return own
@@ -151,7 +151,7 @@ def pinned(source: ReducingSource, reading: Reading) -> Iterator[Elsewhere]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Poisson subsamples of persons, by exact coins.
+# Poisson subsamples of persons, by exact coins
 #
 # A subsample takes each person with probability q by a coin of its own (32 random bits against an exact threshold),
 # with all of the person's rows.

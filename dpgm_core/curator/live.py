@@ -60,17 +60,17 @@ __all__ = ["HoldoutKeeper", "LiveCurator", "holdouts_of"]
 
 
 # --------------------------------------------------------------------------------------------------
-# Releases of holdouts, which curators keep apart from what learners are shown.
+# Releases of holdouts, which curators keep apart from what learners see
 
 
 class HoldoutKeeper:
-    """A base of curators that may hold a release that nobody is to learn from. It is on no face that a learner sees."""
+    """Base of curators that may have a release that nobody learns from."""
 
     _holdouts: tuple[NoisyTables, ...] = ()
 
 
 def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
-    """What a curator has paid for beside what it handed out; a model carries it, and its cost.
+    """Return the releases of a curator's holdouts; a model carries them and their cost.
 
     >>> holdouts_of(HoldoutKeeper()), holdouts_of("no curator")
     ((), ())
@@ -79,14 +79,14 @@ def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
+# The curator
 #
 # The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
 # the release. A crash in between wastes budget and never leaks it.
 
 
 class LiveCurator(Measurer, HoldoutKeeper):
-    """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
+    """The only access to the records: it counts them, charges the ledger, adds noise and returns `NoisyTables`.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
     @property
     def budget(self) -> Budget:
-        """What this curator was given."""
+        """What this curator may spend in all."""
         return self._funds.budget
 
     @property
@@ -218,9 +218,10 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """Spend `budget` (None: all that remains) on the tables of `cliques` (None: those of the structure).
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
-        contained in one of the structure's. split: None is the curator's own. accept: told the noise of each table
-        before anything is read or charged; raises to refuse it. Tables come as `plausible` has them, with normalised
-        contributions through `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or released.
+        contained in one of the structure's. split: None is the curator's own. accept: called with the noise of each
+        table before anything is read or charged; raises to refuse it. Tables come as `plausible` returns them, of
+        normalised contributions after `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or
+        released.
         """
         self.check_process()
         if accept is not None and not callable(accept):
@@ -374,16 +375,16 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
-        settled_domain = resolve_public_bins(workload.domain, workload.attributes)
+        public_domain = resolve_public_bins(workload.domain, workload.attributes)
         grids = grid_attributes(columns)
-        read_by = settled_domain.with_attributes(grids)
+        read_by = public_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
         records = HeldRecords(self._source, reading, workload.candidates, self._progress)
 
         def find() -> tuple[tuple[FoundBins, ...], Domain]:
             bins = find_bins(columns, grids, records.grids(), self._randomness) if columns else ()
-            domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
+            domain = public_domain.with_attributes({one.name: one.attribute for one in bins})
             records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
             return bins, domain
 
@@ -471,17 +472,17 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        tell = unfailing(self._progress)  # it is paid for
-        tell("adding noise", 0, None)
+        progress = unfailing(self._progress)  # it is paid for
+        progress("adding noise", 0, None)
         counts = _only(measurement.structure, counted.tables)
         drawn = self._measure(measurement, lambda: counts, counted.records)
-        tell("adding noise", 1, 1)
+        progress("adding noise", 1, 1)
         return drawn
 
     def _keep_holdout(
         self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
-        """The release of the holdout, where no learner sees it."""
+        """Make the release of the holdout, where no learner sees it."""
         release = self._published(holdout, receipt, tables, total, variance, holdout=True, modelled=None)
         self._holdouts = (release,)
         return release
@@ -495,13 +496,13 @@ class LiveCurator(Measurer, HoldoutKeeper):
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
+        """Return the release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
         modelled = None if measurement.structure == self._structure else self._structure
         facts = {"unsafe": measurement.unsafe, "provenance": receipt.provenance, "discovery": self._discovery}
         return self._make_release(measurement, tables, total, variance, **facts | {"modelled": modelled} | more)
 
     def _keep(self, receipt: Receipt, release: NoisyTables, holdout_release: NoisyTables | None) -> NoisyTables:
-        """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
+        """Save the release and that of its holdout, and mark them in the ledger."""
         saved = self._save(receipt, release, receipt.save)
         if holdout_release is not None and receipt.holdout is not None:
             self._holdouts = (receipt.holdout.save(holdout_release),)

@@ -1,9 +1,5 @@
 """Sessions: adaptive steps out of one budget that was charged in full at the opening.
 
-Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
-source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit
-(`dpgm_core.curator.records`).
-Private bins are found while it opens, before anybody has it (`dpgm_core.curator.steps`).
 Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
 composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
@@ -93,12 +89,12 @@ class LiveSession(Turns[HeldRecords], Measurer):
 
     @property
     def domain(self) -> Domain:
-        """The attributes as they are counted now."""
+        """The attributes as they are counted now, coarser after `coarsen`."""
         return self._domain
 
     @property
     def workload(self) -> Workload:
-        """What the model is wanted for."""
+        """What the model is for."""
         return self._session.workload
 
     @property
@@ -108,7 +104,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
 
     @property
     def budget(self) -> Budget:
-        """What its steps may cost together, without what was set aside."""
+        """What its steps may cost together, without what is reserved for a holdout."""
         return self._session.steps_budget - self._reserved
 
     @property
@@ -207,7 +203,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             step = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
             self._pay(step.cost)
             self._regressed = original, own
-            descent = step.drawn(records.source, records.rows, self._randomness)
+            descent = step.draw(records.source, records.rows, self._randomness)
             self._keep(descent)
             return descent
 
@@ -285,7 +281,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         return self._release
 
     def set_model_structure(self, structure: Structure, *, named: bool = False) -> None:
-        """Write down what is to be learned from its release; over the session's domain as it is.
+        """Record the structure to be learned from its release, over the session's domain as it is.
 
         named: the owner named it; it was not chosen.
         """
@@ -296,18 +292,18 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 self._save()
 
     def reserve_holdout(self, share: Fraction) -> None:
-        """Keep a share of the budget from its steps, for `measure_holdout`; before the first step."""
+        """Reserve a share of the budget for `measure_holdout`, before the first step."""
         if self._steps or not self._reserved.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
             self._reserved = self._session.steps_budget * share
 
     def return_holdout(self) -> None:
-        """Let the steps spend what was set aside, where there will be nothing to check."""
+        """Let the steps spend what was reserved, where there will be no holdout."""
         self._reserved = Budget.zero(self._reserved.kind)
 
     def measure_holdout(self, pairs: Structure) -> None:
-        """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
+        """Spend what was reserved on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():
             budget, self._reserved = self._reserved, Budget.zero(self._reserved.kind)
             self._measured(pairs.cliques, budget, holdout=True)
@@ -376,7 +372,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             raise Overspent(f"{budget} was asked, but only {self.remaining} remains of the session's {self.budget}")
 
     def _pay(self, cost: Budget) -> None:
-        """Set a step's cost aside, before its first random bit."""
+        """Count a step's cost as spent, before its first random bit."""
         if not cost <= self.remaining:
             raise Overspent(f"this step costs {cost}, but only {self.remaining} remains of the session's {self.budget}")
         self._spent = self._spent + cost

@@ -28,7 +28,7 @@ __all__ = ["Discovery", "FoundLabels", "labels_file", "load_discovery", "read_di
 
 _SCHEMA = 1
 _MAX_BYTES = 2**26
-_LONGEST = 200  # bytes, as labels are counted
+_MAX_LABEL_BYTES = 200  # bytes, as labels are counted
 
 
 @frozen(kw_only=True)
@@ -241,7 +241,7 @@ def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
 
 def _is_label(text: object) -> bool:
     try:
-        return isinstance(text, str) and 1 <= len(text.encode()) <= _LONGEST
+        return isinstance(text, str) and 1 <= len(text.encode()) <= _MAX_LABEL_BYTES
     except UnicodeEncodeError:
         return False
 

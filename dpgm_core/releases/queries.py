@@ -1,4 +1,7 @@
-"""Answers of private queries: choices, scores, descents, votes and bins."""
+"""Answers of private queries: choices, scores, descents, votes and bins. Safe to publish.
+
+Their costs are computed again when a file is read, from temperatures or noise and the terms.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +44,23 @@ __all__ = [
 ]
 
 
+class _WithoutNumbers:
+    """Base of answers that hold no noisy number."""
+
+    __slots__ = ()
+
+    @property
+    def numbers(self) -> IntArray:
+        """No noisy numbers."""
+        return np.zeros(0, np.int64)
+
+
 # --------------------------------------------------------------------------------------------------
-# Results of a session's descents. Safe to publish; their cost is computed again on reading.
+# Descents
 
 
 @frozen(kw_only=True, repr=False)
-class Descent:
+class Descent(_WithoutNumbers):
     """One direction of each regression: where its weights move, chosen by the exponential mechanism.
 
     regressions: of what on what. picks: of each of its choices, in their order, the row and the column of the weights,
@@ -125,11 +139,6 @@ class Descent:
             kind=self.kind,
         )
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -162,11 +171,11 @@ def shortened(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Results of a session's votes: a graph or nothing, and the cost. Safe to publish.
+# Votes
 
 
 @frozen(kw_only=True, repr=False)
-class Verdict:
+class Verdict(_WithoutNumbers):
     """The graph that votes agreed on, or nothing: how many voted for what never leaves the curator.
 
     voter: what voted. budget: what it cost, (epsilon, delta). edges: the pairs of the graph, none perhaps; None: the
@@ -194,11 +203,6 @@ class Verdict:
         """What it cost, whatever came out."""
         return self.budget
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -215,7 +219,7 @@ class Verdict:
 
 
 # --------------------------------------------------------------------------------------------------
-# Private bins that a session found. Safe to publish; their cost is computed again from temperatures.
+# Private bins
 
 
 @frozen(kw_only=True)
@@ -316,9 +320,7 @@ def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choices and noisy scores of a session. Safe to publish.
-#
-# What each cost is computed again when a file is read, from its temperature or its noise and from the terms.
+# Choices, noisy scores and what a session was opened for
 
 
 def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
@@ -350,7 +352,7 @@ def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
 
 
 #: Cliques that a choice names where it is shown.
-_MOST_SHOWN = 4
+_MAX_SHOWN = 4
 
 
 def mechanism_of(budget: Budget) -> str:
@@ -363,7 +365,7 @@ def mechanism_of(budget: Budget) -> str:
 
 
 @frozen(kw_only=True, repr=False)
-class Choice:
+class Choice(_WithoutNumbers):
     """What one call of the exponential mechanism chose, and how.
 
     candidates: those there were. groups: of which candidates one choice was made each, by number. chosen: of each
@@ -394,11 +396,6 @@ class Choice:
         """What it cost, from its temperature; see `dpgm_core.privacy.selection`."""
         return cost_of(self.temperature, sum(map(len, self.chosen)), self.grid * self.person, self.kind)
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -414,8 +411,8 @@ class Choice:
 
     def __repr__(self) -> str:
         names = [" x ".join(clique) for clique in self.cliques]
-        more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-        return f"Choice({', '.join(names[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
+        more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+        return f"Choice({', '.join(names[:_MAX_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False, repr=False)

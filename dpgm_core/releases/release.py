@@ -45,7 +45,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# The place of a release among many subsampled ones, and its sentence in the guarantee.
+# Rounds
 
 
 @attrs.frozen(kw_only=True)
@@ -86,15 +86,15 @@ class Round:
 
 
 # --------------------------------------------------------------------------------------------------
-# The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
+# The release: safe to publish
 #
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
 # (`dpgm_core.releases.reading`). A file is still its author's word: who rewrites the noise's scale, the noisy values,
 # the unit, how N became known or that a seed was used is not found out.
 
-#: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
-#: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts. 5 is of all that count by
-#: labels found privately, whose cost an older version would leave out.
+#: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are
+#: written as 3, contrasts as 4, releases with private labels as 5, whose cost an older version would leave out, and all
+#: others as 2, so that older versions read them.
 SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 5, 4, 3, 2
 
 _VALIDATED = (
@@ -193,8 +193,7 @@ class NoisyTables:
     def contrasts(self) -> bool:
         """Whether it measured the sum of products of each clique's binary attributes, and no cells.
 
-        Its tables are filled up from all of them (`dpgm_core.privacy.contrasts.spread`); each tells its own product, with
-        the noise of its group, and nothing else of its own.
+        Its tables are computed from all of them (`dpgm_core.privacy.contrasts.spread`).
         """
         return self.measurement.contrasts
 

@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_counted_when_it_is_asked_for(room, monkeypatch):
     wanted = curator(as_source(TABLE))
     with wanted.session(workload=WORKLOAD) as session:
         take(session)
-    monkeypatch.setattr(counted_module, "_MOST_AHEAD", room)
+    monkeypatch.setattr(counted_module, "_MAX_AHEAD_BYTES", room)
     source = Partitioned(table=TABLE)
     opened = curator(source)
     with opened.session(workload=WORKLOAD) as session:
