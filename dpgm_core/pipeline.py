@@ -122,7 +122,7 @@ class Run:
     budget
         What the run may spend.
     mechanism
-        The noise of named tables, as it was given: a session draws the noise that its budget determines.
+        The noise of named tables; a session draws the noise that its budget determines.
     learner
         None for a run that only releases or plans named tables.
     workload
@@ -210,8 +210,8 @@ class Run:
     def check(self) -> None:
         """Raise what `fit` would raise before it charges; reads no record.
 
-        The file of the records is looked for, and the source is asked for batches as a release would ask, but none is
-        taken: so names and types of the columns are checked. Without a learner, raises what `release` would raise.
+        The file of the records must exist, and the source is opened for the columns of a release but not read: so names
+        and types of the columns are checked. Without a learner, raises what `release` would raise.
         """
         evolve(self, ledger=None, save_release=None, progress=silent)._dry_run()
 

@@ -27,7 +27,7 @@ class FewCounts(CellSums):
     """The tables of a structure, counted without a pass over larger blocks."""
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         sums += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(sums))
 
     def check(self, sums: IntArray) -> None:
@@ -42,7 +42,7 @@ class ClippedScores(CellSums):
     """The sum over persons of their clipped, truncated scores, in units of 1/grid; see `ClippedScore`.
 
     mu: (cells,), the model's marginals for one record. Clipped and truncated person by person, the sums say nothing of
-    each other, and what bounds them is the number of persons, which is not among them: `check` knows of nothing.
+    each other, and what bounds them is the number of persons, which is not among them, so `check` refuses nothing.
     """
 
     clip: ClippedScore

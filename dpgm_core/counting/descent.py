@@ -47,7 +47,7 @@ class GradientSums(Sum):
         return int(self.gradients.weights.size)
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Add the gradients of the rows, whoever they belong to."""
+        """Add the gradients of all rows."""
         gradient = sums.reshape(self.gradients.weights.shape)
         count, block = len(codes[0]), self._block
         for start in range(0, count, block):

@@ -141,7 +141,7 @@ class Counts(BlockSums):
         return self.blocks
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         _add_batch(self.blocks, codes, sums)
 
 

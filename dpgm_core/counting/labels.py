@@ -4,8 +4,8 @@ A person counts once for a label and for at most r labels of a column: the first
 and of the person's key give, which favours no label and depends on the person's own rows alone, whatever else is in the
 data. So one person moves at most r counts, by one each.
 
-What may be a label: a text in the form in which texts are compared (`Matching`), so that spellings are not told apart;
-of 1 to 200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
+A label is a text in the form in which texts are compared (`Matching`), so that spellings are not distinguished, of 1 to
+200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
 texts that mean null, and texts that are labels anyway, such as `other`. Each of these depends on the value alone.
 """
 

@@ -52,7 +52,7 @@ class TableCounts(BlockSums):
     structure: Structure
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent knows its blocks: of many cliques, choosing them takes longer than counting a partition."""
+        """Include the blocks: choosing them for many cliques takes longer than counting a partition."""
         assert self._blocks is not None
         return dict(self.__dict__)
 
@@ -62,7 +62,7 @@ class TableCounts(BlockSums):
         return self._largest
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         rows = len(codes[0])
         own = dict(zip(self.columns, codes, strict=True))
         sizes = dict(zip(self.columns, self._largest.sizes, strict=True))
@@ -119,7 +119,7 @@ MOST_CELLS = 2**23
 class Passes:
     """How the tables of a structure are counted: so many sums, each of some of its distinct cliques, or groups.
 
-    statistics: one for each pass. weighted: rows count by shares, so no sum knows how many records there are.
+    statistics: one for each pass. weighted: rows count by shares, so no sum tells how many records there are.
     """
 
     structure: Structure
@@ -199,7 +199,7 @@ class Passes:
         return group if self.weighted else frozenset(clique)
 
     def _same(self, sums: IntArray, before: int | None) -> int:
-        """How many records this pass saw, where it knows; as many as the one before."""
+        """Return the number of records of a pass, where its sum tells it; DataError where another pass had others."""
         seen = 0 if self.weighted else int(sums[-1])
         if before is not None and seen != before:
             raise DataError("the records changed from one pass over them to the next; let nobody write while dpgm runs")
@@ -207,7 +207,7 @@ class Passes:
 
 
 def _parts(structure: Structure, most: int) -> list[Structure]:
-    """The distinct cliques in parts: the largest ones in turn, and what is inside one of them beside it."""
+    """The distinct cliques in parts: the largest ones in turn, each with the cliques inside it."""
     domain, covered = structure.domain, {frozenset(clique) for clique in structure.nested}
     cliques = {frozenset(clique): clique for clique in structure.cliques}
     largest = [clique for key, clique in cliques.items() if key not in covered]

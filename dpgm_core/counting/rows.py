@@ -22,7 +22,18 @@ from dpgm_core.sources.contract import AnySource, Pinned, Reading, ReducingSourc
 from dpgm_core.sources.persons import PersonSource, by_person
 from dpgm_core.sources.reading import checked
 
-__all__ = ["Elsewhere", "Held", "Persons", "Recoded", "Rows", "Streamed", "coins", "opened", "pinned", "read_persons"]
+__all__ = [
+    "Elsewhere",
+    "Persons",
+    "Recoded",
+    "Rows",
+    "StableRows",
+    "Streamed",
+    "coins",
+    "opened",
+    "pinned",
+    "read_persons",
+]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -37,10 +48,10 @@ class Rows(Protocol):
         ...
 
 
-class Held(Rows, Protocol):
-    """Records that stay the same for as long as a session: codes kept here, or pinned where they are."""
+class StableRows(Rows, Protocol):
+    """Records that stay the same throughout a session: codes in memory, or pinned where they are."""
 
-    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Held:
+    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> StableRows:
         """The same records by fewer codes. codes: attribute -> the new code of each of its codes."""
         ...
 
@@ -141,12 +152,12 @@ def opened(source: AnySource, reading: Reading, progress: Progress = silent) -> 
 
 @contextmanager
 def pinned(source: ReducingSource, reading: Reading) -> Iterator[Elsewhere]:
-    """The records of a source that sums them itself, held still."""
+    """The records of a source that sums them itself, pinned."""
     context = source.pinned(reading)
     still = context.__enter__()
     try:
         yield Elsewhere(still, {})
-    finally:  # it is not told of an error, whose frames may hold counts, and so cannot swallow it either
+    finally:  # without the error: its frames may hold counts; and the context cannot swallow it
         context.__exit__(None, None, None)
 
 

@@ -128,7 +128,7 @@ class CellSums(StructureSums):
 def summed(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
     """The whole sum, (cells,).
 
-    progress: told of the start and the end only: how many pieces there are is a function of the records.
+    progress: called at the start and the end only, as the number of pieces is a function of the records.
     """
     sums = zero_cells(statistic.cells)
     progress("counting", 0, None)
@@ -241,7 +241,7 @@ class PairCounts(StructureSums):
         return self._width**2
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         width, rows = self._width, len(codes[0])
         labels = [range(1, self.structure.domain[name].size) for name in self.columns]
         most = max(1, min(_MAX_ROWS, _MAX_ENTRIES // width))

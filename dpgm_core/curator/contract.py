@@ -44,7 +44,7 @@ class Rounds(Protocol):
 class Session(Protocol):
     """Adaptive steps out of one budget that was charged in full when it was opened; a context manager.
 
-    Whoever uses it sees numbers of candidates, noisy scores and noisy tables, never a true score or count. Only the
+    Its user sees numbers of candidates, noisy scores and noisy tables, never a true score or count. Only the
     candidates of the workload may be named, in any order of their attributes.
     """
 

@@ -73,7 +73,7 @@ class Single:
         """Raise BudgetError in a process that was forked after this was made; to be called before anything is spent."""
         if self.is_forked:
             raise BudgetError(
-                f"this {type(self).__name__} was made before the process was forked, and its twin could spend the same "
+                f"this {type(self).__name__} was made before the process was forked, and its copy could spend the same "
                 "budget; make a curator in each process, with one ledger that adds them up"
             )
 
@@ -105,7 +105,7 @@ class Turns(Single, Generic[Records]):
     def __init__(self, records: Records | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
-        self._held = records
+        self._open_records = records
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -128,10 +128,10 @@ class Turns(Single, Generic[Records]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.is_forked:  # the file and the ledger's mark are the original's
-            self._held = None
+            self._open_records = None
             return
         with self.turn():
-            records, self._held = self._held, None
+            records, self._open_records = self._open_records, None
             if records is not None:
                 self._closed(records)
 

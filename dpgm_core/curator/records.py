@@ -15,7 +15,7 @@ from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import Held, Persons, Rows, pinned, read_persons
+from dpgm_core.counting.rows import Persons, Rows, StableRows, pinned, read_persons
 from dpgm_core.curator.funds import Single
 from dpgm_core.curator.redaction import redact_source_errors
 from dpgm_core.curator.steps import count_grids
@@ -37,7 +37,7 @@ __all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", 
 # Of records in memory a table is counted when a step first needs it. Where records are summed elsewhere a pass is dear:
 # all candidates that fit are counted together, before the charge if that is possible.
 
-#: Bytes of true tables that are kept of records held here; and of candidates that are counted ahead of all steps.
+#: Most bytes of true tables that are kept of records in memory; and of candidates counted ahead of all steps.
 _MAX_KEPT_BYTES, _MAX_AHEAD_BYTES = 2**29, 2**27
 
 
@@ -54,7 +54,7 @@ class CountedTables:
         self.records: int | None = None
 
     def look_ahead(self, domain: Domain, rows: Rows) -> None:
-        """Count those of the candidates that fit, before any is asked for."""
+        """Count the candidates that fit, before the first step."""
         self._count(Structure(domain, candidates_to_count(domain, self._ahead)), rows)
 
     def of(self, structure: Structure, rows: Rows) -> Tables:
@@ -103,7 +103,7 @@ class CountedTables:
 
 
 def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
-    """Those of the candidates that are counted before any is asked for; at least one, which counts the records."""
+    """Return the candidates that are counted before the first step; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
     return fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
 
@@ -189,7 +189,7 @@ class HeldRecords(Single):
         super().__init__()
         elsewhere = isinstance(source, ReducingSource)
         self.source, self._reading = source, reading
-        self._rows: Held | None = None
+        self._rows: StableRows | None = None
         self._grids: list[Counted] = []
         self._counted = CountedTables(source, *((ahead, progress) if elsewhere else ()))
         self._progress = progress
@@ -218,7 +218,7 @@ class HeldRecords(Single):
         return self._counted.records
 
     @property
-    def rows(self) -> Held:
+    def rows(self) -> StableRows:
         """What is summed."""
         if self._rows is None:
             raise BudgetError("the session was closed; its records are gone")

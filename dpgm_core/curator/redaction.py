@@ -31,7 +31,7 @@ def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     """
     kind = ""
     public: BaseException | None = None
-    with quiet():  # until the error is dropped: what hangs on it may speak when it goes
+    with quiet():  # until the error is dropped: finalisers of what it references may warn or log
         try:
             return call()
         except KeyboardInterrupt:

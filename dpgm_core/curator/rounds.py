@@ -74,12 +74,12 @@ class LiveRounds(Turns[Persons]):
         after the last round and after the end of the context.
         """
         with self.turn():
-            if self._held is None:
+            if self._open_records is None:
                 raise BudgetError("the rounds were closed; their records are gone")
             if self._taken >= self._last.of:
                 raise BudgetError(f"all {self._last.of} rounds are used up; open more with more budget")
             mu = self._marginals(beliefs)
-            persons = self._held
+            persons = self._open_records
             # The number comes before the first random bit, so that whatever happens from here on it is spent.
             self._taken += 1
             round = evolve(self._last, number=self._taken)

@@ -1,7 +1,7 @@
 """Sessions: adaptive steps out of one budget that was charged in full at the opening.
 
-Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
-composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
+Each step counts its cost as spent before its first random bit, and is saved before it is returned. By composition the
+whole session costs at most the sum of its steps, however adaptively they were chosen: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
 adaptive composition; Feldman and Zrnic 2021). The session is that filter: a step that does not fit is refused.
 """
@@ -353,9 +353,9 @@ class LiveSession(Turns[HeldRecords], Measurer):
             )
 
     def _open(self) -> HeldRecords:
-        if self._held is None:
+        if self._open_records is None:
             raise BudgetError("the session was closed; its records are gone")
-        return self._held
+        return self._open_records
 
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""

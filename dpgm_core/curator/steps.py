@@ -14,7 +14,7 @@ from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import Held, Persons, Rows
+from dpgm_core.counting.rows import Persons, Rows, StableRows
 from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.attribute import Attribute
@@ -166,9 +166,9 @@ def cast(
 
 
 class DescentStep:
-    """One direction of each regression by the exponential mechanism, asked for and not drawn yet.
+    """One direction of each regression by the exponential mechanism, priced and not drawn yet.
 
-    Raises BudgetError for a budget by which nothing could be told apart.
+    Raises BudgetError for a budget too small to distinguish any two directions.
     """
 
     def __init__(self, gradients: NodeGradients, budget: Budget, terms: Terms) -> None:
@@ -214,7 +214,7 @@ def grid_attributes(columns: Sequence[BinsPlan]) -> dict[str, Attribute]:
     return {one.attribute.name: one.attribute.grid() for one in columns}
 
 
-def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> Counted:
+def count_grids(grids: Mapping[str, Attribute], rows: StableRows, domain: Domain) -> Counted:
     """Persons in each cell of each grid, all in one pass. rows: by those cells. domain: with the grids."""
     return Passes.under(Structure(domain, [(name,) for name in grids])).count(rows)
 

@@ -253,7 +253,7 @@ class Simulator:
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
 # Releases refitted together by a learner that can: so many, and of so many cells in all, which take some 30 doubles
-# each. Progress is told in between.
+# each. Progress is reported in between.
 _MAX_REFITS_TOGETHER, _MAX_CELLS_TOGETHER = 40, 2**17
 
 

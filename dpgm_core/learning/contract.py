@@ -287,7 +287,8 @@ def check_resources(learner: object, structure: Structure, inference: Inference)
     if estimate is not None and limit is not None and estimate.memory > limit:
         raise TooLarge(
             f"learner {name_of(learner)} needs about {human_bytes(estimate.memory)} of memory for {structure}, and "
-            f"this machine has {human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
+            f"this machine has {human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as "
+            "'cgm-em'"
         )
     return estimate
 

@@ -83,7 +83,7 @@ def plan_session(
 ) -> SelectionPlan:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
-    share: of a holdout, which is set aside of what votes leave.
+    share: of a holdout, reserved from what votes leave.
     """
     votes, left = split_votes(selector, budget)
     bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
@@ -173,7 +173,7 @@ def select_structure(
     plan = plan_for_curator(selector, workload, curator, share)
     votes, left = split_votes(selector, curator.remaining)
     named = isinstance(selector, NamedCliques)
-    if not named:  # which was asked for its own structure
+    if not named:  # whose learner was checked with its own structure
         check_learner(learner, inference, workload, plan, curator.terms, left)
     source = randomness_or_system(randomness)
     fitting = _fitting_of(learner, inference, source)

@@ -111,13 +111,13 @@ class PooledNoise(DerivedNoise):
 
 
 def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = None) -> NoisyTables:
-    """All the releases as one that learners can be given: each table once, the mean over its releases.
+    """Return all the releases as one to learn from: each table once, the mean over its releases.
 
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
     cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
-    and for one given twice, StructureError for different domains.
+    and for one that occurs twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -250,7 +250,7 @@ def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
 
 
 def total_of(releases: Sequence[NoisyTables]) -> tuple[float, float]:
-    """N and its variance: the mean by inverse variance; exact where any of them knows it."""
+    """N and its variance: the mean by inverse variance; exact where any of them states it."""
     precisions = np.array([1 / max(one.total_variance, 1e-300) for one in releases])
     mean = float(precisions @ np.array([one.total for one in releases]) / precisions.sum())
     return mean, float(1 / precisions.sum())

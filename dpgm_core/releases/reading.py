@@ -62,7 +62,7 @@ __all__ = [
 # Verification of a release: the facts behind its guarantee are computed again
 #
 # What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the
-# rounds, and what is unsafe are checked. Whoever rewrites the scale itself, or the noisy values, is not found out.
+# rounds, and what is unsafe are checked. A rewritten scale, or rewritten noisy values, cannot be detected.
 
 #: Room for the rounding of an accountant's doubles.
 _ROUNDING_FACTOR = 1 + 1e-8

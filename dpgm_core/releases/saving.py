@@ -29,7 +29,7 @@ _UNSAVED = "paid for and could NOT be saved ({}): it is in error.releases alone,
 
 
 class Room:
-    """Space for a file, taken before its content is known: a hidden file of that size beside it, written and synced.
+    """Space for a file, taken before its content is known: a hidden file of that size next to it, written and synced.
 
     `part` is handed to whatever writes the file, which then needs no other space. Closed, or forgotten, it is removed.
 
@@ -119,7 +119,7 @@ def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callab
     why : Exception
         What its own place said.
     ledger : Path or None
-        The file of the ledger. The folder is made beside it, else in the system's temporary folder.
+        The file of the ledger. The folder is made next to it, else in the system's temporary folder.
     save : function
         Writes the file to the path that it is called with.
 

@@ -89,8 +89,8 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own. Those of a holdout speak too, and each step of
-    a session speaks for itself. Contrasts speak of N by that of the empty clique, if they have it.
+    Rounds are left out, as subsamples have totals of their own. Releases of a holdout count, and so does each step of a
+    session. Of contrasts only that of the empty clique tells N.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -220,7 +220,7 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     """Return a sentence about the columns of which more than half is missing; empty where there are none.
 
     It is computed from the noisy tables. Rounds and contrasts are left out, and columns whose missing values have a
-    label of another name, which somebody may have given as an answer.
+    label of another name, which may be an answer of its own.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
