@@ -41,7 +41,6 @@ from dpgm_core.learning.select import (
     workload_of,
 )
 from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
-from dpgm_core.models.within_bins import wide_note
 from dpgm_core.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
@@ -52,6 +51,7 @@ from dpgm_core.planning import (
     make_plan,
     memory_notes,
     planned_split,
+    wide_notes,
 )
 from dpgm_core.privacy.bins import check_determined
 from dpgm_core.privacy.budget import Budget
@@ -63,7 +63,7 @@ from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import mechanism_of, session_budget
+from dpgm_core.releases.queries import session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
@@ -231,14 +231,13 @@ class Run:
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
             cost, left = left_for_tables(structure, self.budget, self.terms)
-            mechanism: Mechanism = make("mechanism", mechanism_of(left))
-            tables = price(left, mechanism, self.inference, split=self.split)
+            tables = price(left, session_mechanism(left), self.inference, split=self.split)
             columns = ", ".join(map(repr, structure.domain.undetermined))
             note = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
             workload = NamedCliques(structure=structure).workload
             notes = (note, *tables.notes, *describe_passes(self.source, workload, self.terms))
             return evolve(tables, asked=self.budget, cost=self.budget, notes=notes)
-        mechanism = make("mechanism", self.mechanism)
+        mechanism: Mechanism = make("mechanism", self.mechanism)
         if self.learner is None:
             tables = price(self.budget, mechanism, self.inference, split=self.split)
             passes = describe_passes(self.source, counted_tables(tables, structure), self.terms)
@@ -283,8 +282,10 @@ class Run:
         if needed is not None:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
             notes += memory_notes(needed.memory)
-        wide = wide_note(workload.domain[name] for name in workload.attributes)
-        notes += [*filter(None, [wide]), *describe_passes(self.source, workload, self.terms)]
+        notes += [
+            *wide_notes(workload.domain, workload.attributes),
+            *describe_passes(self.source, workload, self.terms),
+        ]
         return evolve(chosen, notes=notes)
 
     @property
@@ -407,9 +408,7 @@ class Run:
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(
-            structure, make("mechanism", mechanism_of(session_budget(self.budget))), Split(), discovery
-        )
+        return self._curator(structure, session_mechanism(session_budget(self.budget)), Split(), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.records import candidates_to_count
 from dpgm_core.curator.redaction import redact_source_errors
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, StructureError, brief, clipped, listed, spanned, thousands
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, memory_limit
@@ -58,6 +59,7 @@ __all__ = [
     "make_plan",
     "memory_notes",
     "planned_split",
+    "wide_notes",
 ]
 
 
@@ -457,6 +459,11 @@ def memory_notes(memory: int) -> list[str]:
         f"the largest model that the selector may choose would take the learner about {human_bytes(memory)} of memory, "
         f"and this machine has {human_bytes(limit)}; a lower max_model_cells rules that out"
     ]
+
+
+def wide_notes(domain: Domain, attributes: Iterable[str]) -> list[str]:
+    """Return the note on attributes with wide bins, if there are any."""
+    return [*filter(None, [wide_note(domain[name] for name in attributes)])]
 
 
 def describe_passes(source: AnySource | None, counted: Structure | Workload, terms: Terms) -> tuple[str, ...]:

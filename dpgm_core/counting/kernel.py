@@ -27,6 +27,7 @@ from dpgm_core.counting.statistic import (
     table_sums,
     zero_cells,
 )
+from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure.graphs import Clique
@@ -42,6 +43,7 @@ __all__ = [
     "choose_blocks",
     "count",
     "count_batch",
+    "count_codes",
     "counting",
     "marginal",
     "tables_of",
@@ -165,6 +167,11 @@ def count(source: AnySource, structure: Structure) -> Counted:
     with opened(source, Reading(domain=structure.domain, columns=counts.columns)) as rows:
         sums = rows.total(counts)
     return Counted(tables=counts.tables(sums), records=int(sums[-1]))
+
+
+def count_codes(columns: Mapping[str, Array], structure: Structure) -> Counted:
+    """Count integer code arrays, one per attribute, into the tables of a structure."""
+    return count(CodesSource(data=columns), structure)
 
 
 def choose_blocks(structure: Structure) -> Blocks:

@@ -13,7 +13,6 @@ from attrs import evolve
 
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
@@ -45,7 +44,7 @@ from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import FoundBins, SessionTerms, mechanism_of, session_budget
+from dpgm_core.releases.queries import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.saving import release_size, session_size, unsaved
 from dpgm_core.releases.views import equalize_totals, plausible
@@ -368,7 +367,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             check_rows(self._source, "votes")
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
-        make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
+        session_mechanism(spendable)  # a missing plugin is found before the charge
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         if columns and votes is not None:
             raise BudgetError(

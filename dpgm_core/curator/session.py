@@ -17,7 +17,6 @@ import numpy as np
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.components.registry import make
 from dpgm_core.counting.selection import distances, whole_scores
 from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
@@ -29,11 +28,11 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import Mechanism, add_noise, calibrated
+from dpgm_core.privacy.mechanism import add_noise, calibrated
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.views import check_untouched
@@ -78,7 +77,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._mechanism: Mechanism = make("mechanism", mechanism_of(session.budget))
+        self._mechanism = session_mechanism(session.budget)
         self._domain = session.workload.domain
         self._candidates = Candidates(session.workload)
         self._steps: list[Step] = []

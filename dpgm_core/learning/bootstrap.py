@@ -15,7 +15,7 @@ from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.kernel import count_codes
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.constraints import engine_name
@@ -28,7 +28,6 @@ from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import estimate_total
 from dpgm_core.releases.views import emptied, equalize_totals
-from dpgm_core.sources.codes import CodesSource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -238,7 +237,7 @@ class Simulator:
         drawn = self._records if self._expected is None else _MAX_RECORDS
         codes = self._sampler.sample(self._potentials, drawn, generator)
         columns = dict(zip(self._engine.structure.domain.names, codes, strict=True))
-        counts = count(CodesSource(data=columns), structure).tables.values
+        counts = count_codes(columns, structure).tables.values
         if self._expected is None:
             return counts.copy()
         deviation = counts - drawn * self._expected

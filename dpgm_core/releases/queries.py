@@ -16,13 +16,14 @@ from attrs import frozen
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.exact_numbers import amount
 from dpgm_core.components.options import converter
+from dpgm_core.components.registry import make
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateBins, grid_edges
 from dpgm_core.errors import BudgetError, ModelFileError, StructureError
 from dpgm_core.privacy.bins import BinsPlan, nodes_of
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
-from dpgm_core.privacy.mechanism import Calibration
+from dpgm_core.privacy.mechanism import Calibration, Mechanism
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, entries
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.votes import Voter
@@ -40,6 +41,7 @@ __all__ = [
     "mechanism_of",
     "read_bins",
     "session_budget",
+    "session_mechanism",
     "shortened",
 ]
 
@@ -362,6 +364,12 @@ def mechanism_of(budget: Budget) -> str:
     'laplace'
     """
     return "laplace" if budget.kind == "pure" else "gaussian"
+
+
+def session_mechanism(budget: Budget) -> Mechanism:
+    """Return the mechanism of a session's noise; raises PluginError where its plugin is missing."""
+    mechanism: Mechanism = make("mechanism", mechanism_of(budget))
+    return mechanism
 
 
 @frozen(kw_only=True, repr=False)

@@ -53,7 +53,12 @@ _TAKE_DATA = ("dpgm_core.pipeline",)
 #: What a ledger says of when it was charged.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
 
-_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
+_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = (
+    Measurement.draw,
+    session.draw_candidates,
+    session.add_noise,
+    voting.draw_publication,
+)
 _DRAWN = discovery._drawn
 
 
@@ -86,11 +91,11 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     words: list[object] = []
     replaced = (
         patch.object(Measurement, "draw", _same_for_all),
-        patch.object(session, "chosen", partial(_first_of_all, words)),
+        patch.object(session, "draw_candidates", partial(_first_of_all, words)),
         patch.object(session, "add_noise", _same_scores_for_all),
-        patch.object(descent, "chosen", partial(_first_of_all, words)),
-        patch.object(voting, "published", partial(_never, words)),
-        patch.object(binning, "chosen", partial(_first_of_all, words)),
+        patch.object(descent, "draw_candidates", partial(_first_of_all, words)),
+        patch.object(voting, "draw_publication", partial(_never, words)),
+        patch.object(binning, "draw_candidates", partial(_first_of_all, words)),
         patch.object(discovery, "_drawn", _same_labels_for_all),
         patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),

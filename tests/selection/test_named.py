@@ -101,7 +101,7 @@ def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_
     def broken(*_):
         raise MemoryError
 
-    monkeypatch.setattr("dpgm_core.curator.steps.find_bins", broken)
+    monkeypatch.setattr("dpgm_core.curator.live.find_bins", broken)
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(2), neighbours="add-remove")
     data = {name: np.zeros(9, int) for name in DOMAIN.names}
     with pytest.raises(LearningFailed, match="budget is spent"):
