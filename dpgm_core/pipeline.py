@@ -16,7 +16,7 @@ from dpgm_core._util.progress import Progress, check_progress, silent
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.curator.labels import Found, budget_left, check_open, find_labels
+from dpgm_core.curator.labels import LabelledDomain, LabelSearch, budget_left, check_open
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.records import check_rows
 from dpgm_core.curator.replay import ReplayCurator
@@ -41,7 +41,6 @@ from dpgm_core.learning.select import (
     workload_of,
 )
 from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
-from dpgm_core.models.within_bins import wide_note
 from dpgm_core.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
@@ -52,6 +51,7 @@ from dpgm_core.planning import (
     make_plan,
     memory_notes,
     planned_split,
+    wide_notes,
 )
 from dpgm_core.privacy.bins import check_determined
 from dpgm_core.privacy.budget import Budget
@@ -63,7 +63,7 @@ from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import mechanism_of, session_budget
+from dpgm_core.releases.queries import session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
@@ -122,7 +122,7 @@ class Run:
     budget
         What the run may spend.
     mechanism
-        The noise of named tables, as it was given: a session draws the noise that its budget determines.
+        The noise of named tables; a session draws the noise that its budget determines.
     learner
         None for a run that only releases or plans named tables.
     workload
@@ -210,8 +210,8 @@ class Run:
     def check(self) -> None:
         """Raise what `fit` would raise before it charges; reads no record.
 
-        The file of the records is looked for, and the source is asked for batches as a release would ask, but none is
-        taken: so names and types of the columns are checked. Without a learner, raises what `release` would raise.
+        The file of the records must exist, and the source is opened for the columns of a release but not read: so names
+        and types of the columns are checked. Without a learner, raises what `release` would raise.
         """
         evolve(self, ledger=None, save_release=None, progress=silent)._dry_run()
 
@@ -231,14 +231,13 @@ class Run:
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
             cost, left = left_for_tables(structure, self.budget, self.terms)
-            mechanism: Mechanism = make("mechanism", mechanism_of(left))
-            tables = price(left, mechanism, self.inference, split=self.split)
+            tables = price(left, session_mechanism(left), self.inference, split=self.split)
             columns = ", ".join(map(repr, structure.domain.undetermined))
             note = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
             workload = NamedCliques(structure=structure).workload
             notes = (note, *tables.notes, *describe_passes(self.source, workload, self.terms))
             return evolve(tables, asked=self.budget, cost=self.budget, notes=notes)
-        mechanism = make("mechanism", self.mechanism)
+        mechanism: Mechanism = make("mechanism", self.mechanism)
         if self.learner is None:
             tables = price(self.budget, mechanism, self.inference, split=self.split)
             passes = describe_passes(self.source, counted_tables(tables, structure), self.terms)
@@ -283,8 +282,10 @@ class Run:
         if needed is not None:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
             notes += memory_notes(needed.memory)
-        wide = wide_note(workload.domain[name] for name in workload.attributes)
-        notes += [*filter(None, [wide]), *describe_passes(self.source, workload, self.terms)]
+        notes += [
+            *wide_notes(workload.domain, workload.attributes),
+            *describe_passes(self.source, workload, self.terms),
+        ]
         return evolve(chosen, notes=notes)
 
     @property
@@ -315,7 +316,7 @@ class Run:
         named = NamedCliques(structure=self.target, checked=bool(share))
         return named, named.workload, share
 
-    def _over(self, labels: Found) -> Run:
+    def _over(self, labels: LabelledDomain) -> Run:
         """The rest of the run, over the labels that were found."""
         if labels.discovery is None:
             return self
@@ -330,21 +331,21 @@ class Run:
             return evolve(self, target=self.target.over(domain), budget=rest)
         return evolve(self, workload=workload_of(self.workload).over(domain), budget=rest)
 
-    def _find_labels(self, check: Callable[[], None]) -> Found:
-        """The domain with the labels of its open columns; check: raises what the rest of the run is refused for."""
+    def _find_labels(self, check: Callable[[], None]) -> LabelledDomain:
+        """Find the labels of the open columns; check: raises what the rest of the run is refused for."""
         self.progress("checking", 0, 1)
-        return find_labels(
-            self._records(),
-            self.domain,
-            self.budget,
+        search = LabelSearch(
+            source=self._records(),
+            domain=self.domain,
+            budget=self.budget,
             terms=self.terms,
-            check=check,
             randomness=self.randomness,
             ledger=self.ledger,
             save_release=self.save_release,
             labels_from=self.labels_from,
             progress=self.progress,
         )
+        return search.find(check)
 
     def _learn(self, discovery: Discovery | None) -> Fit:
         learner, structure = self._learner(), self._tables
@@ -407,9 +408,7 @@ class Run:
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(
-            structure, make("mechanism", mechanism_of(session_budget(self.budget))), Split(), discovery
-        )
+        return self._curator(structure, session_mechanism(session_budget(self.budget)), Split(), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -502,9 +501,9 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         Receives the step, how far it is and of how much; is not called while records are counted.
     split
         How the budget is divided over tables: "even" or "optimal" (see `optimal_split`); "contrasts", where for each
-        set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or "sharper",
-        the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout": 0.05} sets a
-        share aside for noisy tables of random pairs, which show what the structure misses (see
+        set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or
+        "sharper", the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout":
+        0.05} reserves a share for noisy tables of random pairs, which show what the structure misses (see
         `Model.structure_error`).
     labels_from
         A file of labels that an earlier run found; its cost is a part of the budget.
@@ -668,8 +667,8 @@ def plan(
     split
         As in `fit`.
     learner
-        What it refuses to learn is refused. Tables and split are those that it says it will measure (see `MeasuresOtherTables`);
-        where it says nothing and does not take one release of all, a note says so. None for the structure's tables.
+        Refusals of the learner are raised. Tables and split are those that it states (see `MeasuresOtherTables`); where
+        it states none and does not learn from one release, a note says so. None plans the structure's tables.
     data
         The records, of which none is read: where they are summed elsewhere, a note says in how many passes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.records import candidates_to_count
 from dpgm_core.curator.redaction import redact_source_errors
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, StructureError, brief, clipped, listed, spanned, thousands
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, memory_limit
@@ -48,7 +49,6 @@ __all__ = [
     "FIRST_REQUEST_NOTES",
     "Plan",
     "TableError",
-    "cell_error",
     "check_source",
     "checked_records",
     "counted_tables",
@@ -59,11 +59,12 @@ __all__ = [
     "make_plan",
     "memory_notes",
     "planned_split",
+    "wide_notes",
 ]
 
 
 # --------------------------------------------------------------------------------------------------
-# What a release would cost and how accurate it would be, from public facts alone.
+# Cost and accuracy of a release, from public facts alone
 
 #: Variances of discrete noise are a little off those of their scales.
 _RELATIVE_TOLERANCE = 1e-2
@@ -88,15 +89,32 @@ class TableError:
 
 @frozen(kw_only=True)
 class Plan:
-    """Everything that can be said before any record is read.
+    """What a release would cost and how accurate it would be, before any record is read.
 
-    structure: of the model; tables, sensitivity, scale: of what will be measured for it. sensitivity, scale (of the
-    widest noise): in the unit of the tables, 1/grid of a person with contributions. seconds_per_inference: None where
-    no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
-    unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
-    and told by no map, of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
-    learner_memory, learner_seconds: of one fit, in bytes of the whole process and CPU seconds; None where no learner is
-    asked, or it does not say.
+    Attributes
+    ----------
+    structure
+        Of the model.
+    asked, cost
+        The budget, and what is spent of it.
+    tables
+        What will be measured for the model.
+    sensitivity, scale
+        Of the tables, and of their widest noise, in their unit: 1/grid of a person with contributions.
+    seconds_per_inference
+        None without an engine.
+    inference_cost
+        The engine's description of its sizes, if it has one.
+    notes
+        What to reconsider.
+    unsafe
+        Why the guarantee would not hold to the letter (textbook noise), if so.
+    unmeasured
+        Attributes in no table and determined by no map, of which a model will know nothing.
+    contrasts
+        Whether the tables stand for sums of products, one each.
+    learner_memory, learner_seconds
+        Of one fit, bytes of the whole process and CPU seconds; None without a learner's estimate.
     """
 
     structure: StructureReport
@@ -137,7 +155,7 @@ class Plan:
         return card("Plan", facts, notes, first(header, rows, len(self.tables)), flaws=stamps)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for `--json`."""
+        """Return plain values for `--json`."""
         return {
             "structure": asdict(self.structure),
             "neighbours": self.terms.neighbours.value,
@@ -225,13 +243,13 @@ def make_plan(
 def _table_errors(
     tables: Structure, deviations: Sequence[float], per_cell: Sequence[float], dag: Dag | None, records: float | None
 ) -> tuple[TableError, ...]:
-    """What is said of each table. deviations: of its noise, records. per_cell: of the noise in a cell."""
+    """Return the errors of each table. deviations: of its noise, records. per_cell: of the noise in a cell."""
     return tuple(
         TableError(
             clique=group[0],
             cells=cells,
             noise=deviation,
-            relative=None if records is None else cell_error(1 / cells, error**2, records * len(group)),
+            relative=None if records is None else _cell_error(1 / cells, error**2, records * len(group)),
             records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
         )
         for group, cells, deviation, error in zip(tables.groups, tables.sizes, deviations, per_cell, strict=True)
@@ -240,7 +258,7 @@ def _table_errors(
 
 @one_thread
 def _timed(inference: Inference, structure: Structure) -> tuple[float, str | None]:
-    """Seconds of one call, and the engine's own words on its cost."""
+    """Return the seconds of one call, and the engine's description of its cost."""
     engine = inference.compile(structure)
     zeros = Tables.zeros(structure)
     engine.infer(zeros)
@@ -256,26 +274,26 @@ def _graph(structure: Structure) -> Dag | None:
         return None
 
 
-def _rows(dag: Dag, child: str) -> int:
-    """How many states the parents have together."""
+def _row_count(dag: Dag, child: str) -> int:
+    """Return how many states the parents have together."""
     return math.prod(dag.domain.shape(dag.parents[child]))
 
 
 def _per_row(dag: Dag, clique: Clique, records: float) -> float | None:
-    """Records in a row of the family's conditional table, on average; None of what is no family."""
+    """Return the mean number of records in a row of a family's conditional table; None for other cliques."""
     if not clique or clique[1:] != dag.parents[clique[0]]:
         return None
-    return records / _rows(dag, clique[0])
+    return records / _row_count(dag, clique[0])
 
 
 def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records: float) -> str | None:
-    """How many rows of conditional tables the noise leaves unknown: it is wider than the row has records.
+    """Return the note on rows of conditional tables whose noise is wider than they have records.
 
     A row's number of records is a sum of cells of the measured table that holds the family; so is its noise.
     """
     lost = every = 0
     for child, *above in dag.families:
-        rows = _rows(dag, child)
+        rows = _row_count(dag, child)
         table = tables.covering((child, *above))
         every += rows
         if table is None:
@@ -292,7 +310,7 @@ def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records
 
 
 def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
-    """What is measured in place of tables, and how noisy beside them."""
+    """Return the note on contrasts: what is measured in place of tables, and how noisy it is compared with them."""
     own = contrasts.structure
     ratios = contrasts.ratios_to(tables)
     named = set(map(frozenset, tables.structure.cliques))
@@ -308,7 +326,7 @@ def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
 
 
 def checked_records(records: float | None) -> float | None:
-    """A publicly known or guessed number of records, or none; BudgetError for what is no such number.
+    """Return a publicly known or guessed number of records, or None; BudgetError for anything else.
 
     >>> checked_records(20_000)
     20000
@@ -320,7 +338,7 @@ def checked_records(records: float | None) -> float | None:
 
 
 def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | None:
-    """What a holdout measures, and how noisy; which pairs is drawn only when the run begins."""
+    """Return the note on a holdout: what it measures, and how noisy; its pairs are drawn when the run begins."""
     if holdout is None:
         return None
     return (
@@ -331,7 +349,7 @@ def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | No
 
 
 def delta_note(budget: Budget, records: float | None) -> str | None:
-    """What to say about a delta above 1 / N: it would allow publishing one of N records whole; else None.
+    """Return the note on a delta above 1 / N, which would allow publishing one of N records whole; else None.
 
     records: N as declared or guessed in public; never the number of rows, which is data.
 
@@ -346,23 +364,23 @@ def delta_note(budget: Budget, records: float | None) -> str | None:
     )
 
 
-def cell_error(probability: float, variance: float, records: float) -> float:
+def _cell_error(probability: float, variance: float, records: float) -> float:
     """Root mean squared error of a noisy cell as an estimate of a probability mu from N records.
 
     MSE = mu (1 - mu) / N + variance / N^2: Proposition 4 of Bernstein et al. (2017), where variance = 2 |C|^2 / eps^2.
 
-    >>> round(cell_error(0.03, 2 * 9**2 / 0.5**2, 1000) ** 2, 7)
+    >>> round(_cell_error(0.03, 2 * 9**2 / 0.5**2, 1000) ** 2, 7)
     0.0006771
     """
     return math.sqrt(probability * (1 - probability) / records + variance / records**2)
 
 
 # --------------------------------------------------------------------------------------------------
-# What a source that sums where its rows are will be asked for, from public sizes alone: passes, tables and bytes.
+# Passes over records that are summed elsewhere
 
 
 def describe_release_passes(source: AnySource, structure: Structure, terms: Terms) -> tuple[str, ...]:
-    """Of a release of a structure's tables, what is counted in how many passes; nothing of a source that is read here.
+    """Return what a release of a structure's tables counts in how many passes; nothing for a source that is read here.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.sources import as_source
@@ -377,7 +395,7 @@ def describe_release_passes(source: AnySource, structure: Structure, terms: Term
 
 
 def describe_session_passes(source: AnySource, workload: Workload) -> tuple[str, ...]:
-    """Of a session over a workload, what is counted before it is charged, and what when a step asks for it.
+    """Return what a session over a workload counts before it is charged, and what when a step needs it.
 
     Private bins are as many as they may become.
     """
@@ -409,7 +427,7 @@ def _passes(passes: Passes) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Notes of a plan, and checks of a source that read no record.
+# Notes of a plan, and checks of a source
 
 #: The note on a learner that does not declare what it measures, by its first request to a curator.
 FIRST_REQUEST_NOTES: Mapping[str | None, str] = {
@@ -422,18 +440,18 @@ FIRST_REQUEST_NOTES: Mapping[str | None, str] = {
 
 
 def planned_split(learner: Learner, structure: Structure, split: Split) -> tuple[Structure | None, Split]:
-    """The tables that the learner declares, if it does, and the split of the budget, by its own rule if it has one."""
+    """Return the tables that the learner declares, if any, and the split of the budget, its own if it has one."""
     measured, own = planned_tables(learner, structure)
     return measured, split if own is None else evolve(split, tables=own)
 
 
 def counted_tables(plan: Plan, structure: Structure) -> Structure:
-    """The tables that the source will count. structure: those of the plan, unless contrasts take their place."""
+    """Return the tables that the source will count. structure: those of the plan, unless contrasts take their place."""
     return Structure(structure.domain, [table.clique for table in plan.tables]) if plan.contrasts else structure
 
 
 def memory_notes(memory: int) -> list[str]:
-    """A note where the largest model that a selector may choose takes more memory than the machine has."""
+    """Return a note where the largest model that a selector may choose takes more memory than the machine has."""
     limit = memory_limit()
     if limit is None or memory <= limit:
         return []
@@ -443,8 +461,13 @@ def memory_notes(memory: int) -> list[str]:
     ]
 
 
+def wide_notes(domain: Domain, attributes: Iterable[str]) -> list[str]:
+    """Return the note on attributes with wide bins, if there are any."""
+    return [*filter(None, [wide_note(domain[name] for name in attributes)])]
+
+
 def describe_passes(source: AnySource | None, counted: Structure | Workload, terms: Terms) -> tuple[str, ...]:
-    """The notes on passes over records that are summed elsewhere, for a release or a session."""
+    """Return the notes on passes over records that are summed elsewhere, for a release or a session."""
     if source is None:
         return ()
     if isinstance(counted, Structure):
@@ -453,9 +476,9 @@ def describe_passes(source: AnySource | None, counted: Structure | Workload, ter
 
 
 def check_source(source: AnySource, structure: Structure, terms: Terms) -> None:
-    """Raise what the source would refuse of its file, names and types."""
+    """Raise what the source would refuse: its file, names and types of columns."""
     path = source.path if isinstance(source, FileSource) else None
-    local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is its source's to look for
+    local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is checked by its source
     if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     redact_source_errors(source, lambda: _read_nothing(source, structure, terms))

@@ -19,7 +19,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["ClippedScores", "FewCounts", "cell_numbers", "clipped_sum"]
 
 # Persons are scored so many cells at a time, about 32 MB of doubles.
-_CHUNK = 2**22
+_CHUNK_CELLS = 2**22
 
 
 @frozen
@@ -27,7 +27,7 @@ class FewCounts(CellSums):
     """The tables of a structure, counted without a pass over larger blocks."""
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         sums += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(sums))
 
     def check(self, sums: IntArray) -> None:
@@ -42,7 +42,7 @@ class ClippedScores(CellSums):
     """The sum over persons of their clipped, truncated scores, in units of 1/grid; see `ClippedScore`.
 
     mu: (cells,), the model's marginals for one record. Clipped and truncated person by person, the sums say nothing of
-    each other, and what bounds them is the number of persons, which is not among them: `check` knows of nothing.
+    each other, and what bounds them is the number of persons, which is not among them, so `check` refuses nothing.
     """
 
     clip: ClippedScore
@@ -82,7 +82,7 @@ def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip:
     rows = cells.shape[1]
     lengths = np.ones(rows, np.int64) if lengths is None else lengths
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    step = max(1, _CHUNK // len(mu))
+    step = max(1, _CHUNK_CELLS // len(mu))
     most = math.floor((clip.norm * clip.grid) ** 2)
     for start in range(0, len(lengths), step):
         own = lengths[start : start + step]

@@ -19,9 +19,9 @@ from dpgm_core.privacy.descent import NodeGradients, largest_residual
 
 __all__ = ["GradientSums"]
 
-_EXACT = 24  # bits of whole numbers that float32 holds
+_FLOAT32_BITS = 24  # bits of whole numbers that float32 holds
 _BLOCK_CELLS = 2**18  # weights' columns x records of a block: what is computed of it stays in the cache
-_LEAST_BLOCK = 256
+_MIN_BLOCK_RECORDS = 256
 _EXP_BITS = 28
 
 
@@ -47,7 +47,7 @@ class GradientSums(Sum):
         return int(self.gradients.weights.size)
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Add the gradients of the rows, whoever they belong to."""
+        """Add the gradients of all rows."""
         gradient = sums.reshape(self.gradients.weights.shape)
         count, block = len(codes[0]), self._block
         for start in range(0, count, block):
@@ -90,7 +90,7 @@ class GradientSums(Sum):
     @cached_property
     def _block(self) -> int:
         wide: int = max(self.gradients.weights.shape)
-        return min(max(_LEAST_BLOCK, _BLOCK_CELLS // wide), int(2**_EXACT) // self._largest)
+        return min(max(_MIN_BLOCK_RECORDS, _BLOCK_CELLS // wide), int(2**_FLOAT32_BITS) // self._largest)
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -178,7 +178,7 @@ class GradientSums(Sum):
         if self.gradients.clip is None:
             return residuals
         most = self.gradients.reach(self.kind)
-        unit = 2.0 ** (_EXACT - self._largest.bit_length())
+        unit = 2.0 ** (_FLOAT32_BITS - self._largest.bit_length())
         together = self._together(residuals)
         root = most / np.maximum(together, 1)
         if self.kind == "zcdp":
@@ -196,7 +196,7 @@ class GradientSums(Sum):
         if self.gradients.regressions.loss == "softmax":
             residuals = np.maximum.reduceat(np.abs(residuals), self._starts, axis=0)
         most = self._largest**2 * len(residuals)
-        kind: Any = np.float32 if most < 2**_EXACT else np.float64
+        kind: Any = np.float32 if most < 2**_FLOAT32_BITS else np.float64
         if self.kind == "zcdp":
             summed: Array = np.einsum("ij,ij->j", residuals, residuals, dtype=kind)
         else:

@@ -1,9 +1,7 @@
-"""Counting: batches of codes into the tables of a structure.
+"""Counting of codes into the tables of a structure.
 
 Instead of one pass per clique, columns are fused into blocks that cover several cliques each; a block is counted once
-and the cliques are its marginals. A batch becomes one int64 vector by a pure function, and vectors merge by `+`, so
-that counting can run in threads here or wherever the rows are. Where most pairs of many attributes are counted,
-products of matrices are faster still; see `products`.
+and the cliques are its marginals. Where most pairs of many attributes are counted, `PairCounts` is faster.
 """
 
 from __future__ import annotations
@@ -19,9 +17,17 @@ from attrs import frozen
 
 from dpgm_core._util.arrays import Array, Codes, IntArray
 from dpgm_core.counting.rows import opened
-from dpgm_core.counting.statistic import PairCounts, Statistic, check_whole, columns_of, fused, table_sums, zero_cells
-from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.terms import Terms
+from dpgm_core.counting.statistic import (
+    PairCounts,
+    Statistic,
+    StructureSums,
+    check_whole,
+    columns_of,
+    fused,
+    table_sums,
+    zero_cells,
+)
+from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure.graphs import Clique
@@ -29,6 +35,7 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
+    "BlockSums",
     "Blocks",
     "Counted",
     "Counts",
@@ -36,6 +43,7 @@ __all__ = [
     "choose_blocks",
     "count",
     "count_batch",
+    "count_codes",
     "counting",
     "marginal",
     "tables_of",
@@ -45,7 +53,7 @@ __all__ = [
 BLOCK_CELLS = 2**16
 
 #: Up to so many cliques planning is cheap enough to be tried several times.
-_FEW_CLIQUES = 200
+_MAX_CLIQUES_FOR_SEARCH = 200
 
 
 @frozen(kw_only=True)
@@ -81,8 +89,44 @@ class Counted:
         return f"Counted({self.tables!r}, records hidden)"
 
 
+class BlockSums(StructureSums):
+    """Base of statistics whose vector is the cells of blocks and, last, the number of records."""
+
+    @property
+    def vector(self) -> Blocks:
+        """The blocks of the vector."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the blocks."""
+        return self.vector.columns
+
+    @property
+    def cells(self) -> int:
+        """Those of the blocks, and one for the number of records."""
+        return self.vector.cells
+
+    @property
+    def groupings(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each block."""
+        return tuple(tuple(self.columns[place] for place in block) for block in self.vector.positions)
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where a count is negative or a block counts other records than the last cell states."""
+        check_whole(sums.min() >= 0 and bool((table_sums(sums[:-1], self.vector.block_cells()) == sums[-1]).all()))
+
+    def records(self, sums: IntArray) -> int:
+        """The last cell."""
+        return int(sums[-1])
+
+    def tables(self, sums: IntArray) -> Tables:
+        """Marginals of the blocks, summed over tied cliques."""
+        return tables_of(self.structure, self.vector, sums)
+
+
 @frozen
-class Counts(Statistic):
+class Counts(BlockSums):
     """The tables of a structure as a statistic: each row counts 1 in each of them."""
 
     structure: Structure
@@ -94,39 +138,13 @@ class Counts(Statistic):
         return cls(structure, choose_blocks(structure))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of the blocks."""
-        return self.blocks.columns
-
-    @property
-    def cells(self) -> int:
-        """Those of the blocks, and one for the number of records."""
-        return self.blocks.cells
-
-    @property
-    def groupings(self) -> tuple[tuple[str, ...], ...]:
-        """The columns of each block."""
-        return tuple(tuple(self.columns[place] for place in block) for block in self.blocks.positions)
-
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the structure's tables, in records."""
-        return terms.sensitivity(self.structure)
+    def vector(self) -> Blocks:
+        """The blocks that are counted."""
+        return self.blocks
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         _add_batch(self.blocks, codes, sums)
-
-    def check(self, sums: IntArray) -> None:
-        """Raise DataError where a count is negative or a block counts other records than the last cell says."""
-        check_whole(sums.min() >= 0 and bool((table_sums(sums[:-1], self.blocks.block_cells()) == sums[-1]).all()))
-
-    def records(self, sums: IntArray) -> int:
-        """The last cell."""
-        return int(sums[-1])
-
-    def tables(self, sums: IntArray) -> Tables:
-        """Marginals of the blocks, summed over tied cliques."""
-        return tables_of(self.structure, self.blocks, sums)
 
 
 def counting(structure: Structure) -> Statistic:
@@ -151,6 +169,11 @@ def count(source: AnySource, structure: Structure) -> Counted:
     return Counted(tables=counts.tables(sums), records=int(sums[-1]))
 
 
+def count_codes(columns: Mapping[str, Array], structure: Structure) -> Counted:
+    """Count integer code arrays, one per attribute, into the tables of a structure."""
+    return count(CodesSource(data=columns), structure)
+
+
 def choose_blocks(structure: Structure) -> Blocks:
     """Choose the blocks for a structure, greedily: each takes in the cliques that add most per added column.
 
@@ -165,7 +188,7 @@ def choose_blocks(structure: Structure) -> Blocks:
     maximal = [clique for clique in structure.cliques if frozenset(clique) in largest]
     # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
     orders = [maximal]
-    if len(maximal) <= _FEW_CLIQUES:
+    if len(maximal) <= _MAX_CLIQUES_FOR_SEARCH:
         shuffler = random.Random(0)
         orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
     sets = min((_blocks(order, sizes) for order in orders), key=len)

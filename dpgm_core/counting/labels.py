@@ -4,8 +4,8 @@ A person counts once for a label and for at most r labels of a column: the first
 and of the person's key give, which favours no label and depends on the person's own rows alone, whatever else is in the
 data. So one person moves at most r counts, by one each.
 
-What may be a label: a text in the form in which texts are compared (`Matching`), so that spellings are not told apart;
-of 1 to 200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
+A label is a text in the form in which texts are compared (`Matching`), so that spellings are not distinguished, of 1 to
+200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
 texts that mean null, and texts that are labels anyway, such as `other`. Each of these depends on the value alone.
 """
 
@@ -26,11 +26,11 @@ from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, join
 from dpgm_core.sources.persons import Words, digests, mixed
 from dpgm_core.sources.reading import attempt
 
-__all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
+__all__ = ["MAX_LABEL_BYTES", "Labelled", "persons_by_label"]
 
 #: Bytes of a label.
-LONGEST = 200
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+MAX_LABEL_BYTES = 200
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class Labelled:
@@ -75,25 +75,25 @@ class Labelled:
         # A number is written with the signs of its country, or as a label it would not match itself.
         spelled = (form, form.replace(b".", self._matching.decimal.encode()))
         label = next((one for one in spelled if self._matching.form(one) == form), None)
-        if form in self._none or label is None or as_label(label) is None:
+        if form in self._none or label is None or _as_label(label) is None:
             return -1
         self._labels.append(label)
         return self._numbers.setdefault(form, len(self._numbers))
 
 
-def as_label(raw: bytes) -> str | None:
+def _as_label(raw: bytes) -> str | None:
     """The text as a label; None for one that can be none.
 
-    >>> as_label(b"cook"), as_label(bytes([0xFF])), as_label(b"a" * 201), as_label(b"a\\tb")
+    >>> _as_label(b"cook"), _as_label(bytes([0xFF])), _as_label(b"a" * 201), _as_label(b"a\\tb")
     ('cook', None, None, None)
     """
-    if not 1 <= len(raw) <= LONGEST:
+    if not 1 <= len(raw) <= MAX_LABEL_BYTES:
         return None
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
-    return None if _CONTROL.search(text) else text
+    return None if _CONTROL_CHARACTERS.search(text) else text
 
 
 def persons_by_label(

@@ -1,4 +1,4 @@
-"""Passes over records, and the fewest sums that give the statistics asked for."""
+"""Passes over records: the fewest sums that give all tables, as short vectors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from attrs import field, frozen
 
 from dpgm_core._util.arrays import Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core.counting.kernel import Blocks, Counted, add_block, choose_blocks, counting, marginal, tables_of
+from dpgm_core.counting.kernel import Blocks, BlockSums, Counted, add_block, choose_blocks, counting, marginal
 from dpgm_core.counting.rows import Rows
-from dpgm_core.counting.statistic import PairCounts, Statistic, check_whole, columns_of, table_sums, zero_cells
+from dpgm_core.counting.statistic import PairCounts, Statistic, columns_of, zero_cells
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError
-from dpgm_core.privacy.sensitivity import Contributions, Sensitivity
-from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -28,11 +27,10 @@ __all__ = ["MOST_CELLS", "Passes", "TableCounts", "compact"]
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of a structure as one short vector, to be sent over a network and merged.
+# The tables of a structure as one short vector, to be sent over a network and merged
 #
-# `Counts` keeps blocks of many cells until the records are over, and takes the tables from them once. What comes back
-# from thousands of partitions should be no larger than what was asked for: here each piece's blocks become tables at
-# once, one block at a time. All pairs of 100 attributes of 10 labels are 4 MB so, and about 80 MB as blocks.
+# `Counts` takes the tables from large blocks once, at the end. Here each piece's blocks become tables at once, so that
+# thousands of partitions send back little: all pairs of 100 attributes of 10 labels are 4 MB, as blocks about 80 MB.
 
 
 def compact(structure: Structure) -> Statistic:
@@ -41,7 +39,7 @@ def compact(structure: Structure) -> Statistic:
 
 
 @frozen(eq=False, slots=False)
-class TableCounts(Statistic):
+class TableCounts(BlockSums):
     """The tables of a structure's largest cliques, one after the other, and the number of records; see `Grouped`.
 
     >>> from dpgm_core.domain.domain import Domain
@@ -54,34 +52,20 @@ class TableCounts(Statistic):
     structure: Structure
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent knows its blocks: of many cliques, choosing them takes longer than counting a partition."""
+        """Include the blocks: choosing them for many cliques takes longer than counting a partition."""
         assert self._blocks is not None
         return dict(self.__dict__)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The attributes of the structure's cliques."""
-        return self._sent.columns
-
-    @property
-    def cells(self) -> int:
-        """Those of the largest cliques, and one for the number of records."""
-        return self._sent.cells
-
-    @property
-    def groupings(self) -> tuple[tuple[str, ...], ...]:
-        """The largest cliques, each in the order of the columns."""
-        return tuple(tuple(self.columns[place] for place in block) for block in self._sent.positions)
-
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the structure's tables, in records."""
-        return terms.sensitivity(self.structure)
+    def vector(self) -> Blocks:
+        """A block for each largest clique, in the order of the columns."""
+        return self._largest
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         rows = len(codes[0])
         own = dict(zip(self.columns, codes, strict=True))
-        sizes = dict(zip(self.columns, self._sent.sizes, strict=True))
+        sizes = dict(zip(self.columns, self._largest.sizes, strict=True))
         for names, inside in self._blocks:
             shape = [sizes[name] for name in names]
             block = np.zeros(math.prod(shape), np.int64)
@@ -93,21 +77,8 @@ class TableCounts(Statistic):
                 sums[at] += marginal(names, counts, clique).ravel()
         sums[-1] += rows
 
-    def check(self, sums: IntArray) -> None:
-        """Raise DataError where a count is negative or a table counts other records than the last cell says."""
-        check_whole(sums.min() >= 0 and bool((table_sums(sums[:-1], self._sent.block_cells()) == sums[-1]).all()))
-
-    def records(self, sums: IntArray) -> int:
-        """The last cell."""
-        return int(sums[-1])
-
-    def tables(self, sums: IntArray) -> Tables:
-        """Marginals of the largest cliques' tables, summed over tied cliques."""
-        return tables_of(self.structure, self._sent, sums)
-
     @cached_property
-    def _sent(self) -> Blocks:
-        """What is handed over: a block for each largest clique."""
+    def _largest(self) -> Blocks:
         columns, sizes = columns_of(self.structure), self.structure.domain.sizes
         place = {name: number for number, name in enumerate(columns)}
         cliques = {frozenset(clique): None for clique in self.structure.cliques if clique}
@@ -130,7 +101,7 @@ class TableCounts(Statistic):
             for name in names:
                 hosts[name].add(number)
         cells, end = fused.block_cells(), 0
-        for clique, size in zip(self.groupings, self._sent.block_cells(), strict=True):
+        for clique, size in zip(self.groupings, self._largest.block_cells(), strict=True):
             home = min(set.intersection(*(hosts[name] for name in clique)), key=lambda number: (cells[number], number))
             inside[home].append((clique, slice(end, end + size)))
             end += size
@@ -138,9 +109,7 @@ class TableCounts(Statistic):
 
 
 # --------------------------------------------------------------------------------------------------
-# Plans for counting many tables in few passes over remote records, from public sizes alone.
-#
-# What a pass takes is known before it begins: its cells here, and on every machine that sums a part of it.
+# Plans for counting many tables in few passes, from public sizes alone
 
 #: Cells of one pass's vector, 64 MiB of them, unless a single table has more.
 MOST_CELLS = 2**23
@@ -150,7 +119,7 @@ MOST_CELLS = 2**23
 class Passes:
     """How the tables of a structure are counted: so many sums, each of some of its distinct cliques, or groups.
 
-    statistics: one for each pass. weighted: rows count by shares, so no sum knows how many records there are.
+    statistics: one for each pass. weighted: rows count by shares, so no sum tells how many records there are.
     """
 
     structure: Structure
@@ -230,7 +199,7 @@ class Passes:
         return group if self.weighted else frozenset(clique)
 
     def _same(self, sums: IntArray, before: int | None) -> int:
-        """How many records this pass saw, where it knows; as many as the one before."""
+        """Return the number of records of a pass, where its sum tells it; DataError where another pass had others."""
         seen = 0 if self.weighted else int(sums[-1])
         if before is not None and seen != before:
             raise DataError("the records changed from one pass over them to the next; let nobody write while dpgm runs")
@@ -238,7 +207,7 @@ class Passes:
 
 
 def _parts(structure: Structure, most: int) -> list[Structure]:
-    """The distinct cliques in parts: the largest ones in turn, and what is inside one of them beside it."""
+    """The distinct cliques in parts: the largest ones in turn, each with the cliques inside it."""
     domain, covered = structure.domain, {frozenset(clique) for clique in structure.nested}
     cliques = {frozenset(clique): clique for clique in structure.cliques}
     largest = [clique for key, clique in cliques.items() if key not in covered]

@@ -22,11 +22,22 @@ from dpgm_core.sources.contract import AnySource, Pinned, Reading, ReducingSourc
 from dpgm_core.sources.persons import PersonSource, by_person
 from dpgm_core.sources.reading import checked
 
-__all__ = ["Elsewhere", "Held", "Persons", "Recoded", "Rows", "Streamed", "coins", "opened", "pinned", "read_persons"]
+__all__ = [
+    "Elsewhere",
+    "Persons",
+    "Recoded",
+    "Rows",
+    "StableRows",
+    "Streamed",
+    "coins",
+    "opened",
+    "pinned",
+    "read_persons",
+]
 
 
 # --------------------------------------------------------------------------------------------------
-# Access to the records behind sums: read here, kept here as codes, or summed where the rows are. Secret.
+# Access to the records behind sums: read here, in memory as codes, or summed where the rows are; secret
 
 
 class Rows(Protocol):
@@ -37,10 +48,10 @@ class Rows(Protocol):
         ...
 
 
-class Held(Rows, Protocol):
-    """Records that stay the same for as long as a session: codes kept here, or pinned where they are."""
+class StableRows(Rows, Protocol):
+    """Records that stay the same throughout a session: codes in memory, or pinned where they are."""
 
-    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Held:
+    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> StableRows:
         """The same records by fewer codes. codes: attribute -> the new code of each of its codes."""
         ...
 
@@ -69,12 +80,12 @@ class Elsewhere:
     _records: list[int] = field(factory=list, repr=False)  # what the first sum that tells says of them
 
     def total(self, statistic: Sum) -> IntArray:
-        """What comes back, looked at before it is believed."""
+        """Return the sum that the engine sent back, once it is checked."""
         fewer = {name: self.codes[name] for name in statistic.columns if name in self.codes}
         sums = self.pinned.reduce(Recoded(statistic, fewer) if fewer else statistic)
         if not isinstance(sums, np.ndarray) or sums.dtype != np.int64 or sums.shape != (statistic.cells,):
             raise DataError("the source brought back no vector of whole numbers of the length that was asked for")
-        own = np.array(sums, np.int64)  # that nobody else changes, and no child of arrays
+        own = np.array(sums, np.int64)  # that nobody else changes, and no subclass of arrays
         statistic.check(own)
         self._check_same(statistic.records(own))
         return own
@@ -141,17 +152,17 @@ def opened(source: AnySource, reading: Reading, progress: Progress = silent) -> 
 
 @contextmanager
 def pinned(source: ReducingSource, reading: Reading) -> Iterator[Elsewhere]:
-    """The records of a source that sums them itself, held still."""
+    """The records of a source that sums them itself, pinned."""
     context = source.pinned(reading)
     still = context.__enter__()
     try:
         yield Elsewhere(still, {})
-    finally:  # it is not told of an error, whose frames may hold counts, and so cannot swallow it either
+    finally:  # without the error: its frames may hold counts; and the context cannot swallow it
         context.__exit__(None, None, None)
 
 
 # --------------------------------------------------------------------------------------------------
-# Poisson subsamples of persons, by exact coins.
+# Poisson subsamples of persons, by exact coins
 #
 # A subsample takes each person with probability q by a coin of its own (32 random bits against an exact threshold),
 # with all of the person's rows.

@@ -12,7 +12,7 @@ __all__ = ["distances", "whole_scores"]
 
 #: Units of 1/1024 record at which a cell's, a table's and a sum's distance are cut, so that sums and products fit 64
 #: bits. No cut moves two distances apart.
-_MOST_CELL, _MOST_TABLE, _MOST_SUM = 2**40, 2**47, 2**62
+_MAX_CELL_UNITS, _MAX_TABLE_UNITS, _MAX_SUM_UNITS = 2**40, 2**47, 2**62
 
 
 def distances(counts: Tables, scores: TableDistance) -> IntArray:
@@ -29,18 +29,18 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
     """
     if scores.contrast:
         return _contrasts_apart(counts, scores)
-    limit = _MOST_CELL // SCORE_GRID
+    limit = _MAX_CELL_UNITS // SCORE_GRID
     apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
-    most = min(_MOST_CELL, _MOST_SUM // max(counts.structure.sizes))
+    most = min(_MAX_CELL_UNITS, _MAX_SUM_UNITS // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
-    sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
+    sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MAX_TABLE_UNITS)
     return sums
 
 
 def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
     """|c - m_c| of each candidate, in units of 1/1024 record."""
     # Half of the greatest sum each, as c and m_c may be of opposite signs.
-    most = min(_MOST_CELL, _MOST_SUM // 2 // max(counts.structure.sizes))
+    most = min(_MAX_CELL_UNITS, _MAX_SUM_UNITS // 2 // max(counts.structure.sizes))
     ours = np.minimum(np.minimum(counts.values, most // SCORE_GRID + 1) * SCORE_GRID, most)
     apart = ours - np.clip(scores.rounded, -most, most)
     starts = np.array([part.start for part in counts.structure.slices])
@@ -49,7 +49,7 @@ def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
     for shift in (32, 16, 8, 4, 2, 1):
         codes ^= codes >> shift
     apart[codes & 1 == 1] *= -1
-    sums: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MOST_TABLE)
+    sums: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MAX_TABLE_UNITS)
     return sums
 
 

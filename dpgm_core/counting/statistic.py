@@ -1,4 +1,4 @@
-"""Statistics: sums per record, and products of pairs."""
+"""Statistics of records, and the tables of many pairs as one matrix product."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ __all__ = [
     "PairCounts",
     "Piece",
     "Statistic",
+    "StructureSums",
     "Sum",
     "check_whole",
     "columns_of",
@@ -39,11 +40,11 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# A statistic: a whole-numbered sum over persons, and the one loop that adds it up.
+# Statistics: whole-numbered sums over persons
 #
-# Counts, weighted counts and sums of clipped scores are statistics. They see records as pieces: codes of some persons,
-# all rows of each, and each person's number of rows. A statistic is plain data and picklable, and sums of pieces merge
-# by `+`, so the same sum can be taken in threads here or wherever the rows are.
+# Counts, weighted counts and sums of clipped scores are statistics of pieces: codes of some persons, all rows of each,
+# and each person's number of rows. A statistic is plain data that pickles, and sums of pieces merge by `+`, so a sum
+# can be taken in threads here or where the rows are.
 
 #: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
 Piece: TypeAlias = tuple[Codes, IntArray | None]
@@ -93,9 +94,8 @@ class Statistic(Sum, Protocol):
         ...
 
 
-@frozen
-class CellSums(Statistic):
-    """A statistic whose vector is the cells of a structure's tables, one after the other."""
+class StructureSums(Statistic):
+    """Base of statistics that stand for the tables of a structure."""
 
     structure: Structure
 
@@ -104,14 +104,21 @@ class CellSums(Statistic):
         """Of the structure's cliques."""
         return columns_of(self.structure)
 
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """Of the structure's tables, in their unit."""
+        return terms.sensitivity(self.structure)
+
+
+@frozen
+class CellSums(StructureSums):
+    """A statistic whose vector is the cells of a structure's tables, one after the other."""
+
+    structure: Structure
+
     @property
     def cells(self) -> int:
         """Those of the tables."""
         return self.structure.cells
-
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the structure's tables, in their unit."""
-        return terms.sensitivity(self.structure)
 
     def tables(self, sums: IntArray) -> Tables:
         """The sums themselves."""
@@ -121,7 +128,7 @@ class CellSums(Statistic):
 def summed(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
     """The whole sum, (cells,).
 
-    progress: told of the start and the end only: how many pieces there are is a function of the records.
+    progress: called at the start and the end only, as the number of pieces is a function of the records.
     """
     sums = zero_cells(statistic.cells)
     progress("counting", 0, None)
@@ -192,22 +199,22 @@ def zero_cells(cells: int) -> IntArray:
 
 
 # --------------------------------------------------------------------------------------------------
-# Many pair tables at once: products of one-hot matrices.
+# Many pair tables at once: products of one-hot matrices
 #
 # With x a record's labels as 0 and 1, one column for each label but the first and one that is always 1, the sum of x x'
 # holds every n_ij(a, b) with a, b > 0, every n_i(a) and n; the other cells follow by subtraction. Each entry is a whole
 # number of at most as many records as are multiplied at a time, so products of float32 are exact in any order.
 
 #: Entries of a one-hot matrix, and its most rows: whole numbers stay exact in float32 up to 2^24.
-_MOST_ENTRIES, _MOST_ROWS = 2**22, 2**16
+_MAX_ENTRIES, _MAX_ROWS = 2**22, 2**16
 #: Pairs from which it is worth it: of fewer, blocks are few, and soon made and read.
-_MANY = 1000
+_MIN_PAIRS = 1000
 #: Entries of the product that a pair may cost: all pairs of binary attributes take 2, of three labels 8, of four 18.
-_PAYS = 20
+_MAX_ENTRIES_PER_PAIR = 20
 
 
 @frozen
-class PairCounts(Statistic):
+class PairCounts(StructureSums):
     """The tables of a structure whose cliques have two attributes at most: each row counts 1 in each of them.
 
     >>> from dpgm_core.domain.domain import Domain
@@ -226,27 +233,18 @@ class PairCounts(Statistic):
             return False
         sizes = [structure.domain[name].size for name in columns_of(structure)]
         pairs = sum(len(clique) == 2 for clique in structure.cliques)
-        return pairs >= _MANY and (1 + sum(sizes) - len(sizes)) ** 2 <= _PAYS * pairs
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The attributes of the structure's cliques."""
-        return columns_of(self.structure)
+        return pairs >= _MIN_PAIRS and (1 + sum(sizes) - len(sizes)) ** 2 <= _MAX_ENTRIES_PER_PAIR * pairs
 
     @property
     def cells(self) -> int:
         """Entries of the product; the last is the number of records."""
         return self._width**2
 
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the structure's tables, in records."""
-        return terms.sensitivity(self.structure)
-
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows, whoever they belong to."""
+        """Count all rows."""
         width, rows = self._width, len(codes[0])
         labels = [range(1, self.structure.domain[name].size) for name in self.columns]
-        most = max(1, min(_MOST_ROWS, _MOST_ENTRIES // width))
+        most = max(1, min(_MAX_ROWS, _MAX_ENTRIES // width))
         product = sums.reshape(width, width)
         for start in range(0, rows, most):
             piece = [column[start : start + most] for column in codes]

@@ -1,4 +1,4 @@
-"""Votes: fits on parts of the records, and their counts."""
+"""Votes of blocks of records on a graph, and their agreement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "Agreed",
-    "ITERATIONS",
     "agreed",
     "agreed_edges",
     "agreed_graph",
@@ -34,14 +33,13 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# Penalised regressions of every attribute on the others, over one block of records.
+# Votes of a block: penalised regressions of every attribute on the others
 #
-# A function of the block's records as a multiset: rows are sorted first, so that neither their order nor any other
-# block changes a bit of the outcome. A fixed number of iterations, and no error out of it: a block that fails in any
-# way votes for no edge.
+# A vote is a function of the block's records as a multiset: rows are sorted first, so that neither their order nor any
+# other block changes a bit of it. The number of iterations is fixed, and a block that fails votes for no edge.
 
-#: Of accelerated proximal gradient steps; fixed, so that how long a block takes says nothing of what is in it.
-ITERATIONS = 80
+#: Number of proximal gradient steps; fixed, so that how long a block takes tells nothing about its records.
+_ITERATIONS = 80
 
 
 def block_edges(
@@ -145,7 +143,7 @@ def _minimum(
     """Weights after so many accelerated proximal steps from 0. Source: Beck and Teboulle (2009), FISTA."""
     step = 1 / curvature
     weights, ahead, momentum = np.zeros_like(room), np.zeros_like(room), 1.0
-    for _ in range(ITERATIONS):
+    for _ in range(_ITERATIONS):
         moved = (ahead - step * gradient(ahead)) * room
         new = np.sign(moved) * np.maximum(np.abs(moved) - step * shrink, 0)
         after = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
@@ -155,7 +153,7 @@ def _minimum(
 
 
 # --------------------------------------------------------------------------------------------------
-# Agreement of all blocks on a graph, and its distance to another graph. Secret.
+# Agreement of all blocks on a graph, and its distance to another graph; both are secret
 #
 # A distance is a whole number that one person moves by at most 1, and the graph changes from one person to the next
 # only where the distance is at most 1 on both sides: what `dpgm_core.privacy.votes` asks for. Every person draws a
@@ -164,7 +162,7 @@ def _minimum(
 # the coin.
 
 #: Rows whose products are summed at once: sums below 2^24 are exact in single precision.
-_ROWS = 2**16
+_BATCH_ROWS = 2**16
 
 
 @frozen(kw_only=True, repr=False)
@@ -263,8 +261,8 @@ def pair_sums(pairs: Structure, parts: Iterable[Piece]) -> IntArray:
     place = {name: number for number, name in enumerate(columns)}
     products = np.zeros((len(columns), len(columns)), np.int64)
     for codes, _ in parts:
-        for start in range(0, len(codes[0]), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for start in range(0, len(codes[0]), _BATCH_ROWS):
+            rows = slice(start, start + _BATCH_ROWS)
             signs = np.stack([1 - 2 * column[rows].astype(np.float32) for column in codes], axis=1)
             products += (signs.T @ signs).astype(np.int64)
     return np.array([products[place[one], place[other]] for one, other in pairs.cliques], np.int64)

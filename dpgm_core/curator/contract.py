@@ -44,7 +44,7 @@ class Rounds(Protocol):
 class Session(Protocol):
     """Adaptive steps out of one budget that was charged in full when it was opened; a context manager.
 
-    Whoever uses it sees numbers of candidates, noisy scores and noisy tables, never a true score or count. Only the
+    Its user sees numbers of candidates, noisy scores and noisy tables, never a true score or count. Only the
     candidates of the workload may be named, in any order of their attributes.
     """
 
@@ -55,7 +55,7 @@ class Session(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """What the model is wanted for, over the records' own domain; private bins are those that were found."""
+        """What the model is for, over the records' own domain; private bins are those that were found."""
         ...
 
     @property
@@ -144,7 +144,7 @@ class Session(Protocol):
 
 
 class Curator(Protocol):
-    """The only door to the records; implemented by core only."""
+    """The only access to the records; implemented by core only."""
 
     @property
     def structure(self) -> Structure:
@@ -158,7 +158,7 @@ class Curator(Protocol):
 
     @property
     def budget(self) -> Budget:
-        """What it was given to spend."""
+        """What it may spend in all."""
         ...
 
     @property
@@ -188,7 +188,7 @@ class Curator(Protocol):
 
     @property
     def contrasts(self) -> bool:
-        """Whether its releases are of contrasts, unless `release` is told otherwise; for a `ContrastLearner` only."""
+        """Whether its releases are of contrasts, unless `release` gets another split; for a `ContrastLearner` only."""
         ...
 
     def release(

@@ -1,4 +1,4 @@
-"""Funds: charges of a session, and objects that may not be copied or used twice."""
+"""Funds of a curator: budget, charges and release files, and bases of objects that are used once."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ __all__ = ["Funds", "Measurer", "Receipt", "Single", "Turns"]
 
 
 # --------------------------------------------------------------------------------------------------
-# Base classes of what may be spent once and of what draws noise: no copies, no work in forked processes.
+# Base classes: what may be spent once, what takes turns, what draws noise
 #
-# A ledger would count a twin's charges, but not the rounds that were paid for before, and without one nobody counts.
+# A ledger would count the charges of a copy, but not use of rounds that were paid for before; without a ledger nothing
+# counts either.
 
-Held = TypeVar("Held")
+Records = TypeVar("Records")
 
 # Which process this is: numbers of processes come again, and start at 1 in every container, so forks are counted too.
 _forks = 0
@@ -52,7 +53,7 @@ if sys.platform != "win32":  # where nothing forks
 
 
 class Single:
-    """A base of what may be spent once: refuses copy, deepcopy and pickle, and work in a process forked from its own.
+    """Base of what may be spent once: refuses copy, deepcopy and pickle, and work in a process forked from its own.
 
     >>> import copy
     >>> copy.copy(Single())
@@ -72,7 +73,7 @@ class Single:
         """Raise BudgetError in a process that was forked after this was made; to be called before anything is spent."""
         if self.is_forked:
             raise BudgetError(
-                f"this {type(self).__name__} was made before the process was forked, and its twin could spend the same "
+                f"this {type(self).__name__} was made before the process was forked, and its copy could spend the same "
                 "budget; make a curator in each process, with one ledger that adds them up"
             )
 
@@ -95,16 +96,16 @@ class Single:
         )
 
 
-class Turns(Single, Generic[Held]):
-    """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
+class Turns(Single, Generic[Records]):
+    """Base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
 
     records: those behind the steps, which are dropped when the context is left.
     """
 
-    def __init__(self, records: Held | None = None) -> None:
+    def __init__(self, records: Records | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
-        self._held = records
+        self._open_records = records
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -127,19 +128,19 @@ class Turns(Single, Generic[Held]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.is_forked:  # the file and the ledger's mark are the original's
-            self._held = None
+            self._open_records = None
             return
         with self.turn():
-            records, self._held = self._held, None
+            records, self._open_records = self._open_records, None
             if records is not None:
                 self._closed(records)
 
-    def _closed(self, records: Held) -> None:
+    def _closed(self, records: Records) -> None:
         """What else is done when the context is left, once. records: what was dropped."""
 
 
 class Measurer(Single):
-    """A base of what draws noise on true tables and makes releases of them. A subclass sets `_terms`, `_randomness`."""
+    """Base of what draws noise on true tables and makes releases of them. A subclass sets `_terms`, `_randomness`."""
 
     _terms: Terms
     _randomness: Randomness
@@ -173,14 +174,22 @@ class Measurer(Single):
 
 
 # --------------------------------------------------------------------------------------------------
-# Budget, ledger and release files of a curator: reserved, charged, given back.
+# Payments of a curator: its budget, ledger and release files
 
 
 class Receipt(Single):
-    """One payment. number: of the release, from 1. first: the file of the first one, None where none is saved.
+    """One payment.
 
-    entry: the ledger's number for it, None without a ledger. beside: of what was set aside, where this payment was the
-    one that paid for it too; they share an entry.
+    Attributes
+    ----------
+    number
+        Of the release, from 1.
+    first
+        The file of the first release; None where none is saved.
+    entry
+        The ledger's number for the payment; None without a ledger.
+    holdout
+        The receipt of the holdout, where the same charge paid for it.
     """
 
     def __init__(self, number: int, ledger: Ledger | None, first: Path | None, validated: bool = False) -> None:
@@ -214,10 +223,10 @@ class Receipt(Single):
                 one.close()
 
     def save(self, release: NoisyTables) -> NoisyTables:
-        """Save the release that was paid for; it then knows where.
+        """Save the release that was paid for; return it with its path.
 
-        A name that was taken since it was looked at, by whomever, is left alone: the next free one serves. Where its
-        folder cannot be written to it is saved elsewhere (`save_elsewhere`), and knows why.
+        A file that appeared since the name was checked is not replaced: the next free name serves. Where the folder
+        cannot be written to, the release is saved elsewhere (`save_elsewhere`) and carries the reason.
         """
         if self.first is None:
             return release
@@ -242,7 +251,7 @@ class Receipt(Single):
         return evolve(release, saved_as=save_elsewhere(path, error, ledger, release.write), save_error=str(error))
 
     def rewrite(self, release: NoisyTables) -> NoisyTables:
-        """Save what grows: in its own file, where an earlier one of it is."""
+        """Save a release that grows, over its own earlier file."""
         if release.saved_as is None:
             release = self.save(release)
         else:
@@ -311,7 +320,7 @@ class Funds(Single):
         return self._ledger
 
     def reserve(self, cost: Budget) -> None:
-        """What is to be paid for beyond the budget, in one charge with the first payment."""
+        """Reserve a cost beyond the budget, to be paid in one charge with the first payment."""
         self._reserved = cost
 
     @property
@@ -320,7 +329,7 @@ class Funds(Single):
         return self.budget - self._spent
 
     def resolve(self, budget: Budget | None) -> Budget:
-        """What one request is for: `budget`, or all that remains when None. Raises BudgetError or Overspent."""
+        """Return the budget of a request: `budget`, or all that remains when None. Raises BudgetError or Overspent."""
         resolved = self.remaining if budget is None else budget
         check_budget(resolved)
         if resolved.is_zero:
@@ -333,13 +342,13 @@ class Funds(Single):
     def charge(
         self, cost: Budget, conditions: tuple[str, ...] = (), note: str = "", sizes: Sequence[int] = ()
     ) -> Iterator[Receipt]:
-        """Set `cost` aside, so that no other thread can spend it too; charge the ledger when the body is done.
+        """Take `cost` from the budget, so that no other thread can spend it; charge the ledger when the body is done.
 
-        conditions: of the guarantee, for the ledger's entry; note: for it too. sizes: of the files of the release and
-        of what was set aside, bytes; so much space is taken before the body (`Receipt.leave_room` gives back what is
-        left). The body reads and counts; noise is drawn after it. When the body or the charge fails, the cost is given
-        back and nothing was charged. Raises Overspent, and ModelFileError where the release could not be saved. The
-        first payment has a receipt `beside` for what was set aside, and one charge covers both.
+        conditions, note: for the ledger's entry. sizes: of the files of the release and of its holdout, bytes; so much
+        space is taken before the body (`Receipt.leave_room` gives back what is left). The body reads and counts; noise
+        is drawn after it. When the body or the charge fails, the cost is given back and nothing was charged. The first
+        payment has a second receipt, `holdout`, for what was reserved, and one charge covers both. Raises Overspent,
+        and ModelFileError where the release could not be saved.
         """
         self.check_process()  # before the lock, which a fork may have left closed
         with self._lock:

@@ -1,7 +1,7 @@
-"""Private labels of open columns, found in a charge of their own before the first table is measured.
+"""Search for private labels of open columns, in a charge of its own before the first table is measured.
 
 The order is that of every release: refuse what can be refused, read and count, commit the charge, draw noise, save. A
-run that ends between the two charges has spent the first, and keeps what it bought.
+run that ends between the two charges has spent the first, and keeps the labels.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, RawValues
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Found", "budget_left", "check_open", "find_labels"]
+__all__ = ["LabelSearch", "LabelledDomain", "budget_left", "check_open"]
 
-_LONGEST_NOTE = 200
-_LABEL = 100  # bytes
+_MAX_NOTE_LENGTH = 200
+_LABEL_BYTES = 100  # of most labels, at most
 
 
 @frozen(kw_only=True)
-class Found:
-    """What a run goes on with: the domain with its labels, what is left of the budget, and what was found and where."""
+class LabelledDomain:
+    """The domain with its labels, the budget that is left, and what was found and where it is saved."""
 
     domain: Domain
     budget: Budget
@@ -50,12 +50,12 @@ class Found:
     saved: Path | None = None
 
     def over(self, workload: Workload) -> Workload:
-        """The workload over the domain with its labels, with the candidates that it was planned to have."""
+        """Return the workload over the domain with its labels, with the candidates that it was planned to have."""
         return workload if self.discovery is None else workload.with_domain(self.domain)
 
     @contextmanager
     def attach_labels_to_errors(self) -> Iterator[None]:
-        """Where what is done inside fails, say that the labels are paid for, and hand them out with the error."""
+        """Make an error raised inside say that the labels are paid for, and carry them."""
         if self.discovery is None:
             yield
             return
@@ -79,7 +79,7 @@ def budget_left(budget: Budget, columns: Sequence[LabelsPlan]) -> Budget:
 def check_open(source: AnySource, columns: Sequence[LabelsPlan], randomness: Randomness | None = None) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
-    Raises DataError; asks for the first batch of nothing.
+    Raises DataError; reads no record.
     """
     if not columns:
         return
@@ -97,102 +97,156 @@ def check_open(source: AnySource, columns: Sequence[LabelsPlan], randomness: Ran
     randomness_or_system(randomness)
 
 
-def find_labels(
-    source: AnySource,
-    domain: Domain,
-    budget: Budget,
-    *,
-    terms: Terms,
-    check: Callable[[], None],
-    randomness: Randomness | None = None,
-    ledger: Ledger | None = None,
-    save_release: str | Path | None = None,
-    labels_from: str | Path | None = None,
-    progress: Progress = silent,
-) -> Found:
-    """Find the labels of a domain's open columns, if it has any; the budget is that of the whole run.
+@frozen(kw_only=True, eq=False)
+class LabelSearch:
+    """The search for the labels of a domain's open columns, before the tables of a run.
 
-    check: raises what the rest of the run would refuse before its own charge, called before this one. save_release: the
-    file of the run's release; labels are saved beside it (`labels_file`). labels_from: labels that were found and paid
-    for before, taken as they are. Raises what the run can be refused for, with nothing charged, and LearningFailed
-    where labels are paid for and cannot be saved.
+    Attributes
+    ----------
+    budget
+        Of the whole run.
+    save_release
+        The file of the run's release; the labels are saved next to it (`labels_file`).
+    labels_from
+        A file of labels that were found and paid for before, which are used instead.
     """
-    columns = plan_labels(domain, budget, terms)
-    if not columns:
-        if labels_from is not None:
-            raise OptionError(f"labels found before were given ({labels_from}), but no column of the domain is open")
-        return Found(domain=domain, budget=budget)
-    check_open(source, columns, randomness)
-    terms = terms.with_default_unit(None if ledger is None else ledger.terms.unit)
-    if labels_from is not None:
-        return _taken_up(labels_from, domain, budget, terms, randomness, check, ledger)
-    _check_ledger(ledger, terms, budget, columns)
-    saved = None if save_release is None else labels_file(save_release)
-    for path in (save_release, saved):
-        if path is not None:
-            check_writable(path)
-    check()
-    room = None if saved is None else Room(saved, _size(domain, columns))
-    try:
-        progress("counting: labels of open columns", 0, None)
-        discovery = _discovered(source, domain, columns, terms, randomness, ledger)
-        unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
-        with Found(domain=domain, budget=budget, discovery=discovery).attach_labels_to_errors():
-            labelled = discovery.domain(domain)
-            if saved is not None:
-                saved = _saved(discovery, labelled, saved, room, ledger)
-                if ledger is not None:
-                    ledger.mark_released(discovery.provenance["entry"])
-    finally:
-        if room is not None:
-            room.close()
-    return Found(domain=labelled, budget=budget_left(budget, columns), discovery=discovery, saved=saved)
+
+    source: AnySource
+    domain: Domain
+    budget: Budget
+    terms: Terms
+    randomness: Randomness | None = None
+    ledger: Ledger | None = None
+    save_release: str | Path | None = None
+    labels_from: str | Path | None = None
+    progress: Progress = silent
+
+    def find(self, check: Callable[[], None]) -> LabelledDomain:
+        """Find the labels, if the domain has open columns.
+
+        check: raises what the rest of the run would refuse before its own charge; it is called before this one. Raises
+        what the run can be refused for, with nothing charged, and LearningFailed where labels are paid for and cannot
+        be saved.
+        """
+        domain, budget = self.domain, self.budget
+        columns = plan_labels(domain, budget, self.terms)
+        if not columns:
+            if self.labels_from is not None:
+                raise OptionError(
+                    f"labels found before were given ({self.labels_from}), but no column of the domain is open"
+                )
+            return LabelledDomain(domain=domain, budget=budget)
+        check_open(self.source, columns, self.randomness)
+        search = evolve(
+            self, terms=self.terms.with_default_unit(None if self.ledger is None else self.ledger.terms.unit)
+        )
+        if self.labels_from is not None:
+            labels = search._loaded(self.labels_from)
+            check()
+            return labels
+        search._check_ledger(columns)
+        saved = None if self.save_release is None else labels_file(self.save_release)
+        for path in (self.save_release, saved):
+            if path is not None:
+                check_writable(path)
+        check()
+        room = None if saved is None else Room(saved, _size(domain, columns))
+        try:
+            self.progress("counting: labels of open columns", 0, None)
+            discovery = search._discover(columns)
+            unfailing(self.progress)("counting: labels of open columns", 1, 1)  # they are paid for
+            with LabelledDomain(domain=domain, budget=budget, discovery=discovery).attach_labels_to_errors():
+                labelled = discovery.domain(domain)
+                if saved is not None:
+                    saved = self._save(discovery, labelled, saved, room)
+                    if self.ledger is not None:
+                        self.ledger.mark_released(discovery.provenance["entry"])
+        finally:
+            if room is not None:
+                room.close()
+        return LabelledDomain(domain=labelled, budget=budget_left(budget, columns), discovery=discovery, saved=saved)
+
+    def _save(self, discovery: Discovery, domain: Domain, path: Path, room: Room | None) -> Path:
+        """Save labels that are paid for; return where they are."""
+        try:
+            discovery.save(path, domain, part=None if room is None else room.part)
+        except ModelFileError as error:
+            ledger_path = None if self.ledger is None else self.ledger.path
+            return save_elsewhere(path, error, ledger_path, lambda other: discovery.save(other, domain))
+        return path
+
+    def _discover(self, columns: Sequence[LabelsPlan]) -> Discovery:
+        """Count, charge and draw, in this order."""
+        source, terms, random = self.source, self.terms, randomness_or_system(self.randomness)
+        assert isinstance(source, RawValues)
+        raw: RawValues = source
+        funds = Funds(Budget.sum(one.budget for one in columns), self.ledger)
+        conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
+        attributes = [self.domain[one.column] for one in columns]
+        with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
+            counted = redact_source_errors(
+                source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
+            )
+        labels = strip_traceback(partial(_drawn, columns, counted, random))
+        del counted  # what fails from here on has no true count among its variables
+        funds.check_process()
+        # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
+        provenance = {**receipt.provenance, "mark": secrets.token_hex(8)}
+        return Discovery(columns=labels, terms=terms, private=bool(random.private), provenance=provenance)
+
+    def _loaded(self, path: str | Path) -> LabelledDomain:
+        """Return labels that were found before; their cost is a part of the run's budget, and is not charged again."""
+        discovery, ledger = load_discovery(path), self.ledger
+        entry = None if ledger is None else ledger.entry_of(discovery.provenance)
+        if ledger is not None and (entry is None or entry.cost != discovery.cost):
+            alike = "; another ledger of the same name paid for them" if _is_namesake(discovery, ledger) else ""
+            raise BudgetError(
+                f"the labels in {path} were not charged to ledger {ledger.name!r}, which would not know all that was "
+                f"spent{alike}; use the ledger that they were charged to, or find them again"
+            )
+        if discovery.private is not bool(randomness_or_system(self.randomness).private):
+            raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
+        if evolve(discovery.terms, total="estimated") != evolve(self.terms, total="estimated"):
+            raise BudgetError(
+                f"the labels in {path} were found under other terms (neighbours, unit, person or rows per person), so "
+                "their cost does not add up with this run's; use the terms that they were found under"
+            )
+        labelled = discovery.domain(self.domain)
+        if not discovery.cost <= self.budget or self.budget - discovery.cost == Budget.zero("approx"):
+            raise BudgetError(
+                f"the labels in {path} cost {discovery.cost}, of which {self.budget} leaves nothing; give more"
+            )
+        return LabelledDomain(
+            domain=labelled, budget=self.budget - discovery.cost, discovery=discovery, saved=Path(path)
+        )
+
+    def _check_ledger(self, columns: Sequence[LabelsPlan]) -> None:
+        """Refuse a ledger that cannot add up both charges, or has no room for them."""
+        ledger = self.ledger
+        if ledger is None:
+            return
+        if ledger.budget.kind != "approx":
+            raise BudgetError(
+                f"the labels of {_named(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot "
+                f"add up, as it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
+            )
+        ledger.check_terms(self.terms)
+        ledger.check(self.budget)
 
 
 def _size(domain: Domain, columns: Sequence[LabelsPlan]) -> int:
-    """Of the file of labels, bytes: with the placeholders' number of labels, each as long as most labels are."""
-    return 2 * _LABEL * sum(one.keep for one in columns) + len(json.dumps(with_placeholders(domain).to_dict())) + 2**13
-
-
-def _saved(discovery: Discovery, domain: Domain, path: Path, room: Room | None, ledger: Ledger | None) -> Path:
-    """Save labels that are paid for; where they are."""
-    try:
-        discovery.save(path, domain, part=None if room is None else room.part)
-    except ModelFileError as error:
-        ledger_path = None if ledger is None else ledger.path
-        return save_elsewhere(path, error, ledger_path, lambda other: discovery.save(other, domain))
-    return path
-
-
-def _discovered(
-    source: AnySource,
-    domain: Domain,
-    columns: Sequence[LabelsPlan],
-    terms: Terms,
-    randomness: Randomness | None,
-    ledger: Ledger | None,
-) -> Discovery:
-    assert isinstance(source, RawValues)
-    raw, random = source, randomness_or_system(randomness)
-    funds = Funds(Budget.sum(one.budget for one in columns), ledger)
-    conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
-    attributes = [domain[one.column] for one in columns]
-    with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
-        counted = redact_source_errors(
-            source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
-        )
-    labels = strip_traceback(partial(_drawn, columns, counted, random))
-    del counted  # what fails from here on has no true count among its variables
-    funds.check_process()
-    # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
-    provenance = {**receipt.provenance, "mark": secrets.token_hex(8)}
-    return Discovery(columns=labels, terms=terms, private=bool(random.private), provenance=provenance)
+    """Return the bytes of the file of labels: as many as the placeholders have, each as long as most labels are."""
+    return (
+        2 * _LABEL_BYTES * sum(one.keep for one in columns)
+        + len(json.dumps(with_placeholders(domain).to_dict()))
+        + 2**13
+    )
 
 
 def _drawn(
     columns: Sequence[LabelsPlan], counted: Sequence[Mapping[str, int]], randomness: Randomness
 ) -> tuple[FoundLabels, ...]:
-    """What is published of each column's counts, with fresh noise."""
+    """Return what is published of each column's counts, with fresh noise."""
     labels = []
     for one, counts in zip(columns, counted, strict=True):
         noise = one.noise.draw(len(counts), randomness).tolist()
@@ -201,54 +255,9 @@ def _drawn(
     return tuple(labels)
 
 
-def _taken_up(
-    path: str | Path,
-    domain: Domain,
-    budget: Budget,
-    terms: Terms,
-    randomness: Randomness | None,
-    check: Callable[[], None],
-    ledger: Ledger | None,
-) -> Found:
-    """Labels that were found before: what they cost is a part of the run's budget, and is not charged again."""
-    discovery = load_discovery(path)
-    entry = None if ledger is None else ledger.entry_of(discovery.provenance)
-    if ledger is not None and (entry is None or entry.cost != discovery.cost):
-        alike = "; another ledger of the same name paid for them" if _is_namesake(discovery, ledger) else ""
-        raise BudgetError(
-            f"the labels in {path} were not charged to ledger {ledger.name!r}, which would not know all that was "
-            f"spent{alike}; use the ledger that they were charged to, or find them again"
-        )
-    if discovery.private is not bool(randomness_or_system(randomness).private):
-        raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
-    if evolve(discovery.terms, total="estimated") != evolve(terms, total="estimated"):
-        raise BudgetError(
-            f"the labels in {path} were found under other terms (neighbours, unit, person or rows per person), so "
-            "their cost does not add up with this run's; use the terms that they were found under"
-        )
-    labelled = discovery.domain(domain)
-    if not discovery.cost <= budget or budget - discovery.cost == Budget.zero("approx"):
-        raise BudgetError(f"the labels in {path} cost {discovery.cost}, of which {budget} leaves nothing; give more")
-    check()
-    return Found(domain=labelled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
-
-
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     paid = discovery.provenance
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
-
-
-def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, columns: Sequence[LabelsPlan]) -> None:
-    """Refuse a ledger that cannot add up both charges, or does not hold them."""
-    if ledger is None:
-        return
-    if ledger.budget.kind != "approx":
-        raise BudgetError(
-            f"the labels of {_named(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot add up, as "
-            f"it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
-        )
-    ledger.check_terms(terms)
-    ledger.check(budget)
 
 
 def _named(columns: Sequence[LabelsPlan]) -> str:
@@ -256,9 +265,9 @@ def _named(columns: Sequence[LabelsPlan]) -> str:
 
 
 def _note(columns: Sequence[LabelsPlan]) -> str:
-    """For the ledger's entry."""
+    """Return the note of the ledger's entry."""
     note = f"labels of {_named(columns)}, found privately before the tables"
-    if len(note) > _LONGEST_NOTE or not note.isprintable():
+    if len(note) > _MAX_NOTE_LENGTH or not note.isprintable():
         note = f"labels of {len(columns)} columns, found privately before the tables"
     return note
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from attrs import evolve
 
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
@@ -44,7 +44,7 @@ from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import FoundBins, mechanism_of, session_budget
+from dpgm_core.releases.queries import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.saving import release_size, session_size, unsaved
 from dpgm_core.releases.views import equalize_totals, plausible
@@ -59,17 +59,17 @@ __all__ = ["HoldoutKeeper", "LiveCurator", "holdouts_of"]
 
 
 # --------------------------------------------------------------------------------------------------
-# Releases of holdouts, which curators keep apart from what learners are shown.
+# Releases of holdouts, which curators keep apart from what learners see
 
 
 class HoldoutKeeper:
-    """A base of curators that may hold a release that nobody is to learn from. It is on no face that a learner sees."""
+    """Base of curators that may have a release that nobody learns from."""
 
     _holdouts: tuple[NoisyTables, ...] = ()
 
 
 def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
-    """What a curator has paid for beside what it handed out; a model carries it, and its cost.
+    """Return the releases of a curator's holdouts; a model carries them and their cost.
 
     >>> holdouts_of(HoldoutKeeper()), holdouts_of("no curator")
     ((), ())
@@ -78,14 +78,14 @@ def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `LiveCurator`: counts records, charges the ledger, adds noise and returns `NoisyTables`.
+# The curator
 #
 # The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
 # the release. A crash in between wastes budget and never leaks it.
 
 
 class LiveCurator(Measurer, HoldoutKeeper):
-    """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
+    """The only access to the records: it counts them, charges the ledger, adds noise and returns `NoisyTables`.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
     @property
     def budget(self) -> Budget:
-        """What this curator was given."""
+        """What this curator may spend in all."""
         return self._funds.budget
 
     @property
@@ -217,9 +217,10 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """Spend `budget` (None: all that remains) on the tables of `cliques` (None: those of the structure).
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
-        contained in one of the structure's. split: None is the curator's own. accept: told the noise of each table
-        before anything is read or charged; raises to refuse it. Tables come as `plausible` has them, with normalised
-        contributions through `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or released.
+        contained in one of the structure's. split: None is the curator's own. accept: called with the noise of each
+        table before anything is read or charged; raises to refuse it. Tables come as `plausible` returns them, of
+        normalised contributions after `equalize_totals`. Raises BudgetError or Overspent with nothing read, charged or
+        released.
         """
         self.check_process()
         if accept is not None and not callable(accept):
@@ -315,9 +316,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 receipt.leave_room()
 
         return LiveRounds(
-            n=n,
-            rate=rate,
-            clip=clip,
+            last=Round(number=n, of=n, sampling_rate=rate, clip=clip),
             measurement=measurement,
             persons=persons,
             source=source,
@@ -368,23 +367,23 @@ class LiveCurator(Measurer, HoldoutKeeper):
             check_rows(self._source, "votes")
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
-        make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
+        session_mechanism(spendable)  # a missing plugin is found before the charge
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         if columns and votes is not None:
             raise BudgetError(
                 f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
                 "column public bins, or take a selector without votes"
             )
-        settled_domain = resolve_public_bins(workload.domain, workload.attributes)
+        public_domain = resolve_public_bins(workload.domain, workload.attributes)
         grids = grid_attributes(columns)
-        read_by = settled_domain.with_attributes(grids)
+        read_by = public_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
         records = HeldRecords(self._source, reading, workload.candidates, self._progress)
 
         def find() -> tuple[tuple[FoundBins, ...], Domain]:
             bins = find_bins(columns, grids, records.grids(), self._randomness) if columns else ()
-            domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
+            domain = public_domain.with_attributes({one.name: one.attribute for one in bins})
             records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
             return bins, domain
 
@@ -396,42 +395,27 @@ class LiveCurator(Measurer, HoldoutKeeper):
             paid = receipt
             bins, domain = strip_traceback(find)
             self.check_process()  # noise that forks while it is drawn must not come back twice
-            return self._session(records, workload.with_domain(domain), bins, receipt, spendable, votes, cost)
+            opened_for = SessionTerms(
+                workload=workload.with_domain(domain), budget=spendable, merges={}, votes=votes, bins=bins
+            )
+            return LiveSession(
+                opened_for,
+                records,
+                receipt,
+                charged=cost,
+                randomness=self._randomness,
+                terms=self._terms,
+                publish=partial(self._publish_session, receipt),
+            )
         except BaseException:
             if paid is not None:
                 paid.leave_room()
             records.close()  # so that what fails has no record among its variables, and no engine waits
             raise
 
-    def _session(
-        self,
-        records: HeldRecords,
-        workload: Workload,
-        bins: tuple[FoundBins, ...],
-        receipt: Receipt,
-        budget: Budget,
-        votes: Budget | None,
-        charged: Budget,
-    ) -> LiveSession:
-        """The session that was paid for."""
-
-        def publish(release: NoisyTables) -> NoisyTables:
-            return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
-
-        return LiveSession(
-            workload=workload,
-            budget=budget,
-            votes=votes,
-            charged=charged,
-            records=records,
-            randomness=self._randomness,
-            terms=self._terms,
-            provenance=receipt.provenance,
-            publish=publish,
-            finish=receipt.mark_released,
-            leave=receipt.leave_room,
-            bins=bins,
-        )
+    def _publish_session(self, receipt: Receipt, release: NoisyTables) -> NoisyTables:
+        """Save the release of a session as it is after a step, and return it."""
+        return self._save(receipt, evolve(release, discovery=self._discovery), receipt.rewrite)
 
     def _sizes(self, measurement: Measurement) -> tuple[int, ...]:
         """Of the files of a release and of its holdout, at most, bytes; nothing where none is saved."""
@@ -487,17 +471,17 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        tell = unfailing(self._progress)  # it is paid for
-        tell("adding noise", 0, None)
+        progress = unfailing(self._progress)  # it is paid for
+        progress("adding noise", 0, None)
         counts = _only(measurement.structure, counted.tables)
         drawn = self._measure(measurement, lambda: counts, counted.records)
-        tell("adding noise", 1, 1)
+        progress("adding noise", 1, 1)
         return drawn
 
     def _keep_holdout(
         self, holdout: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
-        """The release of the holdout, where no learner sees it."""
+        """Make the release of the holdout, where no learner sees it."""
         release = self._published(holdout, receipt, tables, total, variance, holdout=True, modelled=None)
         self._holdouts = (release,)
         return release
@@ -511,13 +495,13 @@ class LiveCurator(Measurer, HoldoutKeeper):
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
+        """Return the release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
         modelled = None if measurement.structure == self._structure else self._structure
         facts = {"unsafe": measurement.unsafe, "provenance": receipt.provenance, "discovery": self._discovery}
         return self._make_release(measurement, tables, total, variance, **facts | {"modelled": modelled} | more)
 
     def _keep(self, receipt: Receipt, release: NoisyTables, holdout_release: NoisyTables | None) -> NoisyTables:
-        """The release, saved where it is to be, that of a holdout beside it, and the ledger told."""
+        """Save the release and that of its holdout, and mark them in the ledger."""
         saved = self._save(receipt, release, receipt.save)
         if holdout_release is not None and receipt.holdout is not None:
             self._holdouts = (receipt.holdout.save(holdout_release),)

@@ -15,7 +15,7 @@ from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import Held, Persons, Rows, pinned, read_persons
+from dpgm_core.counting.rows import Persons, Rows, StableRows, pinned, read_persons
 from dpgm_core.curator.funds import Single
 from dpgm_core.curator.redaction import redact_source_errors
 from dpgm_core.curator.steps import count_grids
@@ -32,19 +32,19 @@ __all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", 
 
 
 # --------------------------------------------------------------------------------------------------
-# True tables of a session, counted once each from its records and kept.
+# True tables of a session, each counted once
 #
-# Where the records are held here, a table is counted when a step first needs it. Where they are summed elsewhere a pass
-# over them is dear: all candidates that fit are counted together, before the charge if that is possible.
+# Of records in memory a table is counted when a step first needs it. Where records are summed elsewhere a pass is dear:
+# all candidates that fit are counted together, before the charge if that is possible.
 
-#: Bytes of true tables that are kept of records held here; and of candidates that are counted ahead of all steps.
-_MOST_KEPT, _MOST_AHEAD = 2**29, 2**27
+#: Most bytes of true tables that are kept of records in memory; and of candidates counted ahead of all steps.
+_MAX_KEPT_BYTES, _MAX_AHEAD_BYTES = 2**29, 2**27
 
 
 class CountedTables:
     """True counts by candidate. source: whose errors are dropped. ahead: candidates to be counted together.
 
-    progress: told of passes over records that are elsewhere. records: how many there are, once it is known.
+    progress: of passes over records that are elsewhere. records: how many there are, once it is known.
     """
 
     def __init__(self, source: object, ahead: Sequence[Clique] = (), progress: Progress = silent) -> None:
@@ -54,7 +54,7 @@ class CountedTables:
         self.records: int | None = None
 
     def look_ahead(self, domain: Domain, rows: Rows) -> None:
-        """Count those of the candidates that fit, before any is asked for."""
+        """Count the candidates that fit, before the first step."""
         self._count(Structure(domain, candidates_to_count(domain, self._ahead)), rows)
 
     def of(self, structure: Structure, rows: Rows) -> Tables:
@@ -76,16 +76,16 @@ class CountedTables:
                 self._kept[clique] = _coarser(values, clique, merges, domain)
 
     def clear(self) -> None:
-        """Forget all: the session is over."""
+        """Forget all tables."""
         self._kept.clear()
 
     @property
     def _room(self) -> int:
-        return (_MOST_AHEAD if self._ahead else _MOST_KEPT) - 8 * sum(map(len, self._kept.values()))
+        return (_MAX_AHEAD_BYTES if self._ahead else _MAX_KEPT_BYTES) - 8 * sum(map(len, self._kept.values()))
 
     def _count(self, structure: Structure, rows: Rows) -> Counted:
-        """Of what was counted, that is kept for which there is room; what is kept already stays, as steps come round
-        to it again."""
+        """Count, and keep the tables for which there is room; those of earlier steps stay, as later steps use them
+        again."""
         passes = Passes.under(structure) if self._ahead else Passes.single(structure)
         counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
@@ -103,9 +103,9 @@ class CountedTables:
 
 
 def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
-    """Those of the candidates that are counted before any is asked for; at least one, which counts the records."""
+    """Return the candidates that are counted before the first step; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
-    return fitting(domain, candidates, _MOST_AHEAD) or [smallest]
+    return fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
 
 
 def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique]:
@@ -143,19 +143,19 @@ def _coarser(values: IntArray, clique: Clique, merges: Mapping[str, IntArray], d
 
 
 # --------------------------------------------------------------------------------------------------
-# Records of an open session: codes kept in memory, or records pinned where they are.
+# Records of an open session: codes in memory, or records pinned where they are
 #
 # What a session needs first is counted before it is paid for, so that records that cannot be read cost nothing: the
 # grids of private bins, else, where records are summed elsewhere, all candidate tables that fit. Where those are all,
 # nothing after the charge depends on the engine but gradients.
 
-#: What is pinned by now; and what was when this process was forked, which is the other's to leave. A context that is
-#: merely forgotten is left as well, and would close the connection under the original.
+#: Contexts of pinned records; and those of the process that this one was forked from. The latter are referenced for
+#: ever: collecting one would leave it, and close the connection of the original process.
 _pinned: WeakSet[ExitStack] = WeakSet()
-_of_others: list[ExitStack] = []
+_of_parent_process: list[ExitStack] = []
 
 if sys.platform != "win32":  # where nothing forks
-    os.register_at_fork(after_in_child=lambda: _of_others.extend(_pinned))
+    os.register_at_fork(after_in_child=lambda: _of_parent_process.extend(_pinned))
 
 
 def check_rows(source: AnySource, what: str) -> None:
@@ -189,7 +189,7 @@ class HeldRecords(Single):
         super().__init__()
         elsewhere = isinstance(source, ReducingSource)
         self.source, self._reading = source, reading
-        self._rows: Held | None = None
+        self._rows: StableRows | None = None
         self._grids: list[Counted] = []
         self._counted = CountedTables(source, *((ahead, progress) if elsewhere else ()))
         self._progress = progress
@@ -218,7 +218,7 @@ class HeldRecords(Single):
         return self._counted.records
 
     @property
-    def rows(self) -> Held:
+    def rows(self) -> StableRows:
         """What is summed."""
         if self._rows is None:
             raise BudgetError("the session was closed; its records are gone")
@@ -247,7 +247,7 @@ class HeldRecords(Single):
             self._counted.coarsen(codes, domain)
 
     def close(self) -> None:
-        """Forget all, and leave the source. What fails in that is dropped: nothing depends on it any more."""
+        """Forget all, and leave the source; an error of the source is dropped, as nothing depends on it any more."""
         self._rows = None
         self._grids.clear()
         self._counted.clear()

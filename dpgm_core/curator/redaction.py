@@ -19,10 +19,11 @@ T = TypeVar("T")
 
 
 def redact_source_errors(source: object, call: Callable[[], T]) -> T:
-    """The result of `call`, which reads from `source`, in silence; a foreign exception becomes a DataError.
+    """Return the result of `call`, which reads from `source`; an exception of a plugin or library becomes a DataError.
 
-    It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay. So
-    do those of a `SourceRefused`, whoever raises it and vouches for them; not those of its children.
+    Warnings and logs are muted. The exception is dropped whole, context included, by raising outside of it. Messages
+    that core alone wrote are public and stay. So do those of a `SourceRefused`, whose raiser vouches for them; not
+    those of its subclasses.
 
     >>> redact_source_errors([], lambda: int("secret"))
     Traceback (most recent call last):
@@ -30,7 +31,7 @@ def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     """
     kind = ""
     public: BaseException | None = None
-    with quiet():  # until the error is dropped: what hangs on it may speak when it goes
+    with quiet():  # until the error is dropped: finalisers of what it references may warn or log
         try:
             return call()
         except KeyboardInterrupt:
@@ -51,7 +52,7 @@ def redact_source_errors(source: object, call: Callable[[], T]) -> T:
 
 
 def strip_traceback(call: Callable[[], T]) -> T:
-    """The result of `call`, which holds true counts but shows them to nobody; an error passes without its frames.
+    """Return the result of `call`, which computes on true counts; an error passes without its frames.
 
     >>> strip_traceback(lambda: 1 / 0)
     Traceback (most recent call last):

@@ -27,7 +27,7 @@ __all__ = ["ReplayCurator"]
 
 
 class ReplayCurator(Single, HoldoutKeeper):
-    """Serves saved releases, in their order, to a learner that asks for what was asked then.
+    """Curator that serves saved releases, in their order, to a learner that makes the same requests.
 
     A first request for one release of everything gets all of them pooled. What the files do not hold is refused:
     other budgets or cliques, another order, subsampling, a second use.
@@ -70,19 +70,19 @@ class ReplayCurator(Single, HoldoutKeeper):
         self._structure = _roomy(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
         if len(self._holdouts) > 1:
-            pool(self._holdouts, conversion_delta)  # checks that do not speak together are refused before the learning
+            pool(self._holdouts, conversion_delta)  # refuses holdouts that do not pool, before the learning
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
                 raise BudgetError("the release holds clipped scores of a round of training, not counts to learn from")
             for clique in one.structure.cliques:
                 if self._structure.covering(clique) is None:
                     raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
-        # What a simulated pool was asked for, table by table, does not add up.
-        self._asked = [
+        # The budgets of the tables of a simulated pool do not add up.
+        self._budgets = [
             one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.budget
             for one in self._releases
         ]
-        self._budget = composed(self._asked, conversion_delta)
+        self._budget = composed(self._budgets, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
         self._pooled = False
@@ -100,13 +100,13 @@ class ReplayCurator(Single, HoldoutKeeper):
 
     @property
     def budget(self) -> Budget:
-        """What was asked for the releases in all."""
+        """The budget of all releases together."""
         return self._budget
 
     @property
     def remaining(self) -> Budget:
-        """What was asked for the releases not yet served."""
-        left = self._asked[self._served :]
+        """The budget of the releases not yet served."""
+        left = self._budgets[self._served :]
         return composed(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
 
     @property
@@ -137,8 +137,9 @@ class ReplayCurator(Single, HoldoutKeeper):
         split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
-        """The next saved release, or all of them as one, however split. Raises BudgetError if there is none, or another
-        is asked.
+        """Return the next saved release, or all of them as one, however split.
+
+        Raises BudgetError if there is none, or for a request of another.
         """
         served = self._served
         count, left = len(self._releases), len(self._releases) - served
@@ -152,7 +153,7 @@ class ReplayCurator(Single, HoldoutKeeper):
                 f"the learner asks for one release of all that remains, but {left} saved ones are left; learn with one "
                 "that asks for each, or with one that asks for a single release and gets all as one"
             )
-        serving, cost = self._releases[served], self._asked[served]
+        serving, cost = self._releases[served], self._budgets[served]
         what = "the saved release" if count == 1 else f"saved release {served + 1} of {count}"
         if several:
             serving, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
@@ -189,13 +190,13 @@ class ReplayCurator(Single, HoldoutKeeper):
         budget: Budget | None = None,
         clip: ClippedScore | None = None,
     ) -> AbstractContextManager[Rounds]:
-        """Saved releases hold no rounds: raises BudgetError."""
+        """Raise BudgetError: saved releases hold no rounds."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
     def session(
         self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
     ) -> AbstractContextManager[Session]:
-        """Saved releases cannot be asked more: raises BudgetError."""
+        """Raise BudgetError: saved releases allow no further steps."""
         raise BudgetError(
             "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "
             "records' curator"
@@ -215,7 +216,7 @@ def _roomy(releases: Sequence[NoisyTables]) -> Structure:
 
 
 def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool:
-    """Whether each table was calibrated for the budget asked now, and paid for as such."""
+    """Whether each table was calibrated for the requested budget, and paid for as such."""
     measurement = release.measurement
     if measurement.together is not None:
         return False  # its tables were paid for together

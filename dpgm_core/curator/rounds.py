@@ -7,9 +7,9 @@ per person and truncated to a public grid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.randomness import Randomness
@@ -22,7 +22,6 @@ from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.totals import estimate_total
@@ -35,16 +34,23 @@ __all__ = ["LiveRounds"]
 class LiveRounds(Turns[Persons]):
     """The rounds of a LiveCurator: paid for in full when they were opened. A context manager; leaving drops the rows.
 
-    Each `next` draws a fresh subsample and fresh noise. There are `n` of them; stopping early is sound and refunds
-    nothing. Threads may share it: they take turns. A round that fails once bits were drawn for it is spent.
+    Each `next` draws a fresh subsample and fresh noise. Stopping early is sound and refunds nothing. Threads may share
+    it: they take turns. A round that fails once bits were drawn for it is spent.
+
+    Parameters
+    ----------
+    last : Round
+        The last of the rounds that were paid for.
+    publish : callable
+        Makes the release of tables, N, its variance and the round.
+    finish : callable
+        Called once when the context is left.
     """
 
     def __init__(
         self,
         *,
-        n: int,
-        rate: Fraction,
-        clip: ClippedScore | None,
+        last: Round,
         measurement: Measurement,
         persons: Persons,
         source: AnySource,
@@ -54,7 +60,8 @@ class LiveRounds(Turns[Persons]):
         finish: Callable[[], None],
     ) -> None:
         super().__init__(persons)
-        self._n, self._rate, self._clip, self._measurement = n, rate, clip, measurement
+        self._last, self._rate, self._clip = last, last.sampling_rate, last.clip
+        self._measurement = measurement
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
         self._publish, self._finish = publish, finish
         self._counts = Counts.of(measurement.structure)
@@ -67,15 +74,15 @@ class LiveRounds(Turns[Persons]):
         after the last round and after the end of the context.
         """
         with self.turn():
-            if self._held is None:
+            if self._open_records is None:
                 raise BudgetError("the rounds were closed; their records are gone")
-            if self._taken >= self._n:
-                raise BudgetError(f"all {self._n} rounds are used up; open more with more budget")
+            if self._taken >= self._last.of:
+                raise BudgetError(f"all {self._last.of} rounds are used up; open more with more budget")
             mu = self._marginals(beliefs)
-            persons = self._held
+            persons = self._open_records
             # The number comes before the first random bit, so that whatever happens from here on it is spent.
             self._taken += 1
-            round = Round(number=self._taken, of=self._n, sampling_rate=self._rate, clip=self._clip)
+            round = evolve(self._last, number=self._taken)
             counts = redact_source_errors(
                 self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu)
             )
@@ -117,4 +124,4 @@ class LiveRounds(Turns[Persons]):
         self._finish()
 
     def __repr__(self) -> str:
-        return f"LiveRounds({self._taken} of {self._n} taken, sampling rate {float(self._rate):g})"
+        return f"LiveRounds({self._taken} of {self._last.of} taken, sampling rate {float(self._rate):g})"

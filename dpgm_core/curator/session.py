@@ -1,11 +1,7 @@
 """Sessions: adaptive steps out of one budget that was charged in full at the opening.
 
-Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
-source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit
-(`dpgm_core.curator.records`).
-Private bins are found while it opens, before anybody has it (`dpgm_core.curator.steps`).
-Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
-composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
+Each step counts its cost as spent before its first random bit, and is saved before it is returned. By composition the
+whole session costs at most the sum of its steps, however adaptively they were chosen: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
 adaptive composition; Feldman and Zrnic 2021). The session is that filter: a step that does not fit is refused.
 """
@@ -21,9 +17,8 @@ import numpy as np
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.components.registry import make
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.curator.funds import Measurer, Turns
+from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
 from dpgm_core.curator.steps import Candidates, DescentStep, cast, check_exact_type, resolve_votes
@@ -33,11 +28,11 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import Mechanism, add_noise, calibrated
+from dpgm_core.privacy.mechanism import add_noise, calibrated
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict, mechanism_of
+from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.views import check_untouched
@@ -52,37 +47,39 @@ __all__ = ["LiveSession"]
 class LiveSession(Turns[HeldRecords], Measurer):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
-    budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
-    opened with. records: open, with the workload's attributes. bins: that were found first, out of `budget`; the
-    workload and the records have them. publish: takes the release as it is after each step,
-    saves it and gives it back. finish: is told when it is left with its release saved; leave: when it is left.
+    Parameters
+    ----------
+    session : SessionTerms
+        What it was opened for; the workload and the records have the private bins that were found.
+    records : HeldRecords
+        Open, with the workload's attributes.
+    receipt : Receipt
+        Of its payment.
+    charged : Budget
+        What it was opened with, before an (epsilon, delta) was turned into rho.
+    publish : callable
+        Saves the release as it is after each step and returns it.
     """
 
     def __init__(
         self,
-        *,
-        workload: Workload,
-        budget: Budget,
-        votes: Budget | None,
-        charged: Budget,
+        session: SessionTerms,
         records: HeldRecords,
+        receipt: Receipt,
+        *,
+        charged: Budget,
         randomness: Randomness,
         terms: Terms,
-        provenance: Mapping[str, object],
         publish: Callable[[NoisyTables], NoisyTables],
-        finish: Callable[[], None],
-        leave: Callable[[], None],
-        bins: tuple[FoundBins, ...] = (),
     ) -> None:
         super().__init__(records)
-        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
-        self._charged, self._spent, self._reserved = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._session, self._receipt, self._charged, self._publish = session, receipt, charged, publish
+        self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._provenance, self._publish, self._finish, self._leave = provenance, publish, finish, leave
-        self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
-        self._domain = workload.domain
-        self._candidates = Candidates(workload)
+        self._mechanism = session_mechanism(session.budget)
+        self._domain = session.workload.domain
+        self._candidates = Candidates(session.workload)
         self._steps: list[Step] = []
         self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
@@ -91,12 +88,12 @@ class LiveSession(Turns[HeldRecords], Measurer):
 
     @property
     def domain(self) -> Domain:
-        """The attributes as they are counted now."""
+        """The attributes as they are counted now, coarser after `coarsen`."""
         return self._domain
 
     @property
     def workload(self) -> Workload:
-        """What the model is wanted for."""
+        """What the model is for."""
         return self._session.workload
 
     @property
@@ -106,7 +103,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
 
     @property
     def budget(self) -> Budget:
-        """What its steps may cost together, without what was set aside."""
+        """What its steps may cost together, without what is reserved for a holdout."""
         return self._session.steps_budget - self._reserved
 
     @property
@@ -205,7 +202,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             step = DescentStep(attrs.evolve(gradients, regressions=own), budget, self._terms)
             self._pay(step.cost)
             self._regressed = original, own
-            descent = step.drawn(records.source, records.rows, self._randomness)
+            descent = step.draw(records.source, records.rows, self._randomness)
             self._keep(descent)
             return descent
 
@@ -283,7 +280,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         return self._release
 
     def set_model_structure(self, structure: Structure, *, named: bool = False) -> None:
-        """Write down what is to be learned from its release; over the session's domain as it is.
+        """Record the structure to be learned from its release, over the session's domain as it is.
 
         named: the owner named it; it was not chosen.
         """
@@ -294,18 +291,18 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 self._save()
 
     def reserve_holdout(self, share: Fraction) -> None:
-        """Keep a share of the budget from its steps, for `measure_holdout`; before the first step."""
+        """Reserve a share of the budget for `measure_holdout`, before the first step."""
         if self._steps or not self._reserved.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
             self._reserved = self._session.steps_budget * share
 
     def return_holdout(self) -> None:
-        """Let the steps spend what was set aside, where there will be nothing to check."""
+        """Let the steps spend what was reserved, where there will be no holdout."""
         self._reserved = Budget.zero(self._reserved.kind)
 
     def measure_holdout(self, pairs: Structure) -> None:
-        """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
+        """Spend what was reserved on tables that nobody learns from; pairs: over the session's domain as it is."""
         with self.turn():
             budget, self._reserved = self._reserved, Budget.zero(self._reserved.kind)
             self._measured(pairs.cliques, budget, holdout=True)
@@ -355,9 +352,9 @@ class LiveSession(Turns[HeldRecords], Measurer):
             )
 
     def _open(self) -> HeldRecords:
-        if self._held is None:
+        if self._open_records is None:
             raise BudgetError("the session was closed; its records are gone")
-        return self._held
+        return self._open_records
 
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
@@ -374,7 +371,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             raise Overspent(f"{budget} was asked, but only {self.remaining} remains of the session's {self.budget}")
 
     def _pay(self, cost: Budget) -> None:
-        """Set a step's cost aside, before its first random bit."""
+        """Count a step's cost as spent, before its first random bit."""
         if not cost <= self.remaining:
             raise Overspent(f"this step costs {cost}, but only {self.remaining} remains of the session's {self.budget}")
         self._spent = self._spent + cost
@@ -399,7 +396,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             self._terms,
             cost=self._charged,
             private=bool(self._randomness.private),
-            provenance=self._provenance,
+            provenance=self._receipt.provenance,
             modelled=self._modelled,
         )
         if before is not None:
@@ -414,10 +411,10 @@ class LiveSession(Turns[HeldRecords], Measurer):
     def _closed(self, records: HeldRecords) -> None:
         try:
             if self._saved:
-                self._finish()
+                self._receipt.mark_released()
         finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
             records.close()
-            self._leave()
+            self._receipt.leave_room()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"

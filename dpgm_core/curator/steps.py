@@ -14,7 +14,7 @@ from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import Held, Persons, Rows
+from dpgm_core.counting.rows import Persons, Rows, StableRows
 from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.attribute import Attribute
@@ -45,11 +45,11 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# Candidates that a session may be asked for, and checks of core's own scores, gradients and voters.
+# Candidates of a session, and checks of types
 
 
 def check_exact_type(value: object, what: str, moved: str, *kinds: type) -> None:
-    """Refuse, with OptionError, what is not exactly of these types: a child could say that nobody moves it.
+    """Refuse, with OptionError, what is not exactly of these types: a subclass could state that nobody moves it.
 
     what: it is, and moved: what a person moves, in words.
 
@@ -97,7 +97,7 @@ class Candidates:
         """The same candidates over the session's domain as it is; StructureError for any that is none, or is named in
         another order of its attributes.
 
-        A plugin's child of Domain could call an attribute of four codes binary, and find itself equal to any domain:
+        A plugin's subclass of Domain could call an attribute of four codes binary, and find itself equal to any domain:
         how far one person moves a sum is worked out by the domain that records are coded by.
         """
         if candidates.domain != domain:
@@ -109,7 +109,7 @@ class Candidates:
 
 
 # --------------------------------------------------------------------------------------------------
-# Votes of a session: checks before anything is spent, and the result.
+# Votes
 
 
 def resolve_votes(
@@ -162,13 +162,13 @@ def cast(
 
 
 # --------------------------------------------------------------------------------------------------
-# Descents of a session: their cost from public facts, then their directions from records.
+# Descents
 
 
 class DescentStep:
-    """One direction of each regression by the exponential mechanism, asked for and not drawn yet.
+    """One direction of each regression by the exponential mechanism, priced and not drawn yet.
 
-    Raises BudgetError for a budget by which nothing could be told apart.
+    Raises BudgetError for a budget too small to distinguish any two directions.
     """
 
     def __init__(self, gradients: NodeGradients, budget: Budget, terms: Terms) -> None:
@@ -192,8 +192,8 @@ class DescentStep:
         """It depends on how many choices there are, not on what they give."""
         return self._descent.cost
 
-    def drawn(self, source: object, rows: Rows, randomness: Randomness) -> Descent:
-        """To be called once it is paid for. source: of the rows, whose errors are dropped."""
+    def draw(self, source: object, rows: Rows, randomness: Randomness) -> Descent:
+        """Draw the directions, once they are paid for. source: of the rows, whose errors are dropped."""
         own, h, sums = self._descent.regressions, self._descent.temperature, self._sums
 
         def directions() -> tuple[tuple[int, int, int], ...]:
@@ -204,10 +204,9 @@ class DescentStep:
 
 
 # --------------------------------------------------------------------------------------------------
-# Private bins, found as a session opens.
+# Private bins
 #
-# Records are read by the cells of the public grids, and counted by them before the charge; what the session keeps of
-# them is recoded by what was found.
+# Records are read and counted by the cells of the public grids before the charge, and recoded by the bins found.
 
 
 def grid_attributes(columns: Sequence[BinsPlan]) -> dict[str, Attribute]:
@@ -215,7 +214,7 @@ def grid_attributes(columns: Sequence[BinsPlan]) -> dict[str, Attribute]:
     return {one.attribute.name: one.attribute.grid() for one in columns}
 
 
-def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> Counted:
+def count_grids(grids: Mapping[str, Attribute], rows: StableRows, domain: Domain) -> Counted:
     """Persons in each cell of each grid, all in one pass. rows: by those cells. domain: with the grids."""
     return Passes.under(Structure(domain, [(name,) for name in grids])).count(rows)
 

@@ -15,7 +15,7 @@ from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.kernel import count_codes
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.constraints import engine_name
@@ -28,26 +28,25 @@ from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import estimate_total
 from dpgm_core.releases.views import emptied, equalize_totals
-from dpgm_core.sources.codes import CodesSource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["Simulator", "TableDraws", "bootstrap", "cells_of_junction_tree"]
+__all__ = ["Simulator", "TableDraws", "bootstrap", "_cells_of_junction_tree"]
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables of N records drawn from a model, without the records: the cost does not grow with N.
+# Tables of N records drawn from a model without the records, at a cost that does not grow with N
 #
 # On a junction tree the counts of N independent records are multinomial at the root and, given the counts of a
 # separator, multinomial in each of its states (Sheldon and Dietterich 2011, collective graphical models). Exact.
 
 
-def cells_of_junction_tree(structure: Structure) -> int:
+def _cells_of_junction_tree(structure: Structure) -> int:
     """Return the cells of the junction tree, which is the cost of one draw.
 
     >>> from dpgm_core.domain.domain import Domain
-    >>> cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
+    >>> _cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
     8
     """
     return sum(math.prod(structure.domain.shape(clique)) for clique in structure.constrained.junction_tree[0])
@@ -57,7 +56,7 @@ class TableDraws:
     """Sampler of the tables of `measured` from the model with these log-potentials.
 
     potentials: over the model's structure, one of whose cliques contains each measured clique. The junction tree is
-    compiled once and its marginals are kept, so use it where `cells_of_junction_tree` is small.
+    compiled once and its marginals are kept, so use it where `_cells_of_junction_tree` is small.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
@@ -165,9 +164,7 @@ def _from_roots(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int,
 
 
 # --------------------------------------------------------------------------------------------------
-# Simulated releases, as if a model were the truth. For parametric bootstraps.
-#
-# Post-processing: records are drawn from a model learned after the noise, never read.
+# Simulated releases, as if a model were the truth (post-processing)
 
 #: From more records on, the deviation of this many is scaled up: the mean and covariance of the counts stay exact.
 _MAX_RECORDS = 50_000
@@ -214,7 +211,7 @@ class Simulator:
         self._expected: FloatArray | None = None
         self._draws: TableDraws | None = None
         codes = len(engine.structure.domain) * min(self._records, _MAX_RECORDS)
-        if _CODES_PER_CELL * cells_of_junction_tree(engine.structure) <= codes:
+        if _CODES_PER_CELL * _cells_of_junction_tree(engine.structure) <= codes:
             self._draws = TableDraws(potentials, release.structure)
         elif self._records > _MAX_RECORDS and engine.structure == release.structure:
             self._expected = engine.infer(potentials).marginals.values
@@ -240,7 +237,7 @@ class Simulator:
         drawn = self._records if self._expected is None else _MAX_RECORDS
         codes = self._sampler.sample(self._potentials, drawn, generator)
         columns = dict(zip(self._engine.structure.domain.names, codes, strict=True))
-        counts = count(CodesSource(data=columns), structure).tables.values
+        counts = count_codes(columns, structure).tables.values
         if self._expected is None:
             return counts.copy()
         deviation = counts - drawn * self._expected
@@ -250,15 +247,13 @@ class Simulator:
 
 
 # --------------------------------------------------------------------------------------------------
-# Parametric bootstrap of a learned model: simulate its release repeatedly and learn from each simulated release.
-#
-# Post-processing: records are drawn from the model, never read. Source: Efron and Tibshirani (1993), chapter 6.
+# Parametric bootstrap of a learned model (Efron and Tibshirani 1993, chapter 6; post-processing)
 
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
 # Releases refitted together by a learner that can: so many, and of so many cells in all, which take some 30 doubles
-# each. Progress is told in between.
-_AT_ONCE, _CELLS_AT_ONCE = 40, 2**17
+# each. Progress is reported in between.
+_MAX_REFITS_TOGETHER, _MAX_CELLS_TOGETHER = 40, 2**17
 
 
 @one_thread
@@ -335,7 +330,8 @@ def _refitted(
     number = at_once = 0
     try:
         refit = _refit(made, used, model, source)
-        at_once = max(1, min(_AT_ONCE, _CELLS_AT_ONCE // model.structure.cells)) if isinstance(refit, Refits) else 1
+        together = min(_MAX_REFITS_TOGETHER, _MAX_CELLS_TOGETHER // model.structure.cells)
+        at_once = max(1, together) if isinstance(refit, Refits) else 1
         for number in range(0, count, at_once):
             progress("bootstrap", number, count)
             drawn = [simulator.draw(source) for _ in range(min(at_once, count - number))]

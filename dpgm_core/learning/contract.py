@@ -37,12 +37,13 @@ __all__ = [
     "Resources",
     "check_resources",
     "memory_limit",
+    "name_of",
     "resource_estimate",
 ]
 
 
 # --------------------------------------------------------------------------------------------------
-# Protocols of learners and the value they return.
+# Protocols of learners and the value they return
 
 
 @frozen(kw_only=True)
@@ -205,13 +206,18 @@ class ContrastLearner(Protocol):
         ...
 
 
+def name_of(learner: object) -> str:
+    """Return the registered name of a learner, or its class."""
+    return default_registry().name_of("learner", learner) or type(learner).__name__
+
+
 # --------------------------------------------------------------------------------------------------
-# Memory and time that learning takes, known before anything is charged, and the machine's memory.
+# Memory and time of learning, known before anything is charged
 
 #: Bytes: Python, numpy, scipy and an engine.
 PROGRAM = 128 * 2**20
 #: Where Linux says how much memory the processes of a container may take.
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_MEMORY_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def _amount(_: object, field: Attribute[Any], value: object) -> None:
@@ -279,10 +285,10 @@ def check_resources(learner: object, structure: Structure, inference: Inference)
     """
     estimate, limit = resource_estimate(learner, structure, inference), memory_limit()
     if estimate is not None and limit is not None and estimate.memory > limit:
-        name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise TooLarge(
-            f"learner {name} needs about {human_bytes(estimate.memory)} of memory for {structure}, and this machine "
-            f"has {human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as 'cgm-em'"
+            f"learner {name_of(learner)} needs about {human_bytes(estimate.memory)} of memory for {structure}, and "
+            f"this machine has {human_bytes(limit)}; take smaller cliques, fewer labels or another learner, such as "
+            "'cgm-em'"
         )
     return estimate
 
@@ -293,15 +299,16 @@ def resource_estimate(learner: object, structure: Structure, inference: Inferenc
         return None
     estimate: object = learner.estimate_resources(structure, inference)
     if not isinstance(estimate, Resources):
-        name = default_registry().name_of("learner", learner) or type(learner).__name__
-        raise IncompatiblePlugin(f"learner {name} estimates its resources as {type(estimate).__name__}, not Resources")
+        raise IncompatiblePlugin(
+            f"learner {name_of(learner)} estimates its resources as {type(estimate).__name__}, not Resources"
+        )
     return estimate
 
 
 def memory_limit() -> int | None:
     """Return the bytes that this process may take, by the machine, its container and its limits; None if unknown."""
     limits = []
-    for path in _LIMITS:
+    for path in _MEMORY_LIMIT_FILES:
         try:
             limits.append(int(path.read_text()))
         except (OSError, ValueError):  # "max" is no number

@@ -16,8 +16,8 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["expected_absolute", "expected_distance"]
 
 #: Standard deviations within which noise is summed, and points on either side of 0 on which a sum of noises is.
-_REACH = 40.0
-_GRID = 10_000
+_REACH_DEVIATIONS = 40.0
+_GRID_POINTS = 10_000
 
 
 def expected_absolute(noise: Noise) -> float:
@@ -46,8 +46,8 @@ def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
         return noise.factor * points, mass
     spread = math.sqrt(noise.variance)
     if isinstance(noise, PooledNoise):
-        return _distribution_of_sum(noise, _REACH * spread)
-    reach = _REACH * spread + 1
+        return _distribution_of_sum(noise, _REACH_DEVIATIONS * spread)
+    reach = _REACH_DEVIATIONS * spread + 1
     points = (
         np.arange(-math.ceil(reach), math.ceil(reach) + 1.0) if spread < 500 else np.linspace(-reach, reach, 40_001)
     )
@@ -57,17 +57,17 @@ def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
 
 def _distribution_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
     """Convolve on one grid; each value of a part is divided between grid points so that its mean stays."""
-    places = np.arange(-_GRID, _GRID + 1)
+    places = np.arange(-_GRID_POINTS, _GRID_POINTS + 1)
     total: FloatArray = np.asarray(places == 0, dtype=np.float64)
     for part, weight in zip(noise.noises, noise.weights, strict=True):
         points, mass = _distribution(part)
-        at = np.clip(weight * points * (_GRID / reach), -_GRID, _GRID - 1) + _GRID
+        at = np.clip(weight * points * (_GRID_POINTS / reach), -_GRID_POINTS, _GRID_POINTS - 1) + _GRID_POINTS
         below = np.floor(at).astype(np.intp)
         above = mass * (at - below) / mass.sum()
         own: FloatArray = np.bincount(below, mass / mass.sum() - above, len(places)).astype(np.float64)
         own += np.bincount(below + 1, above, len(places))
         total = np.maximum(_convolved(total, own), 0.0)
-    return np.asarray(reach / _GRID * places, dtype=np.float64), total
+    return np.asarray(reach / _GRID_POINTS * places, dtype=np.float64), total
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:

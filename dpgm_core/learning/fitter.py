@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import (
@@ -14,6 +13,7 @@ from dpgm_core.learning.contract import (
     ResourceEstimator,
     Resources,
     check_resources,
+    name_of,
     resource_estimate,
 )
 from dpgm_core.learning.probe import DryRun
@@ -26,7 +26,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["check_learner", "fitter_of", "largest_estimate", "name_of"]
+__all__ = ["check_learner", "fitter_of", "largest_estimate"]
 
 
 def check_learner(
@@ -182,8 +182,3 @@ def fitter_of(learner: Fitter, inference: Inference) -> Fitting:
             f"learner {name_of(learner)} made a {type(fitter).__name__} of fitter(inference), not a function that fits"
         )
     return fitter
-
-
-def name_of(learner: Learner | Fitter) -> str:
-    """Return the registered name of a learner, or its class."""
-    return default_registry().name_of("learner", learner) or type(learner).__name__

@@ -22,21 +22,21 @@ __all__ = ["Descent", "Likelihood", "consistent", "together"]
 
 
 # --------------------------------------------------------------------------------------------------
-# L2-penalised likelihood of a log-linear model at target marginals, and its maximiser.
+# L2-penalised likelihood of a log-linear model at target marginals
 
 #: A minimisation under way: it asks for beliefs at log-potentials (cells,), and ends with its answer and whether that
 #: is within the tolerance.
 Descent: TypeAlias = Generator[FloatArray, Beliefs, tuple[FloatArray, bool]]
 
 # Pairs kept; more save few calls and cost each of them more than a small model's inference.
-_MEMORY = 8
+_MAX_SECANTS = 8
 # The longest that the first step moves a potential, nats: the metric holds nearby. Each later one may be longer by:
-_REACH, _FURTHER = 2.0, 4.0
+_REACH_NATS, _REACH_GROWTH = 2.0, 4.0
 # Of an accepted step: the least decrease as a share of what the slope promises, and the steepest rise at its end as a
 # share of the slope at its start.
-_DECREASE, _RISE = 1e-4, 0.9
+_MIN_DECREASE, _MAX_RISE = 1e-4, 0.9
 # Shortenings of one step, and steps in all that lowered nothing; more tell rounding, or an approximate engine's errors.
-_SHORTENINGS, _STANDING = 10, 10
+_MAX_SHORTENINGS, _MAX_STANDING_STEPS = 10, 10
 
 
 class Likelihood:
@@ -89,7 +89,7 @@ class Likelihood:
 
         The metric is the diagonal of the Hessian Cov(T) + 2 l2.
         """
-        secants, reach, standing, done = Secants(_MEMORY), _REACH, 0, False
+        secants, reach, standing, done = Secants(_MAX_SECANTS), _REACH_NATS, 0, False
         value, gradient = self._evaluate(theta, l2, (yield theta))
         marginals, first = self.marginals, value
         for _ in range(steps):
@@ -97,7 +97,7 @@ class Likelihood:
                 break
             direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
             if gradient @ direction >= 0:  # rounding, or an approximate engine: begin anew
-                secants = Secants(_MEMORY)
+                secants = Secants(_MAX_SECANTS)
                 direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
             done = -float(gradient @ direction) / 2 <= share * self.gained
             if done:
@@ -107,7 +107,7 @@ class Likelihood:
                 break
             step, after, gradient_after, reach = step_taken
             standing += after >= value
-            if standing > _STANDING:
+            if standing > _MAX_STANDING_STEPS:
                 break
             secants.add(step, gradient_after - gradient)
             theta, value, gradient, marginals = theta + step, after, gradient_after, self.marginals
@@ -128,16 +128,16 @@ class Likelihood:
         """
         fall, largest = float(gradient @ direction), float(np.abs(direction).max())
         length, rounding = min(1.0, reach / largest), 1e-14 * (1.0 + abs(value))
-        for _ in range(_SHORTENINGS):
+        for _ in range(_MAX_SHORTENINGS):
             step = length * direction
             point = theta + step
             after, gradient_after = self._evaluate(point, l2, (yield point))
             rise = float(gradient_after @ direction)
-            lower = after <= value + _DECREASE * length * fall + rounding
-            if rise <= 0 or (rise <= -_RISE * fall and lower):
-                return step, after, gradient_after, _FURTHER * reach
+            lower = after <= value + _MIN_DECREASE * length * fall + rounding
+            if rise <= 0 or (rise <= -_MAX_RISE * fall and lower):
+                return step, after, gradient_after, _REACH_GROWTH * reach
             length *= min(max(fall / (fall - rise), 0.05), 0.7)
-            reach = max(_REACH, length * largest)
+            reach = max(_REACH_NATS, length * largest)
         return None
 
     def _evaluate(self, theta: FloatArray, l2: float, beliefs: Beliefs) -> tuple[float, FloatArray]:
@@ -152,7 +152,7 @@ class Likelihood:
     def _metric(self, marginals: FloatArray, gradient: FloatArray, l2: float) -> FloatArray:
         """mu (1 - mu / m) + 2 l2, m the cliques of a tied group; raised where a step would go beyond its reach."""
         metric = marginals * (1 - marginals / self._mass) + 2 * l2
-        floored: FloatArray = np.maximum(metric, np.abs(gradient) / _REACH + 1e-300)
+        floored: FloatArray = np.maximum(metric, np.abs(gradient) / _REACH_NATS + 1e-300)
         return floored
 
 
@@ -175,11 +175,11 @@ def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArr
 
 
 # --------------------------------------------------------------------------------------------------
-# Consistent tables: overlapping tables made to agree on what they share, by least squares.
+# Consistent tables, by least squares
 
 #: Projections on tables that agree, and on those without impossible cells, until these hold no more than this part.
-_ROUNDS = 200
-_ROUNDING = 1e-9
+_MAX_PROJECTIONS = 200
+_ROUNDING_SHARE = 1e-9
 
 
 def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
@@ -188,7 +188,7 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     Parameters
     ----------
     tables : Tables
-        One table per clique, any units; tied groups are left alone.
+        One table per clique, any units; tied groups are not changed.
     variances : array (groups,), optional
         Of the noise in a cell of each group, in any common unit; they divide the squares. None: all equal.
 
@@ -218,11 +218,11 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     if impossible is None:
         return _agreed(tables, variances)
     scale = float(np.abs(tables.values).max())
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_PROJECTIONS):
         tables = _agreed(tables, variances)
         left = float(np.abs(tables.values[impossible]).max())
         tables = tables.like(np.where(impossible, 0.0, tables.values))
-        if left <= _ROUNDING * scale:
+        if left <= _ROUNDING_SHARE * scale:
             break
     return tables
 
@@ -230,8 +230,8 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
 def _agreed(tables: Tables, variances: FloatArray | None) -> Tables:
     structure = tables.structure
     values = tables.values.astype(np.float64)
-    # Relative to the loudest: exactly 1 where all are the same, so that then weights change no digit.
-    loudness = np.ones(len(structure.groups)) if variances is None else variances / np.max(variances)
+    # Relative to the largest: exactly 1 where all are the same, so that then weights change no digit.
+    relative = np.ones(len(structure.groups)) if variances is None else variances / np.max(variances)
     holders: dict[frozenset[str], list[int]] = {}
     for number, group in enumerate(structure.groups):
         if len(group) == 1:
@@ -244,7 +244,7 @@ def _agreed(tables: Tables, variances: FloatArray | None) -> Tables:
         names = tuple(sorted(shared))
         effects = [_interaction(tables.group(number), structure.groups[number][0], names) for number in numbers]
         outside = [structure.sizes[number] // math.prod(structure.domain.shape(names)) for number in numbers]
-        spreads = [cells * float(loudness[number]) for cells, number in zip(outside, numbers, strict=True)]
+        spreads = [cells * float(relative[number]) for cells, number in zip(outside, numbers, strict=True)]
         weight = sum(1 / spread for spread in spreads)
         agreed = sum(effect / spread for effect, spread in zip(effects, spreads, strict=True)) / weight
         for number, effect, cells in zip(numbers, effects, outside, strict=True):

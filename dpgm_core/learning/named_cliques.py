@@ -37,7 +37,7 @@ __all__ = ["NamedCliques", "check_named", "deviation", "left_for_tables", "share
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts of a budget, and the expected noise of tables that are measured for one.
+# Parts of a budget, and the expected noise of tables measured for one
 
 
 def share_of(whole: Budget, share: float) -> Budget:
@@ -81,7 +81,7 @@ def deviation(budget: Budget, structure: Structure, terms: Terms, *, contrasts: 
 
 
 # --------------------------------------------------------------------------------------------------
-# Named cliques over private bins: a session finds the bins, and measures the cliques with the rest of the budget.
+# Named cliques over private bins: a session finds the bins and measures the cliques with the rest of the budget
 
 
 @frozen(kw_only=True)

@@ -21,7 +21,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["DryRun", "Probe", "planned_tables"]
+__all__ = ["DryRun", "planned_tables"]
 
 
 def planned_tables(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:

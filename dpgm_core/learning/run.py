@@ -16,7 +16,7 @@ from dpgm_core.curator.live import holdouts_of
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.contract import ContrastLearner, Fit, Learner
+from dpgm_core.learning.contract import ContrastLearner, Fit, Learner, name_of
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -28,7 +28,7 @@ __all__ = ["check_contrast_learner", "goodness_of_fit", "run", "with_goodness_of
 
 
 # --------------------------------------------------------------------------------------------------
-# Runs of a learner against a curator: the fit is checked and gets the names and options of its makers.
+# Runs of a learner
 
 
 @one_thread
@@ -53,10 +53,10 @@ def run(
     check_contrast_learner(learner, curator.contrasts)
     source = randomness_or_system(randomness)
     try:
-        # Tails of densities are 0 where they are too small for a float: who has numpy raise would lose a paid fit.
+        # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
         with np.errstate(under="ignore"):
             learned = _learned(learner, curator, inference, source, progress)
-            return _stamped(learned, curator, learner, inference, (*curator.released, *holdouts_of(curator)))
+            return _with_provenance(learned, curator, learner, inference, (*curator.released, *holdouts_of(curator)))
     except BaseException as error:
         paid = () if curator.replayed else (*curator.released, *holdouts_of(curator))
         if not paid:
@@ -71,14 +71,10 @@ def check_contrast_learner(learner: object, contrasts: bool) -> None:
     """Raise OptionError for contrasts with a learner that cannot learn from them."""
     if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
         raise OptionError(
-            f"learner {_name(learner)} learns from tables of cells, and these are contrasts, sums of products of "
+            f"learner {name_of(learner)} learns from tables of cells, and these are contrasts, sums of products of "
             "binary attributes; take learner 'eb-map', or measure tables (split = 'even'; where selector 'mrf-select' "
             "chooses, its option measure = 'tables')"
         )
-
-
-def _name(learner: object) -> str:
-    return default_registry().name_of("learner", learner) or type(learner).__name__
 
 
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
@@ -91,7 +87,7 @@ def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...
         )
         again += "with a learner that asks for each"
     outcome = saved_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
-    return LearningFailed(f"learner {_name(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
+    return LearningFailed(f"learner {name_of(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
 
 
 def _learned(
@@ -111,7 +107,7 @@ def _learned(
     return learned
 
 
-def _stamped(
+def _with_provenance(
     learned: Fit, curator: Curator, learner: Learner, inference: Inference, releases: tuple[NoisyTables, ...]
 ) -> Fit:
     """Return the fit with the curator's releases, and with the makers' names and settings in the provenance.
@@ -155,7 +151,7 @@ def _moved(releases: Sequence[NoisyTables]) -> list[str]:
 
 def _check_served(learner: Learner, curator: Curator) -> None:
     """Refuse a fit to nothing, and one to fewer saved releases than the user passed, who believes them to be in it."""
-    name = _name(learner)
+    name = name_of(learner)
     if not curator.released:
         raise IncompatiblePlugin(f"learner {name} asked the curator for nothing, so its model is about no records")
     if curator.replayed and not curator.remaining.is_zero:
@@ -166,10 +162,10 @@ def _check_served(learner: Learner, curator: Curator) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Goodness of fit of a finished model: its distance from its own tables, and from those of a holdout.
+# Goodness of fit: the model's distance from its own tables, and from those of a holdout
 
-#: A right model is said to be off once in so many fits at most: one-sided, 3.09 standard errors.
-_NOTED_FROM = 3.0902
+#: Deviations above which a misfit is noted: at most one of 1,000 fits of a right model (one-sided).
+_NOTED_DEVIATIONS = 3.0902
 
 
 def with_goodness_of_fit(fit: Fit, inference: Inference) -> Fit:
@@ -202,11 +198,11 @@ def goodness_of_fit(model: Model) -> tuple[list[str], list[str]]:
 
 def _misfit(model: Model) -> list[str]:
     scores = model.misfit()
-    if not scores or joint_score(list(scores.values())) <= _NOTED_FROM:
+    if not scores or joint_score(list(scores.values())) <= _NOTED_DEVIATIONS:
         return []
     worst = max(scores, key=lambda clique: scores[clique])
-    beyond = sum(score > _NOTED_FROM for score in scores.values())
-    others = "" if beyond < 2 else f", and {beyond - 1} more of {len(scores)} by more than {_NOTED_FROM:.1f}"
+    beyond = sum(score > _NOTED_DEVIATIONS for score in scores.values())
+    others = "" if beyond < 2 else f", and {beyond - 1} more of {len(scores)} by more than {_NOTED_DEVIATIONS:.1f}"
     return [
         f"table ({', '.join(worst)}) lies {scores[worst]:.1f} standard errors from the model{others}: it does not fit "
         "what it was learned from; try another learner, or see whether the total is right"

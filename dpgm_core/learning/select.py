@@ -22,8 +22,8 @@ from dpgm_core.curator.session import LiveSession
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Fit, Fitter, Learner
-from dpgm_core.learning.fitter import check_learner, fitter_of, name_of
+from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
+from dpgm_core.learning.fitter import check_learner, fitter_of
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.run import run
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
@@ -40,7 +40,6 @@ from dpgm_core.structure.workload import Workload
 
 __all__ = [
     "fit_selection",
-    "fitting_of",
     "plan_for_curator",
     "plan_session",
     "select_structure",
@@ -52,16 +51,16 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# Runs of a selector against a session: planned before the charge, checked after it, and the last tables measured.
+# Runs of a selector against a session
 
-#: Less of a session's budget than this share is not worth a table.
-_LEFT = Fraction(1, 100)
-#: Noise of one-way tables, records, that is too wide to be drawn, or nearly so.
-_TOO_WIDE = 2.0**28
+#: Smallest share of a session's budget that is worth a table.
+_MIN_SHARE_LEFT = Fraction(1, 100)
+#: Widest noise of one-way tables, standard deviation in records; wider noise can hardly be drawn.
+_MAX_DEVIATION_RECORDS = 2.0**28
 #: What is measured, by `SelectionPlan.contrasts`.
-_WAYS = {True: "contrasts", False: "tables"}
-#: And so little is left by rounding.
-_ROUNDING = Fraction(1, 10**6)
+_MEASURED_NAMES = {True: "contrasts", False: "tables"}
+#: Share that is left by rounding.
+_ROUNDING_SHARE = Fraction(1, 10**6)
 
 
 def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
@@ -84,7 +83,7 @@ def plan_session(
 ) -> SelectionPlan:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
-    share: of a holdout, which is set aside of what votes leave.
+    share: of a holdout, reserved from what votes leave.
     """
     votes, left = split_votes(selector, budget)
     bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
@@ -99,7 +98,7 @@ def plan_session(
         )
     if plan.order is not None and (isinstance(plan.order, bool) or not isinstance(plan.order, int) or plan.order < 1):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned an order that is no whole number of at least 1")
-    if plan.deviation > _TOO_WIDE:
+    if plan.deviation > _MAX_DEVIATION_RECORDS:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
             "(standard deviation), which is too wide for 64-bit counts; give it more budget, or tables a larger share"
@@ -122,7 +121,7 @@ def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurato
     return plan_session(selector, workload, curator.remaining, curator.terms, share)
 
 
-def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
+def _fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
     """Return the learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
 
     An error inside it names the learner, as it comes up inside a selector.
@@ -130,7 +129,7 @@ def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -
     if isinstance(learner, Fitter):
         own = fitter_of(learner, inference)
 
-        def again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+        def fit_again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
             try:
                 fit: object = own(release, structure, before)
             except DpgmError:
@@ -145,12 +144,12 @@ def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -
                 )
             return fit
 
-        return again
+        return fit_again
 
-    def afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+    def fit_afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
         return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
 
-    return afresh
+    return fit_afresh
 
 
 def select_structure(
@@ -174,11 +173,11 @@ def select_structure(
     plan = plan_for_curator(selector, workload, curator, share)
     votes, left = split_votes(selector, curator.remaining)
     named = isinstance(selector, NamedCliques)
-    if not named:  # which was asked for its own structure
+    if not named:  # whose learner was checked with its own structure
         check_learner(learner, inference, workload, plan, curator.terms, left)
     source = randomness_or_system(randomness)
-    fitting = fitting_of(learner, inference, source)
-    # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
+    fitting = _fitting_of(learner, inference, source)
+    # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
     with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
@@ -281,8 +280,8 @@ def _checked(outcome: object, session: LiveSession, selector: Selector, plan: Se
     contrasts = session.pooled().contrasts if measured else bool(outcome.contrasts)
     if contrasts is not plan.contrasts or (tables and outcome.contrasts is not contrasts):
         raise IncompatiblePlugin(
-            f"selector {name} planned {_WAYS[plan.contrasts]}, for which the learner was asked, but measures "
-            f"{_WAYS[not plan.contrasts]}"
+            f"selector {name} planned {_MEASURED_NAMES[plan.contrasts]}, for which the learner was asked, but measures "
+            f"{_MEASURED_NAMES[not plan.contrasts]}"
         )
     longest = max(map(len, outcome.structure.cliques))
     if plan.order is not None and longest > plan.order:
@@ -301,10 +300,10 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     left = session.remaining
     if not selection.measure or left.is_zero:
         return []
-    if session.has_tables and left <= session.budget * _LEFT:
-        if left <= session.budget * _ROUNDING:
+    if session.has_tables and left <= session.budget * _MIN_SHARE_LEFT:
+        if left <= session.budget * _ROUNDING_SHARE:
             return []
-        return [f"less than {float(_LEFT):.0%} of the budget was left, so no more tables were measured"]
+        return [f"less than {float(_MIN_SHARE_LEFT):.0%} of the budget was left, so no more tables were measured"]
     most, least = max(map(float, selection.measure.values())), Fraction(1, 10**6)
     weights = {
         clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6))
@@ -366,7 +365,7 @@ def _name(selector: Selector) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Checks of a selection's arguments: the selector, the workload and the split of the budget.
+# Arguments of a selection
 
 
 def selector_of(selector: object) -> Selector:

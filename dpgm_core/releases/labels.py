@@ -28,7 +28,7 @@ __all__ = ["Discovery", "FoundLabels", "labels_file", "load_discovery", "read_di
 
 _SCHEMA = 1
 _MAX_BYTES = 2**26
-_LONGEST = 200  # bytes, as labels are counted
+_MAX_LABEL_BYTES = 200  # bytes, as labels are counted
 
 
 @frozen(kw_only=True)
@@ -76,9 +76,9 @@ class Discovery:
 
     >>> from fractions import Fraction
     >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-    >>> asked = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
-    >>> found = FoundLabels.of(asked, {"cook": 25})
-    >>> print(Discovery(columns=(found,), terms=Terms(neighbours="add-remove"), private=True).cost)
+    >>> request = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
+    >>> labels = FoundLabels.of(request, {"cook": 25})
+    >>> print(Discovery(columns=(labels,), terms=Terms(neighbours="add-remove"), private=True).cost)
     (epsilon, delta) = (1, 1e-06)
     """
 
@@ -132,7 +132,7 @@ class Discovery:
         return {"columns": columns, "private": self.private, "provenance": plain(self.provenance)}
 
     def save(self, path: str | Path, domain: Domain | None = None, *, part: Path | None = None) -> None:
-        """Write it to a new JSON file, whole or not at all; domain: the one with these labels, for whoever reads it.
+        """Write the labels to a new JSON file, atomically; domain: the one with these labels, for its readers.
 
         part: a file whose space serves (`dpgm_core._util.files.atomic_file`). Raises ModelFileError.
         """
@@ -153,7 +153,7 @@ class Discovery:
 
 
 def labels_file(release: str | Path) -> Path:
-    """Where the labels found for a release are saved: beside it.
+    """Return the file of the labels that were found for a release, next to it.
 
     >>> labels_file("out/health.release.dpgm").name
     'health.labels.json'
@@ -241,7 +241,7 @@ def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
 
 def _is_label(text: object) -> bool:
     try:
-        return isinstance(text, str) and 1 <= len(text.encode()) <= _LONGEST
+        return isinstance(text, str) and 1 <= len(text.encode()) <= _MAX_LABEL_BYTES
     except UnicodeEncodeError:
         return False
 

@@ -1,4 +1,4 @@
-"""Pooling: several releases as one."""
+"""Pooling of several releases about the same people into one to learn from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-import attrs
 import numpy as np
 from attrs import evolve, frozen
 
@@ -39,7 +38,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# Checks that the guarantees of several releases add up to one.
+# Checks of releases that are used together
 
 
 def check_alike(releases: Sequence[NoisyTables]) -> None:
@@ -53,7 +52,7 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
             )
         if other.contributions != first.contributions:
             raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
-        if attrs.evolve(other.terms, total="estimated") != attrs.evolve(first.terms, total="estimated"):
+        if evolve(other.terms, total="estimated") != evolve(first.terms, total="estimated"):
             raise BudgetError(
                 "releases that protect different units do not add up to one guarantee: "
                 + ", and ".join(
@@ -63,13 +62,13 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Several releases about the same people as one release to learn from; each keeps its cost and guarantee.
+# Pooling
 #
 # Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 # for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
 
 #: Two releases are taken for one when they agree by chance this rarely.
-_NEVER = 1e-9
+_MAX_COINCIDENCE_CHANCE = 1e-9
 
 
 @frozen(kw_only=True)
@@ -77,7 +76,7 @@ class PooledNoise(DerivedNoise):
     """The noise of a weighted mean of tables; for learning, never for a release.
 
     noises, weights: of the tables; weights sum to 1. The density is the Gaussian of the same variance, to which means
-    of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true law.
+    of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true distribution.
 
     >>> from dpgm_core import Budget, Sensitivity, make
     >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
@@ -112,13 +111,13 @@ class PooledNoise(DerivedNoise):
 
 
 def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = None) -> NoisyTables:
-    """All the releases as one that learners can be given: each table once, the mean over its releases.
+    """Return all the releases as one to learn from: each table once, the mean over its releases.
 
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
     cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
-    and for one given twice, StructureError for different domains.
+    and for one that occurs twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -233,7 +232,7 @@ def _is_same(one: NoisyTables, other: NoisyTables) -> bool:
     variances = np.array([noise.variance for noise in one.noise])
     chances = np.minimum(1.0, 0.5 / np.sqrt(math.pi * np.maximum(variances, 1e-300)))
     draws = np.ones(len(variances)) if one.contrasts else np.asarray(one.structure.sizes)
-    return float(draws @ np.log(chances)) < math.log(_NEVER)
+    return float(draws @ np.log(chances)) < math.log(_MAX_COINCIDENCE_CHANCE)
 
 
 def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
@@ -251,7 +250,7 @@ def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
 
 
 def total_of(releases: Sequence[NoisyTables]) -> tuple[float, float]:
-    """N and its variance: the mean by inverse variance; exact where any of them knows it."""
+    """N and its variance: the mean by inverse variance; exact where any of them states it."""
     precisions = np.array([1 / max(one.total_variance, 1e-300) for one in releases])
     mean = float(precisions @ np.array([one.total for one in releases]) / precisions.sum())
     return mean, float(1 / precisions.sum())

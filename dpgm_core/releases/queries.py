@@ -1,4 +1,7 @@
-"""Answers of private queries: choices, scores, descents, votes and bins."""
+"""Answers of private queries: choices, scores, descents, votes and bins. Safe to publish.
+
+Their costs are computed again when a file is read, from temperatures or noise and the terms.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ from attrs import frozen
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.exact_numbers import amount
 from dpgm_core.components.options import converter
+from dpgm_core.components.registry import make
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateBins, grid_edges
 from dpgm_core.errors import BudgetError, ModelFileError, StructureError
 from dpgm_core.privacy.bins import BinsPlan, nodes_of
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
-from dpgm_core.privacy.mechanism import Calibration
+from dpgm_core.privacy.mechanism import Calibration, Mechanism
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, entries
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.votes import Voter
@@ -37,16 +41,28 @@ __all__ = [
     "mechanism_of",
     "read_bins",
     "session_budget",
+    "session_mechanism",
     "shortened",
 ]
 
 
+class _WithoutNumbers:
+    """Base of answers that hold no noisy number."""
+
+    __slots__ = ()
+
+    @property
+    def numbers(self) -> IntArray:
+        """No noisy numbers."""
+        return np.zeros(0, np.int64)
+
+
 # --------------------------------------------------------------------------------------------------
-# Results of a session's descents. Safe to publish; their cost is computed again on reading.
+# Descents
 
 
 @frozen(kw_only=True, repr=False)
-class Descent:
+class Descent(_WithoutNumbers):
     """One direction of each regression: where its weights move, chosen by the exponential mechanism.
 
     regressions: of what on what. picks: of each of its choices, in their order, the row and the column of the weights,
@@ -125,11 +141,6 @@ class Descent:
             kind=self.kind,
         )
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -162,11 +173,11 @@ def shortened(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Results of a session's votes: a graph or nothing, and the cost. Safe to publish.
+# Votes
 
 
 @frozen(kw_only=True, repr=False)
-class Verdict:
+class Verdict(_WithoutNumbers):
     """The graph that votes agreed on, or nothing: how many voted for what never leaves the curator.
 
     voter: what voted. budget: what it cost, (epsilon, delta). edges: the pairs of the graph, none perhaps; None: the
@@ -194,11 +205,6 @@ class Verdict:
         """What it cost, whatever came out."""
         return self.budget
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -215,7 +221,7 @@ class Verdict:
 
 
 # --------------------------------------------------------------------------------------------------
-# Private bins that a session found. Safe to publish; their cost is computed again from temperatures.
+# Private bins
 
 
 @frozen(kw_only=True)
@@ -316,9 +322,7 @@ def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Choices and noisy scores of a session. Safe to publish.
-#
-# What each cost is computed again when a file is read, from its temperature or its noise and from the terms.
+# Choices, noisy scores and what a session was opened for
 
 
 def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
@@ -350,7 +354,7 @@ def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
 
 
 #: Cliques that a choice names where it is shown.
-_MOST_SHOWN = 4
+_MAX_SHOWN = 4
 
 
 def mechanism_of(budget: Budget) -> str:
@@ -362,8 +366,14 @@ def mechanism_of(budget: Budget) -> str:
     return "laplace" if budget.kind == "pure" else "gaussian"
 
 
+def session_mechanism(budget: Budget) -> Mechanism:
+    """Return the mechanism of a session's noise; raises PluginError where its plugin is missing."""
+    mechanism: Mechanism = make("mechanism", mechanism_of(budget))
+    return mechanism
+
+
 @frozen(kw_only=True, repr=False)
-class Choice:
+class Choice(_WithoutNumbers):
     """What one call of the exponential mechanism chose, and how.
 
     candidates: those there were. groups: of which candidates one choice was made each, by number. chosen: of each
@@ -394,11 +404,6 @@ class Choice:
         """What it cost, from its temperature; see `dpgm_core.privacy.selection`."""
         return cost_of(self.temperature, sum(map(len, self.chosen)), self.grid * self.person, self.kind)
 
-    @property
-    def numbers(self) -> IntArray:
-        """No noisy numbers."""
-        return np.zeros(0, np.int64)
-
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
         return {
@@ -414,8 +419,8 @@ class Choice:
 
     def __repr__(self) -> str:
         names = [" x ".join(clique) for clique in self.cliques]
-        more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-        return f"Choice({', '.join(names[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
+        more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+        return f"Choice({', '.join(names[:_MAX_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False, repr=False)

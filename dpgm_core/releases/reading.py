@@ -52,30 +52,23 @@ from dpgm_core.structure.workload import Workload
 
 __all__ = [
     "check_format",
-    "check_sensitivities",
-    "check_sum",
-    "is_round_cost_proven",
     "load_release",
-    "read_contrasts",
     "read_release",
-    "read_round",
-    "read_session",
     "read_structure",
-    "stated_unsafe",
 ]
 
 
 # --------------------------------------------------------------------------------------------------
-# Verification of a release file: the facts behind its guarantee are computed again.
+# Verification of a release: the facts behind its guarantee are computed again
 #
 # What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the
-# rounds, and what is unsafe are checked. Whoever rewrites the scale itself, or the noisy values, is not found out.
+# rounds, and what is unsafe are checked. A rewritten scale, or rewritten noisy values, cannot be detected.
 
 #: Room for the rounding of an accountant's doubles.
-_ROOM = 1 + 1e-8
+_ROUNDING_FACTOR = 1 + 1e-8
 
 
-def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedScore | None = None) -> None:
+def _check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedScore | None = None) -> None:
     """Refuse calibrations to anything but what one person can change: in all tables, or in one table each."""
     calibrations, structure = measurement.calibrations, measurement.structure
     if len(calibrations) > 1 and list(measurement.of_group) != list(range(len(calibrations))):
@@ -91,8 +84,8 @@ def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSco
         _check_cost(one)
 
 
-def check_sum(measurement: Measurement) -> None:
-    """Refuse noises whose cost together, if it is stated, is below what is proven; see `dpgm_core.privacy.joint_gaussian`."""
+def _check_sum(measurement: Measurement) -> None:
+    """Refuse noises whose stated cost together is below what `dpgm_core.privacy.joint_gaussian` proves."""
     if measurement.together is None:
         return
     try:
@@ -101,7 +94,7 @@ def check_sum(measurement: Measurement) -> None:
         raise ModelFileError(f"{error}; the file was edited") from None
 
 
-def read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Terms) -> bool:
+def _read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Terms) -> bool:
     """Whether a file says that it holds contrasts; ModelFileError where it cannot hold them."""
     stated = document.get("contrasts", False)
     if not isinstance(stated, bool):
@@ -119,7 +112,7 @@ def read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Ter
     return True
 
 
-def read_round(plain: object) -> Round:
+def _read_round(plain: object) -> Round:
     """The round that a file states; ModelFileError for anything else."""
     if not isinstance(plain, Mapping) or set(plain) != {"number", "of", "sampling_rate", "clip_norm", "grid"}:
         raise ModelFileError("its round must state number, of, sampling_rate, clip_norm and grid")
@@ -138,7 +131,7 @@ def read_round(plain: object) -> Round:
     )
 
 
-def is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, terms: Terms) -> bool:
+def _is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, terms: Terms) -> bool:
     """Whether sums or Renyi divergences prove the stated cost of all rounds together, of one noise.
 
     Pure and zCDP costs are sums, so a lower one raises ModelFileError. An (epsilon, delta) below the Renyi bound may
@@ -154,7 +147,7 @@ def is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, t
         neighbours=terms.neighbours,
         presence=terms.presence(measurement.structure, round.clip),
     )
-    stated = float(cost.epsilon) * _ROOM
+    stated = float(cost.epsilon) * _ROUNDING_FACTOR
     if cost.kind == "approx":
         return accountant.pure_epsilon() <= stated or accountant.renyi_epsilon(cost.delta) <= stated
     if spent.kind != cost.kind:
@@ -168,7 +161,7 @@ def is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, t
     return True
 
 
-def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) -> str | None:
+def _stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) -> str | None:
     """Why the guarantee does not hold to the letter, as the noises say; refused where the file conceals it.
 
     values: the noisy tables, whole numbers where all noise is exact.
@@ -182,7 +175,7 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
 
 
 def _check_cost(one: Calibration) -> None:
-    """Compute the least cost of the noise again, from its event and the sensitivity; see `dpgm_core.privacy.mechanism`."""
+    """Refuse a noise whose cost is below the least that its event and the sensitivity allow."""
     try:
         check_claims(one.noise, one.sensitivity)
     except BudgetError as error:
@@ -190,12 +183,12 @@ def _check_cost(one: Calibration) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Reading of sessions: every step's cost is computed again, and the sum compared with the whole.
+# Sessions: every step's cost is computed again, and the sum compared with the whole
 
-_MOST_STEPS = 100_000
+_MAX_STEPS = 100_000
 
 
-def read_session(
+def _read_session(
     document: Mapping[str, Any], terms: Terms, numbers: Array, registry: Registry | None = None
 ) -> NoisyTables:
     """The release whose `to_document` and `numbers` these are. Raises ModelFileError for what its steps refute."""
@@ -216,7 +209,7 @@ def read_session(
     )
     private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
     plain = document["steps"]
-    if not isinstance(plain, list) or not 1 <= len(plain) <= _MOST_STEPS:
+    if not isinstance(plain, list) or not 1 <= len(plain) <= _MAX_STEPS:
         raise ModelFileError("its steps are not a list of what a session hands out")
     reader = _Reader(session, terms, numbers, private, registry)
     steps = [reader.step(one) for one in plain]
@@ -331,7 +324,7 @@ class _Reader:
             domain, [(), *cliques] if contrasts and self._terms.total_policy == "estimated" else cliques
         )
         if contrasts:
-            read_contrasts(plain, structure, self._terms)
+            _read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
         of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
         if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
@@ -339,7 +332,7 @@ class _Reader:
         measurement = Measurement(
             structure=structure, calibrations=calibrations, of_group=of_group, contrasts=contrasts
         )
-        check_sensitivities(measurement, self._terms)
+        _check_sensitivities(measurement, self._terms)
         total = converter.structure(plain["total"], float)
         variance = converter.structure(plain["total_variance"], float)
         if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
@@ -459,7 +452,7 @@ class _Reader:
 
 
 # --------------------------------------------------------------------------------------------------
-# Reading of releases from their own files and from model files.
+# Release files, and releases in model files
 
 
 def load_release(path: str | Path, *, registry: Registry | None = None) -> NoisyTables:
@@ -486,7 +479,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         document = _from_schema_1(document)
     if "session" in document:
         numbers = archive.array(values, whole("the count of its numbers", document["numbers"], least=0), (np.int64,))
-        session = read_session(document, _read_terms(document["terms"]), numbers, registry)
+        session = _read_session(document, _read_terms(document["terms"]), numbers, registry)
         assert session.session is not None
         return evolve(
             session,
@@ -495,7 +488,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         )
     structure = read_structure(document)
     terms = _read_terms(document["terms"])
-    contrasts = read_contrasts(document, structure, terms)
+    contrasts = _read_contrasts(document, structure, terms)
     if contrasts and document["schema"] < CONTRASTS_SCHEMA:
         raise ModelFileError(f"{archive.path}: contrasts are of schema {CONTRASTS_SCHEMA}, not {document['schema']}")
     numbers = archive.array(values, len(structure.groups) if contrasts else structure.cells)
@@ -521,13 +514,13 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
-    round = None if document["round"] is None else read_round(document["round"])
+    round = None if document["round"] is None else _read_round(document["round"])
     if terms.contributions is not None and round is not None:
         raise ModelFileError(f"{archive.path}: normalised contributions go without rounds")
     if contrasts and round is not None:
         raise ModelFileError(f"{archive.path}: contrasts go without rounds")
-    check_sensitivities(measurement, terms, None if round is None else round.clip)
-    check_sum(measurement)
+    _check_sensitivities(measurement, terms, None if round is None else round.clip)
+    _check_sum(measurement)
     proven = True
     if round is None:
         if measurement.cost != cost:
@@ -535,7 +528,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     elif len(calibrations) > 1:
         raise ModelFileError(f"{archive.path}: rounds have one noise for all tables")
     else:
-        proven = is_round_cost_proven(measurement, cost, round, terms)
+        proven = _is_round_cost_proven(measurement, cost, round, terms)
     return NoisyTables(
         tables=spread(structure, numbers, total) if contrasts else Tables(structure, numbers),
         measurement=measurement,
@@ -544,7 +537,9 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         total_variance=variance,
         cost=cost,
         private=converter.structure(document["private"], bool),
-        unsafe=stated_unsafe([one.noise for one in calibrations], numbers, _structured(document["unsafe"], str | None)),
+        unsafe=_stated_unsafe(
+            [one.noise for one in calibrations], numbers, _structured(document["unsafe"], str | None)
+        ),
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
@@ -627,7 +622,7 @@ def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
             "grid": round.get("grid"),
         }
     if policy == "declared":  # rounds state the total of a subsample
-        rate = Fraction(1) if round is None else read_round(round).sampling_rate
+        rate = Fraction(1) if round is None else _read_round(round).sampling_rate
         policy = float(converter.structure(total, float)) / float(rate)
     return {
         **document,

@@ -45,7 +45,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# The place of a release among many subsampled ones, and its sentence in the guarantee.
+# Rounds
 
 
 @attrs.frozen(kw_only=True)
@@ -86,15 +86,15 @@ class Round:
 
 
 # --------------------------------------------------------------------------------------------------
-# The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
+# The release: safe to publish
 #
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
-# (`dpgm_core.releases.reading`). A file is still its author's word: who rewrites the noise's scale, the noisy values,
-# the unit, how N became known or that a seed was used is not found out.
+# (`dpgm_core.releases.reading`). A file is still its author's word: a rewritten scale of the noise, noisy
+# value, unit, total policy or mark of a seed cannot be detected.
 
-#: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
-#: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts. 5 is of all that count by
-#: labels found privately, whose cost an older version would leave out.
+#: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are
+#: written as 3, contrasts as 4, releases with private labels as 5, whose cost an older version would leave out, and all
+#: others as 2, so that older versions read them.
 SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 5, 4, 3, 2
 
 _VALIDATED = (
@@ -107,21 +107,39 @@ _VALIDATED = (
 class NoisyTables:
     """A release: noisy counts y = n + noise over a structure, and the facts a reader needs.
 
-    tables: noisy counts, records (int64 for exact noise); with `contributions` in units of 1/grid of a person, and then
-    `total` is in persons. measurement: the structure with the noise of each group, in the unit of the tables. terms:
-    who is protected and how; `neighbours`, `unit`, `rows_per_person`, `contributions` and `total_policy` read off them.
-    total: number of records N as published or estimated, at least 1. total_variance: of the estimate, records**2 (0
-    when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
-    hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
-    cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
-    divergences). holdout: whether it is of a holdout, whose tables are compared with and never learned from.
-    original: for a view such as `equalize_totals` gives, the release behind it. pooled: for a view of several (see
-    `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
-    opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
-    at a cost of their own, which `cost` leaves out and the guarantee counts; see `total_cost`. modelled: the structure
-    of the model that it was made for, where that has other cliques than were measured: learning again takes it up.
-    saved_as: where the curator that made it has saved it, and save_error: why that is not where it was to be, or why it
-    is nowhere; neither is part of the file.
+    Attributes
+    ----------
+    tables
+        Noisy counts, records (int64 for exact noise); with `contributions` in units of 1/grid of a person, and then
+        `total` is in persons.
+    measurement
+        The structure with the noise of each group, in the unit of the tables.
+    terms
+        Who is protected and how; several properties are read from them.
+    total, total_variance
+        Number of records N as published or estimated, at least 1, and its variance, records**2 (0 when N is public).
+    cost
+        Budget spent, without that of `discovery`; see `total_cost`.
+    private
+        False when a seed was involved.
+    unsafe
+        Why the guarantee does not hold to the letter (textbook noise), if so.
+    round
+        Which of many rounds it is; None for a release of its own.
+    cost_stated
+        Whether the cost is only stated by a file (rounds, tighter than Renyi divergences prove).
+    holdout
+        Whether it is of a holdout, whose tables are compared with and never learned from.
+    original, pooled
+        Of a view, the release behind it (see `equalize_totals`) or the several releases behind it (see `pool`).
+    session, steps
+        What an adaptive session was opened for, and everything it returned.
+    discovery
+        Private labels that it counts by, which were found before at a cost of their own.
+    modelled
+        The structure of the model that it was made for, where that has other cliques than were measured.
+    saved_as, save_error
+        Where the curator that made it saved it, and why not in its own place; neither is part of the file.
     """
 
     tables: Tables
@@ -193,8 +211,7 @@ class NoisyTables:
     def contrasts(self) -> bool:
         """Whether it measured the sum of products of each clique's binary attributes, and no cells.
 
-        Its tables are filled up from all of them (`dpgm_core.privacy.contrasts.spread`); each tells its own product, with
-        the noise of its group, and nothing else of its own.
+        Its tables are computed from all of them (`dpgm_core.privacy.contrasts.spread`).
         """
         return self.measurement.contrasts
 

@@ -20,16 +20,16 @@ from dpgm_core.structure.workload import Workload
 
 __all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size", "unsaved"]
 
-_BLOCK = 2**20  # bytes written at once
-_SLACK = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
-_CELLS = 2**17  # of a session's tables of several attributes, at most: few sessions measure as many
+_BLOCK_BYTES = 2**20  # bytes written at once
+_SLACK_BYTES = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
+_MAX_TABLE_CELLS = 2**17  # of a session's tables of several attributes, at most: few sessions measure as many
 
 #: What is said of a release whose file could not be written anywhere.
 _UNSAVED = "paid for and could NOT be saved ({}): it is in error.releases alone, and lost when this program ends"
 
 
 class Room:
-    """Space for a file, taken before its content is known: a hidden file of that size beside it, written and synced.
+    """Space for a file, taken before its content is known: a hidden file of that size next to it, written and synced.
 
     `part` is handed to whatever writes the file, which then needs no other space. Closed, or forgotten, it is removed.
 
@@ -63,8 +63,8 @@ class Room:
         self._remove = weakref.finalize(self, _remove, self.part, os.getpid())
         try:
             with self.part.open("xb") as file:
-                for start in range(0, size, _BLOCK):
-                    file.write(os.urandom(min(_BLOCK, size - start)))  # zeros take no space on some disks
+                for start in range(0, size, _BLOCK_BYTES):
+                    file.write(os.urandom(min(_BLOCK_BYTES, size - start)))  # zeros take no space on some disks
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -85,7 +85,8 @@ def release_size(release: NoisyTables) -> int:
 
     Numbers of a plan are all 0; facts of the payment that are not known yet are short.
     """
-    return _document_size(release.to_document()) + 8 * len(release.numbers) + len(release.numbers) // 1000 + _SLACK
+    numbers = len(release.numbers)
+    return _document_size(release.to_document()) + 8 * numbers + numbers // 1000 + _SLACK_BYTES
 
 
 def session_size(workload: Workload) -> int:
@@ -101,11 +102,11 @@ def session_size(workload: Workload) -> int:
         for name in clique:
             cells *= sizes[name]
         tables += cells if len(clique) > 1 else 0
-        if tables >= _CELLS:
-            tables = _CELLS
+        if tables >= _MAX_TABLE_CELLS:
+            tables = _MAX_TABLE_CELLS
             break
     facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
-    return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK)
+    return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK_BYTES)
 
 
 def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callable[[Path], object]) -> Path:
@@ -118,7 +119,7 @@ def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callab
     why : Exception
         What its own place said.
     ledger : Path or None
-        The file of the ledger. The folder is made beside it, else in the system's temporary folder.
+        The file of the ledger. The folder is made next to it, else in the system's temporary folder.
     save : function
         Writes the file to the path that it is called with.
 

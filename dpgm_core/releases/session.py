@@ -1,11 +1,11 @@
-"""Releases of sessions, and facts about releases for stamps and reports."""
+"""Releases of sessions, and facts about releases for files and reports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
+from attrs import evolve
 
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget
@@ -35,9 +35,9 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# A session as one release: its tables pooled, its cost the amount charged.
+# A session as one release
 #
-# The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
+# Its cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
 # leaves unspent may depend on what it saw.
 
 Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
@@ -76,7 +76,7 @@ def session_release(
         coarsened(one, session.merges) if session.merges and one.structure.domain == fine else one for one in measured
     ]
     total, variance = total_of(views)
-    views = [plausible(attrs.evolve(one, total=total, total_variance=variance)) for one in views]
+    views = [plausible(evolve(one, total=total, total_variance=variance)) for one in views]
     if len(views) == 1:
         tables, measurement = views[0].tables, views[0].measurement
     else:
@@ -97,9 +97,7 @@ def session_release(
 
 
 # --------------------------------------------------------------------------------------------------
-# Facts about the origin of releases as plain values: private labels and bins, and the steps of sessions.
-#
-# All of it is released.
+# Facts about the origin of releases, as plain values; all of them are released
 
 
 def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
@@ -164,7 +162,7 @@ def step_facts(step: Step) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Guarantees and caveats for files and outputs computed from releases.
+# Guarantees and caveats of what is computed from releases
 
 #: Of a model that was made from no release.
 UNKNOWN = "This model carries no release, so nothing is known about the privacy of what it was made from."

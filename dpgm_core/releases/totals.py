@@ -20,7 +20,7 @@ __all__ = ["contradictions", "estimate_total", "false_alarm", "far_from", "mostl
 
 
 # --------------------------------------------------------------------------------------------------
-# The number of records, as stated by the terms or as estimated from noisy tables.
+# The number of records, stated or estimated
 
 
 def stated_total(terms: Terms, records: int) -> float:
@@ -60,7 +60,7 @@ def estimate_total(
 
 
 # --------------------------------------------------------------------------------------------------
-# Comparison of a stated number of records with the sums of the noisy tables; post-processing, free.
+# Comparison of a stated number of records with the sums of the noisy tables (post-processing)
 #
 # Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g
 # = m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the
@@ -68,19 +68,20 @@ def estimate_total(
 # independent; and of those that estimate N, if only one total is stated: pooled with the others they are about as many
 # records.
 #
-# A distance above 6 standard errors is said, if noise alone goes that far with probability 1/100 at most: so the false
-# alarm is never more, whatever the noise. It is nearly always much less. By Chernoff's bound, at 6 standard errors:
+# Distances above 6 standard errors are reported if noise alone goes so far with probability 1/100 at most: that bounds
+# the false alarm for every noise. It is nearly always much less. By Chernoff's bound, at 6 standard errors:
 #
-# * Gaussian noise: E exp(sX) <= exp(s^2 sigma^2 / 2) (Canonne, Kamath, Steinke 2020, Corollary 9), so 2 exp(-18) =
-# 3e-8. * Laplace noise: E exp(sX) = 1 / (1 - v (cosh s - 1)), v its variance: for wide noise 5e-3 for a table of one
-# cell   (the truth is exp(-6 sqrt 2) = 2e-4), 1e-3 for two cells, 3e-6 for 16, 1e-7 for 100.   Noise that ends
-# somewhere has less. (For continuous noise s^2 / 2 stands for cosh s - 1, which is more.)
+# * Gaussian noise: E exp(sX) <= exp(s^2 sigma^2 / 2) (Canonne, Kamath, Steinke 2020, Corollary 9), so 2 exp(-18)
+#   = 3e-8.
+# * Laplace noise: E exp(sX) = 1 / (1 - v (cosh s - 1)), v its variance: for wide noise 5e-3 for a table of one cell
+#   (the truth is exp(-6 sqrt 2) = 2e-4), 1e-3 for two cells, 3e-6 for 16, 1e-7 for 100. Bounded noise has less. (For
+#   continuous noise s^2 / 2 stands for cosh s - 1, which is more.)
 #
-# Where noise is so small that 6 standard errors are less than a record, more is asked for: a draw that is not 0 is
-# rare, but always that far.
+# Where noise is so small that 6 standard errors are less than a record, a draw that is not 0 is rare but always that
+# far, so the bound asks for more.
 
-#: Standard errors from which on a distance is said, and what noise alone may do so with.
-_FAR, _CHANCE = 6.0, 1e-2
+#: Standard errors from which a distance is reported, and the largest probability that noise alone goes so far.
+_MIN_STANDARD_ERRORS, _MAX_FALSE_ALARM = 6.0, 1e-2
 #: Slopes at which Chernoff's bound is computed; each gives a bound.
 _SLOPES = np.geomspace(0.05, 100, 400)
 
@@ -88,8 +89,8 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own. Those of a holdout speak too, and each step of
-    a session speaks for itself. Contrasts speak of N by that of the empty clique, if they have it.
+    Rounds are left out, as subsamples have totals of their own. Releases of a holdout count, and so does each step of a
+    session. Of contrasts only that of the empty clique tells N.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -139,7 +140,7 @@ def false_alarm(noises: Sequence[Noise], cells: FloatArray, factors: FloatArray,
     """An upper bound of the probability that sums of noise, each times its factor, are further than `distance` from 0.
 
     noises, cells, factors: of each sum, (sums,); how many independent draws it has. distance: > 0, records. For noises
-    that are wider than their event says it takes the law of the event with that variance.
+    that are wider than their event says it takes the distribution of the event with that variance.
     """
     variance = float(np.sum(cells * factors**2 * [noise.variance for noise in noises]))
     # of noise that is hardly ever not 0 the best slope is that of a record, not that of a standard error
@@ -182,7 +183,9 @@ def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] |
     precision = float(np.sum(weights * tied))
     estimate, error = float(np.sum(weights * sums)) / precision, precision**-0.5
     distance = abs(estimate - total)
-    if distance <= _FAR * error or false_alarm(noises, cells, weights / precision, distance) > _CHANCE:
+    if distance <= _MIN_STANDARD_ERRORS * error:
+        return None
+    if false_alarm(noises, cells, weights / precision, distance) > _MAX_FALSE_ALARM:
         return None
     return estimate, error
 
@@ -193,31 +196,31 @@ def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:
     if event.kind in ("gaussian", "discrete-gaussian"):
         return np.asarray(np.square(slopes) * max(noise.variance, event.scale**2) / 2)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        # of the law that does not end: 2 a / (1 - a)^2 with a = exp(-1 / scale)
+        # of the unbounded distribution: 2 a / (1 - a)^2 with a = exp(-1 / scale)
         variance = max(noise.variance, float(1 / (np.cosh(1 / event.scale) - 1)))
         spread = variance * (np.cosh(slopes) - 1)
         return np.where(spread < 1, -np.log1p(-np.minimum(spread, 1.0)), math.inf)
 
 
 # --------------------------------------------------------------------------------------------------
-# Columns whose records are mostly missing, according to the noisy tables; post-processing, free.
+# Columns whose records are mostly missing, according to the noisy tables (post-processing)
 #
-# A file that is read in another dialect than it is written in, or labels that are spelled otherwise, fill a release
-# with the label of missing values. A table in which n of the m labels of a column are that label sums to T, and the n
+# A file read in another dialect than it was written in, or labels spelled otherwise, fill a release with the label of
+# missing values. A table in which n of the m labels of a column are that label sums to T, and the n
 # labels to M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard
 # error sqrt(v c ((1 - p)^2 n / m + p^2 (1 - n / m))) / T of a ratio (delta method). Of the tables that hold the column
 # the one with the least standard error counts.
 
 #: Standard errors by which a share must exceed one half: Gaussian noise alone does that with probability 1.4e-3.
-_SURE = 3.0
-_SHOWN = 5
+_SURE_STANDARD_ERRORS = 3.0
+_MAX_SHOWN = 5
 
 
 def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     """Return a sentence about the columns of which more than half is missing; empty where there are none.
 
     It is computed from the noisy tables. Rounds and contrasts are left out, and columns whose missing values have a
-    label of another name, which somebody may have given as an answer.
+    label of another name, which may be an answer of its own.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
@@ -230,7 +233,7 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
     mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
     """
     shares: dict[str, tuple[float, float]] = {}
-    for release in (step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)):
+    for release in _measured(releases):
         if release.round is not None or release.contrasts:
             continue
         structure = release.structure
@@ -250,11 +253,11 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
                 error = math.sqrt(variance * table.size * spread) / total
                 if name not in shares or error < shares[name][1]:
                     shares[name] = share, error
-    missing = {name: share for name, (share, error) in shares.items() if share - _SURE * error > 0.5}
+    missing = {name: share for name, (share, error) in shares.items() if share - _SURE_STANDARD_ERRORS * error > 0.5}
     if not missing:
         return []
-    shown = [f"{name} ({min(share, 1):.0%})".replace("%", " %") for name, share in list(missing.items())[:_SHOWN]]
-    more = f" and {len(missing) - _SHOWN} more columns" if len(missing) > _SHOWN else ""
+    shown = [f"{name} ({min(share, 1):.0%})".replace("%", " %") for name, share in list(missing.items())[:_MAX_SHOWN]]
+    more = f" and {len(missing) - _MAX_SHOWN} more columns" if len(missing) > _MAX_SHOWN else ""
     lines = ", or lines that cannot be told apart (see delimiter, quoting, encoding)" if len(missing) > 1 else ""
     return [
         f"mostly missing: {', '.join(shown)}{more}, where empty cells go and values that are not as the domain says; "

@@ -38,11 +38,10 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------
-# Releases of normalised contributions as learners see them: in persons, all tables of one total.
+# Normalised contributions: all tables in persons, of one total
 #
-# Weighted tables need not sum to the same: a person may have nothing to add to one and much to another. Learners know
-# one total only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it; that is
-# post-processing, and free. The release itself, as saved and shown, stays as it was.
+# Weighted tables need not sum to the same: a person may add nothing to one and much to another. Learners know one total
+# only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it (post-processing).
 
 
 @frozen(kw_only=True)
@@ -151,11 +150,11 @@ def equalize_totals(release: NoisyTables) -> NoisyTables:
 
 
 # --------------------------------------------------------------------------------------------------
-# Noise of tables computed from released ones: free, and Gaussian to learners.
+# Noise of tables computed from released ones
 
 
 class DerivedNoise:
-    """A base of the noise of sums and means, to be given a variance and a draw; for learning, never for a release.
+    """Base of the noise of sums and means; subclasses define a variance and a draw. For learning, never for a release.
 
     Its density is the Gaussian of the same variance, to which sums of independent noise tend.
     """
@@ -205,7 +204,7 @@ class DerivedNoise:
 
 
 # --------------------------------------------------------------------------------------------------
-# Releases over merged codes: tables are summed by block. Post-processing, free.
+# Merged codes: tables summed by block (post-processing)
 #
 # A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of
 # noise is one variance per table. The view states the mean over its cells: squares summed over a table are then
@@ -218,7 +217,7 @@ class SummedNoise(DerivedNoise):
 
     noise: of each cell that was summed. blocks: how many of them each cell of the table holds, in the table's order.
     Variance and density are those of the mean cell, and the density is the Gaussian, to which sums of noise tend; draws
-    have the true law, cell by cell.
+    have the true distribution, cell by cell.
 
     >>> from dpgm_core import Budget, Sensitivity, make
     >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
@@ -380,22 +379,20 @@ def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> Non
 
 
 # --------------------------------------------------------------------------------------------------
-# Noisy tables as learners see them: no cell further from what N records allow than its noise ever reaches, and none
-# where a constraint of the domain allows no record.
+# Plausible tables: no cell further from what N records allow than its noise reaches, and 0 where constraints allow none
 #
-# A file may hold any number, and a public total may be wrong. One cell of 2^62 among counts of some hundred says
-# nothing that a model could follow, but keeps a learner busy. A release that is what it says is never changed: by the
-# noise's own law a cell is beyond its reach with a chance below 1e-24. What is counted where no record can be is noise
-# alone, and taken as 0; files keep what was drawn. N is that of the release, estimated from all cells: the noise of
-# those has mean 0, and what records that break a constraint add to them belongs to N, so a sum without them would be
-# too small.
+# A file may hold any number, and a public total may be wrong: one cell of 2^62 among counts of some hundred would only
+# keep a learner busy. An honest release is never changed: by the noise's own distribution a cell is beyond its reach
+# with a chance below 1e-24. Counts where no record is possible are noise alone, and taken as 0; files keep what was
+# drawn. N is estimated from all cells: the noise of those has mean 0, and what records that break a constraint add to
+# them belongs to N, so a sum without them would be too small.
 
 #: How much less likely than no noise is never seen, nats; at the reach of Laplace or Gaussian noise e^-60 is 1e-26.
-_NEVER = 60.0
-#: Of an estimated total, standard deviations.
-_DEVIATIONS = 12.0
+_NEVER_NATS = 60.0
+#: Reach of an estimated total, standard deviations.
+_TOTAL_DEVIATIONS = 12.0
 #: Counts are int64, so no more records than this were counted.
-_MOST_RECORDS = 2.0**62
+_MAX_RECORDS = 2.0**62
 
 
 def plausible(release: NoisyTables) -> NoisyTables:
@@ -439,7 +436,7 @@ def emptied(tables: Tables) -> Tables:
 
 
 def _within(release: NoisyTables) -> NoisyTables:
-    if release.total > _MOST_RECORDS:
+    if release.total > _MAX_RECORDS:
         raise InferenceError(
             f"the release states {release.total:.3g} records, more than can be counted; it is damaged or made up"
         )
@@ -469,13 +466,13 @@ def _of_counts(release: NoisyTables) -> bool:
 
 def _limits(release: NoisyTables) -> tuple[FloatArray, FloatArray]:
     """The least and the most of each cell, (cells,), or contrast, (groups,), in the unit of the tables."""
-    most = release.total + _DEVIATIONS * math.sqrt(release.total_variance)
+    most = release.total + _TOTAL_DEVIATIONS * math.sqrt(release.total_variance)
     reach = np.array([_reach(one.noise) for one in release.calibrations])[list(release.measurement.of_group)]
     if release.contrasts:
         return -most - reach, most + reach
     tied = np.asarray(release.structure.multiplicities, dtype=np.float64)
     # A table of normalised contributions was brought to m_g N by its own noisy sum.
-    sums = _DEVIATIONS * np.sqrt(np.asarray(release.structure.sizes) * release.variances)
+    sums = _TOTAL_DEVIATIONS * np.sqrt(np.asarray(release.structure.sizes) * release.variances)
     return release.tables.repeat(-reach), release.tables.repeat(tied * most + sums + reach)
 
 
@@ -487,5 +484,5 @@ def _reach(noise: Noise) -> float:
         return _reach(noise.noise) * max(noise.blocks)
     distances: FloatArray = np.asarray(math.sqrt(noise.variance) * 2.0 ** np.arange(64), dtype=np.float64)
     density = np.maximum(noise.logpdf(distances), noise.logpdf(-distances))
-    never = density <= float(noise.logpdf(np.zeros(1))[0]) - _NEVER
+    never = density <= float(noise.logpdf(np.zeros(1))[0]) - _NEVER_NATS
     return float(distances[never.argmax()]) if never.any() else math.inf

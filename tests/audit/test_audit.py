@@ -134,8 +134,8 @@ def test_choices_stand_and_sharper_ones_do_not(monkeypatch, budget, relation):
     """The bound of some thousand choices of a whole session is below the claim; at twice the temperature it is not."""
     count = 5000 if budget.kind == "pure" else 12_000
     assert not verdict(budget, *choices(budget, relation, count), EACH).refuted
-    honest = session_module.chosen
-    monkeypatch.setattr(session_module, "chosen", lambda scores, h, *more: honest(scores, 2 * h, *more))
+    honest = session_module.draw_candidates
+    monkeypatch.setattr(session_module, "draw_candidates", lambda scores, h, *more: honest(scores, 2 * h, *more))
     assert verdict(budget, *choices(budget, relation, count), EACH).refuted
 
 
@@ -143,8 +143,8 @@ def test_a_session_of_two_steps_stands_and_a_sharper_one_does_not(monkeypatch):
     """The joint bound on both steps is below the claim; where choices are thirty times as sharp it is not. Ten such
     runs gave bounds from 1.07 to 1.46."""
     assert not verdict(WHOLE, *two_steps(1), EACH).refuted
-    honest = session_module.chosen
-    monkeypatch.setattr(session_module, "chosen", lambda scores, h, *more: honest(scores, 30 * h, *more))
+    honest = session_module.draw_candidates
+    monkeypatch.setattr(session_module, "draw_candidates", lambda scores, h, *more: honest(scores, 30 * h, *more))
     assert verdict(WHOLE, *two_steps(3), EACH).refuted
 
 

@@ -129,7 +129,7 @@ def test_no_contrast_overflows():
 def test_nothing_overflows(most, cut, monkeypatch):
     """Counts and predictions as large as they come. Of 2^23 cells the cuts alone sum to 2^63; a cut so much wider does
     so of 2^11, without the memory."""
-    monkeypatch.setattr("dpgm_core.counting.selection._MOST_CELL", cut)
+    monkeypatch.setattr("dpgm_core.counting.selection._MAX_CELL_UNITS", cut)
     wide = Structure(Domain.from_sizes({"a": 2**6, "b": 2**5}), [("a", "b")])
     counts = Tables(wide, np.full(wide.cells, most, np.int64))
     scores = TableDistance(candidates=wide, predicted=np.full(wide.cells, 0.0 if most else 1e300), offsets=(-1e300,))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from dpgm_core.counting.labels import LONGEST, persons_by_label
+from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
@@ -26,10 +26,10 @@ def counted(values, attribute=OPEN, **more):
 
 def test_what_is_no_label_counts_for_none():
     """Null, null texts, labels that are there anyway, and texts that are too long, broken or not printable."""
-    bad = [None, b"", b"other", b"missing", b"a" * (LONGEST + 1), b"\xff", b"a\nb", "\x85".encode(), b"\0"]
-    good = [b"cook", b"a" * LONGEST, "é".encode(), b"label 1", b"cook"]
+    bad = [None, b"", b"other", b"missing", b"a" * (MAX_LABEL_BYTES + 1), b"\xff", b"a\nb", "\x85".encode(), b"\0"]
+    good = [b"cook", b"a" * MAX_LABEL_BYTES, "é".encode(), b"label 1", b"cook"]
     found = counted(pa.array(bad + good, pa.binary()))
-    assert found == {"a" * LONGEST: 1, "cook": 2, "label 1": 1, "é": 1}
+    assert found == {"a" * MAX_LABEL_BYTES: 1, "cook": 2, "label 1": 1, "é": 1}
     assert counted(pa.array([1.0, float("nan"), 2.5, 1.0])) == {"1": 2, "2.5": 1}
     assert counted(pa.array([], pa.string())) == {}
 

@@ -57,12 +57,12 @@ def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch: pytest.Mo
     codes = list(np.random.default_rng(1).integers(0, 2, (46, 500), dtype=np.uint8))
     counts = PairCounts(ALL)
     whole = counts.partial(codes, None)
-    monkeypatch.setattr(products, "_MOST_ROWS", 7)
+    monkeypatch.setattr(products, "_MAX_ROWS", 7)
     assert np.array_equal(counts.partial([column[::-1] for column in codes], None), whole)
     parts = [counts.partial([column[part] for column in codes], None) for part in (slice(0, 3), slice(3, None))]
     assert np.array_equal(parts[0] + parts[1], whole)
     assert whole.dtype == np.int64
-    assert products._MOST_ENTRIES < 2**24  # and so are rows, of at least one entry each
+    assert products._MAX_ENTRIES < 2**24  # and so are rows, of at least one entry each
 
 
 def test_they_count_where_it_pays() -> None:

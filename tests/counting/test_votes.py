@@ -138,7 +138,7 @@ def test_sums_of_signs_are_exact(monkeypatch):
     wanted = [int(signs[:, i] @ signs[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
     part = [(list(codes.T.astype(np.uint8)), None)]
     assert pair_sums(PAIRS, part).tolist() == wanted
-    monkeypatch.setattr(module, "_ROWS", 7)
+    monkeypatch.setattr(module, "_BATCH_ROWS", 7)
     assert pair_sums(PAIRS, part).tolist() == wanted and pair_sums(PAIRS, []).tolist() == [0, 0, 0]
 
 

@@ -12,8 +12,8 @@ from tests.curator.opened import WORKLOAD, curator, flat
 def test_tables_are_counted_once_and_again_if_there_is_no_room(monkeypatch):
     """With room for no table at all each step counts what it needs, and says the same."""
     kept = []
-    for room in (module._MOST_KEPT, 64):
-        monkeypatch.setattr(module, "_MOST_KEPT", room)
+    for room in (module._MAX_KEPT_BYTES, 64):
+        monkeypatch.setattr(module, "_MAX_KEPT_BYTES", room)
         with curator(budget=Budget.zcdp(10**12)).session(workload=WORKLOAD) as session:
             each = session.budget * Fraction(1, 4)
             session.measure(["a", ("b", "c")], each)

@@ -15,7 +15,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Terms
-from dpgm_core.curator.labels import check_open, find_labels
+from dpgm_core.curator.labels import LabelSearch, check_open
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
@@ -349,9 +349,10 @@ def test_plans_and_checks_count_both_parts():
     source = as_source(table())
     asked = plan_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
     check_open(source, asked)
-    found = find_labels(
-        source, Domain.from_sizes({"a": 2}), BUDGET, terms=Terms(neighbours="add-remove"), check=lambda: None
+    search = LabelSearch(
+        source=source, domain=Domain.from_sizes({"a": 2}), budget=BUDGET, terms=Terms(neighbours="add-remove")
     )
+    found = search.find(lambda: None)
     assert (found.discovery, found.budget) == (None, BUDGET)
 
 
@@ -370,8 +371,9 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
     (asked,) = plan_labels(opened, budget, terms)
     q = float(asked.noise.published)
     chance = 1 - (1 - q) ** 2
+    search = LabelSearch(source=source, domain=opened, budget=budget, terms=terms, randomness=random)
     for _ in range(250):
-        found = find_labels(source, opened, budget, terms=terms, check=lambda: None, randomness=random)
+        found = search.find(lambda: None)
         seen += bool(found.discovery.columns[0].labels)
     room = 4 * (chance * (1 - chance) / 250) ** 0.5
     assert abs(seen / 250 - chance) < room < 1 - (1 - q) ** 3 - chance

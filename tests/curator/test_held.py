@@ -87,7 +87,7 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
     ):
         opened = curator(source, budget=KINDS[kind], **person)
         with opened.session(workload=WORKLOAD) as session:
-            assert session._held.records == kept
+            assert session._open_records.records == kept
             take(session)
             session.descend(slopes(), session.remaining * Fraction(1, 2))
         found.append((opened.released[-1], session.steps))
@@ -216,13 +216,13 @@ def test_what_does_not_fit_is_counted_when_it_is_asked_for(room, monkeypatch):
     wanted = curator(as_source(TABLE))
     with wanted.session(workload=WORKLOAD) as session:
         take(session)
-    monkeypatch.setattr(counted_module, "_MOST_AHEAD", room)
+    monkeypatch.setattr(counted_module, "_MAX_AHEAD_BYTES", room)
     source = Partitioned(table=TABLE)
     opened = curator(source)
     with opened.session(workload=WORKLOAD) as session:
         assert session._records == 500
         take(session)
-        kept = session._held._counted._kept
+        kept = session._open_records._counted._kept
         assert 8 * sum(len(table) for clique, table in kept.items() if clique) <= room
         before = source.log.count("sum")
         session.select(flat(Structure(DOMAIN, [one for one in kept if len(one) == 1] or [("a",)])), session.remaining)

@@ -311,7 +311,7 @@ def test_leaving_forgets_the_records():
     """After the context nothing holds the codes, though the curator and the rounds live on."""
     made = curator()
     with made.rounds(1, sampling_rate=1) as rounds:
-        held = weakref.ref(rounds._held)
+        held = weakref.ref(rounds._open_records)
         rounds.next()
     gc.collect()
     assert held() is None, made
@@ -321,7 +321,7 @@ def test_nothing_shows_the_records():
     """Reprs hide them, and a failing source's words are withheld."""
     with curator().rounds(3, sampling_rate=1) as rounds:
         assert repr(rounds) == "LiveRounds(0 of 3 taken, sampling rate 1)"
-        assert repr(rounds._held) == "Persons(hidden)"
+        assert repr(rounds._open_records) == "Persons(hidden)"
 
     class Leaky:
         def batches(self, domain, columns):

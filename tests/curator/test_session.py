@@ -414,8 +414,8 @@ def test_a_closed_session_is_closed():
     """Its records are gone, what it handed out stays."""
     with curator().session(workload=WORKLOAD) as session:
         session.measure(["a"], session.budget * Fraction(1, 4))
-        records = session._held
-    assert session._held is None and records._rows is None and not records._counted._kept
+        records = session._open_records
+    assert session._open_records is None and records._rows is None and not records._counted._kept
     asks = [
         lambda: session.measure(["a"], session.budget * Fraction(1, 4)),
         lambda: session.select(flat(), session.budget * Fraction(1, 4)),
@@ -649,5 +649,5 @@ def test_nobody_sees_records_in_a_session():
     """Neither its text nor that of what it keeps says a count."""
     with curator().session(workload=WORKLOAD) as session:
         session.measure(["a"], session.budget * Fraction(1, 2))
-        assert "500" not in repr(session) and repr(session._held) == "HeldRecords(hidden)"
+        assert "500" not in repr(session) and repr(session._open_records) == "HeldRecords(hidden)"
         assert all("array" not in repr(one) for one in itertools.chain([session], session.steps[0].steps))

@@ -152,9 +152,9 @@ def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch, said):
     """Where the system says how much; elsewhere what the machine has."""
     if said is not None:
         (tmp_path / "memory.max").write_text(said)
-    monkeypatch.setattr(resources, "_LIMITS", [])
+    monkeypatch.setattr(resources, "_MEMORY_LIMIT_FILES", [])
     whole = memory_limit()
-    monkeypatch.setattr(resources, "_LIMITS", [tmp_path / "memory.max"])
+    monkeypatch.setattr(resources, "_MEMORY_LIMIT_FILES", [tmp_path / "memory.max"])
     assert memory_limit() == (1000 if said == "1000\n" else whole)
 
 

@@ -46,7 +46,7 @@ def test_a_session_says_what_is_counted_before_the_charge(monkeypatch):
     binned = Domain([private_bins("age", 8), *Domain.from_sizes({"a": 2}).attributes])
     (told,) = describe_session_passes(SOURCE, Workload.all(binned))
     assert told.endswith(", once the bins of age are found")
-    monkeypatch.setattr("dpgm_core.curator.records._MOST_AHEAD", 1000)
+    monkeypatch.setattr("dpgm_core.curator.records._MAX_AHEAD_BYTES", 1000)
     (told,) = describe_session_passes(SOURCE, wide(10, 2, 3))
     assert told.endswith(
         "3 tables (240 B) in one pass; 3 tables (2.3 KiB) more do not fit beside them and are counted "
