@@ -21,9 +21,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["Blocks", "PartwiseBounds", "Start", "ascend"]
 
 
-# --------------------------------------------------------------------------------------------------
-# A lower bound on log Z: structured mean field, whose blocks of attributes are each as wide as fits.
-#
+# --- Lower bound: structured mean field -----------------------------------------------------------
 # For ANY distribution q, log Z >= H(q) + E_q[sum_c theta_c] (Gibbs' inequality). Here q is a product over disjoint
 # blocks of attributes, each a model of its own with an exact junction tree. Coordinate ascent sets one block at a time
 # to the best there is while the others stand still, which is p given their averaged potentials (Saul and Jordan 1996);
@@ -169,8 +167,7 @@ def _slack(blocks: Blocks, theta: Tables, low: float) -> float:
     return 4 * EPSILON * (operations + 1) * (float(magnitude) + 1) if low > -math.inf else 0.0
 
 
-# --------------------------------------------------------------------------------------------------
-# An interval that certainly holds log Z, of a model of any width: both bounds, and records to start from.
+# --- Both bounds ----------------------------------------------------------------------------------
 
 # Records drawn from each part to start from, and rounds that look for a possible one near the best of them.
 DRAWS, ROUNDS = 64, 10

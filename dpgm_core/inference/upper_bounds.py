@@ -23,9 +23,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["Attractive", "Cover", "Division", "EPSILON", "Growth", "blocks", "cover", "divide"]
 
 
-# --------------------------------------------------------------------------------------------------
-# An upper bound on log Z: the potentials divided among parts of the model whose junction tree fits.
-#
+# --- Upper bound: potentials divided among parts whose junction tree fits -------------------------
 # Let parts t = 1 .. T have potentials phi_t with sum_t phi_t / T = theta. Hoelder's inequality gives
 #
 #     Z = sum_x prod_t exp(phi_t(x))^(1/T) <= prod_t (sum_x exp(phi_t(x)))^(1/T),   log Z <= sum_t log Z(phi_t) / T,
@@ -127,9 +125,7 @@ def _magnitude(values: FloatArray, structure: Structure) -> float:
     return float(np.maximum.reduceat(sizes, [where.start for where in structure.slices]).sum())
 
 
-# --------------------------------------------------------------------------------------------------
-# Parts of a model whose junction tree is as narrow as wished, grown one attribute at a time.
-#
+# --- Narrow parts of a model ----------------------------------------------------------------------
 # Each attribute joins an existing cluster, less what no longer fits, so the clusters are those of a chordal graph and
 # no larger than the limit: a partial k-tree.
 
@@ -275,9 +271,7 @@ def blocks(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> l
     return parts
 
 
-# --------------------------------------------------------------------------------------------------
-# A lower bound on log Z of attractive models of binary attributes in pairs: Bethe's approximation.
-#
+# --- Bethe lower bound of attractive models of binary attributes ----------------------------------
 # Where no pair's potential favours unequal labels (p is log-supermodular), Ruozzi (2012, "The Bethe partition function
 # of log-supermodular graphical models") shows that the largest value of
 #

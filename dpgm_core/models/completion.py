@@ -39,9 +39,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact conditional sampling, row by row, for many rows that each lack other attributes.
-#
+# --- Conditional sampling, row by row -------------------------------------------------------------
 # The missing attributes of a row form connected parts of the model's graph, and all neighbours of a part are known.
 # Every table is cut at each row's known codes; the remaining part is eliminated for all rows that lack it at once, and
 # rows with the same codes around it share the work. So no table is wider than in the model, and the cost is that of
@@ -297,9 +295,7 @@ def _chosen(upto: FloatArray, place: IntArray, generator: np.random.Generator) -
     return code
 
 
-# --------------------------------------------------------------------------------------------------
-# Completion of rows with missing cells: present values stay, missing ones are drawn given them.
-#
+# --- Completion of tables -------------------------------------------------------------------------
 # A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
 # missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
 # rows are their owner's: they come through as they are, and no guarantee covers them.

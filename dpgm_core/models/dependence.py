@@ -20,9 +20,7 @@ from dpgm_core.structure.graphs import Clique, components
 __all__ = ["Dependence", "measure_dependence", "pair_tables"]
 
 
-# --------------------------------------------------------------------------------------------------
-# All pairs of attributes of a calibrated junction tree, from its clusters' tables: one walk outwards per attribute.
-#
+# --- Tables of all pairs --------------------------------------------------------------------------
 # From a cluster that holds an attribute a, the message p(a | S) goes out over each separator S, and in the cluster D
 # behind it
 #
@@ -134,8 +132,7 @@ def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:
     return quotient
 
 
-# --------------------------------------------------------------------------------------------------
-# Dependence of pairs of attributes in a model: mutual information and Cramer's V.
+# --- Mutual information and Cramér's V ------------------------------------------------------------
 
 #: Cells of the clusters' tables of the model and its replicates together, 256 MiB; and multiply-adds of all walks.
 _MAX_CELLS, _MAX_PRODUCTS = 2**25, 2 * 10**9

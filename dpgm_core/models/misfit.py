@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Distances of a model from noisy tables: those it was learned from, and those of a holdout.
-#
+# --- Distances of a model from noisy tables -------------------------------------------------------
 # This is post-processing of releases and free. Tables that the model was learned from: each noisy cell is compared with
 # its distribution if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less
 # than independent Poisson counts, and a fit bends towards its tables; both make the test more cautious, never less.
@@ -249,9 +247,7 @@ def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
     return means[:, None] + np.sqrt(means)[:, None] * steps, (weights / weights.sum())[None, :]
 
 
-# --------------------------------------------------------------------------------------------------
-# Error of the structure from a holdout, and the variance that it adds to answers.
-#
+# --- Error of the structure -----------------------------------------------------------------------
 # The model answers about a pair of attributes in no clique by its independences. The holdout measured some such pairs;
 # the error found there is taken to hold for all of them.
 

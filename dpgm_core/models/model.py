@@ -82,7 +82,6 @@ if TYPE_CHECKING:
 __all__ = ["Model", "SCHEMA", "model_card"]
 
 
-# --------------------------------------------------------------------------------------------------
 # The notebook card of a model.
 
 
@@ -94,9 +93,7 @@ def model_card(
     return card("Model", facts, first(["attribute", "labels", "", "measured"], rows, len(domain)), flaws=flaws)
 
 
-# --------------------------------------------------------------------------------------------------
 # The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
-#
 # Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
 
 #: Version of the model file format. Version 1 (at most one release) remains readable.

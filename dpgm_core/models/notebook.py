@@ -16,8 +16,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Labels", "Marginal", "number_table"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Numbers with their labels beside them, as a notebook shows them.
+# --- Tables of numbers ----------------------------------------------------------------------------
 
 #: Labels of each attribute.
 Labels = Sequence[Sequence[str]]
@@ -44,8 +43,7 @@ def number_table(names: Clique, labels: Labels, columns: Mapping[str, FloatArray
     return first(header, rows(), math.prod(shape))
 
 
-# --------------------------------------------------------------------------------------------------
-# A marginal that a notebook shows with its labels.
+# --- Marginals ------------------------------------------------------------------------------------
 
 
 class Marginal(np.ndarray[Any, np.dtype[np.float64]]):

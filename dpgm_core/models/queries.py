@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of queries: names and labels as users write them.
+# --- Arguments ------------------------------------------------------------------------------------
 
 
 def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
@@ -85,8 +84,7 @@ def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str,
     return codes
 
 
-# --------------------------------------------------------------------------------------------------
-# The basis of an answer: released tables, the model's structure, or nothing.
+# --- The basis of an answer -----------------------------------------------------------------------
 
 #: The attributes lie inside one released table.
 MEASURED = "measured"
@@ -176,8 +174,7 @@ def quote_names(names: Sequence[str], most: int = 5) -> str:
     return shown + (f", ... {len(names)} in all" if len(names) > most else "")
 
 
-# --------------------------------------------------------------------------------------------------
-# Evidence: attribute values that a query conditions on.
+# --- Evidence -------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)

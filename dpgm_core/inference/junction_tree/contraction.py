@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Cost model of exact inference: the time of a step from the sizes of its tables alone.
+# --- Cost model -----------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -77,9 +76,7 @@ NUMPY = CostModel(call=700.0, block=100.0, multiply_add=0.06, cell=0.7)
 NUMBA = CostModel(call=40.0, block=8.0, multiply_add=0.08, cell=0.25)
 
 
-# --------------------------------------------------------------------------------------------------
-# Pairing of a bucket's tables: a binary tree of products of least predicted time.
-#
+# --- Pairing of the tables of a bucket ------------------------------------------------------------
 # A table's scope is a set of attributes as bits, see `structure.bitgraph`: what a bucket costs depends on scopes alone,
 # and many elimination orders share buckets.
 
@@ -190,9 +187,7 @@ class Pairings:
         return best[full]
 
 
-# --------------------------------------------------------------------------------------------------
-# The contraction of exact inference: which tables are multiplied, in which order, and what is summed when.
-#
+# --- Contractions ---------------------------------------------------------------------------------
 # Bucket elimination written down as data. A *letter* is an attribute's place in the elimination order; attributes of
 # one label carry no letter. A *node* is a table over letters: first the inputs (one per clique), then one per step.
 # Each node but the last of a component is used by exactly one step, so log Z is multilinear in the nodes and every

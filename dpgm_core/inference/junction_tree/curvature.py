@@ -20,9 +20,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["Curvature", "LogCurvature", "Means", "Walkers", "means_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of the log-partition from logarithms: slower than `tangents`, and safe whatever the potentials.
-#
+# --- Second derivatives in logarithms -------------------------------------------------------------
 # Forward over reverse on a contraction, in relative tangents. With t = d log value of each node and s = d log adjoint,
 # a step out = sum left * right gives t(out) = E[t(left) + t(right) | out], the mean over the letters summed, and its
 # adjoint s(left) = E[s(out) + t(right) | left]; where nothing is summed both are plain sums. The weights of these
@@ -212,8 +210,7 @@ def _mean(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of the log-partition: the covariance of a model's tables times any number of directions.
+# --- Second derivatives of a model ----------------------------------------------------------------
 
 # Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
 # largest table, and those of all of the structure's tables, may take.

@@ -40,8 +40,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["CompiledExecutor", "Cost", "JunctionTree", "JunctionTreeEngine"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The compiled executor: a whole inference in one call of kernels that numba made.
+# --- The compiled executor ------------------------------------------------------------------------
 
 _FINE = layout.FINE
 _empty = np.empty  # small models wait for each name that is looked up
@@ -92,8 +91,7 @@ class CompiledExecutor:
         return CompiledExecutor, self._given
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact inference: the component `junction-tree` and its compiled engine.
+# --- The engine -----------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)

@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Walks of a contraction in logarithms: sums for potentials of any size, maxima for the most probable record.
-#
+# --- Walks of a contraction in logarithms ---------------------------------------------------------
 # Slower than probabilities, but nothing underflows: -inf is the only zero. Temporary memory stays near that of the
 # operands, because the product table of a contraction is never built at once.
 
@@ -324,8 +322,7 @@ def _finite(top: Any) -> Any:
     return np.where(top == -np.inf, 0.0, top)
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of potentials, and their preparation for an executor of probabilities.
+# --- Potentials, checked and prepared -------------------------------------------------------------
 
 _IMPOSSIBLE = (
     "inference: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
@@ -418,8 +415,7 @@ def refuse_infinite(value: float) -> None:
         raise InferenceError("inference: the potentials are too large for double precision; rescale them")
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact inference in logarithms: nothing underflows, whatever the potentials; slower than in probabilities.
+# --- Inference in logarithms ----------------------------------------------------------------------
 
 
 class Logarithms:

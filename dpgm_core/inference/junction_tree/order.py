@@ -40,8 +40,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The search for an elimination order: several heuristics, priced on scopes alone; only the best is written down.
+# --- Search for an elimination order --------------------------------------------------------------
 
 # Orders tied for the greedy rules differ in speed by up to 2: other ties are tried, for about as long as 10 calls take.
 MOST_TRIES, CALLS_WORTH = 16, 10
@@ -168,8 +167,7 @@ class _Search:
             self.found.append(Candidate(heuristic=heuristic, played=played, nanoseconds=nanoseconds, bytes=8 * live))
 
 
-# --------------------------------------------------------------------------------------------------
-# Refusal of models too large for exact inference: how large, where, and what would do.
+# --- Refusal of models that are too large ---------------------------------------------------------
 
 _MAX_TRIES, _MAX_ATTRIBUTES = 4, 500  # attributes left out for a try, and those of a graph in which that is tried
 
@@ -239,8 +237,7 @@ def _without(graph: BitGraph, place: int) -> int:
     return BitGraph(tuple(around), graph.sizes).greedy("cells", range(len(around))).message
 
 
-# --------------------------------------------------------------------------------------------------
-# Plan of exact inference on a structure: order, contraction and program within memory, or a refusal.
+# --- The plan of a structure ----------------------------------------------------------------------
 
 
 @frozen(kw_only=True)

@@ -36,9 +36,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# One sweep of sum-product over a loopy plan, in probability space or, where that would underflow, in log space.
-#
+# --- One sweep of sum-product ---------------------------------------------------------------------
 # Both spaces run the same code over an `Algebra`. No step divides by a message: what all others say is a product over
 # a tree of pairs (attributes) or a recursive halving of the axes (factors), so true zeros are exact.
 
@@ -230,8 +228,7 @@ def _normalised(algebra: Algebra, products: FloatArray) -> tuple[FloatArray, Flo
     return scaled / sums, algebra.log(top) + np.log(sums)
 
 
-# --------------------------------------------------------------------------------------------------
-# Loopy belief propagation: approximate marginals for models whose junction tree does not fit; exact on trees.
+# --- The engine -----------------------------------------------------------------------------------
 
 # Finite potentials of one factor that span more nats than this go to log space at once: exp would underflow.
 SPAN = 700.0

@@ -17,9 +17,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["FactorClass", "FlatPlan", "LoopyPlan", "SizePlan", "VariableClass", "compile_plan", "flatten"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The plan of loopy belief propagation: index arrays that let one numpy call serve all factors of one shape.
-#
+# --- The plan -------------------------------------------------------------------------------------
 # The factors are the structure's maximal cliques, less attributes of one label. A clique inside another one is
 # multiplied into it, which changes no fixed point of Bethe's free energy for single attributes and removes loops for
 # larger ones. Factors of one shape (up to the order of their axes) form a `FactorClass`, whose tables are one array
@@ -257,8 +255,7 @@ def _joined(parts: list[IntArray]) -> IntArray:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-# --------------------------------------------------------------------------------------------------
-# A loopy plan as flat whole numbers, which compiled sweeps read.
+# --- The plan as flat whole numbers, for compiled sweeps ------------------------------------------
 
 # Factors worked on at a time, at most and by their cells, so that their rows stay in the fastest caches.
 WIDTH, BLOCK = 256, 2**15

@@ -58,8 +58,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A curator with an alarm on every door but its protocol, records with a booby trap, and noise of fixed bad luck.
+# --- Guarded curators and records -----------------------------------------------------------------
 
 # Modules of core that may read records.
 _READERS = (
@@ -262,8 +261,7 @@ def live_curator(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Spies: a mechanism, a ledger and records that note, in one log, when they are asked, charged and read.
+# --- Recorders ------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -318,8 +316,7 @@ class SpyRecords(TrappedRecords):
         return super().batches(domain, columns)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a process says besides its answers: on stdout and stderr, as warnings and in logs.
+# --- Captured output ------------------------------------------------------------------------------
 
 
 @define
@@ -384,8 +381,7 @@ def _content(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-# --------------------------------------------------------------------------------------------------
-# Another engine in the place of `junction-tree`, which does for it what it cannot: for tests of what learners make.
+# --- Replaced engines -----------------------------------------------------------------------------
 
 # What models are asked, method -> capability; the junction tree does it where the engine does not say that it can.
 _ASKED: dict[str, Capability] = {

@@ -28,8 +28,7 @@ from dpgm_testing.subjects import CollectiveSubject
 __all__ = ["CHECKS", "OPTIMUM_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a collective engine says of its objective: no more than its tables are worth, and within its gap of the best.
+# --- The objective --------------------------------------------------------------------------------
 
 OPTIMUM_CHECKS = Checklist("collective")
 
@@ -138,9 +137,7 @@ def objective_is_within_its_gap_of_the_best(subject: CollectiveSubject) -> None:
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# What every collective engine must keep: tables some data set could have, pulled towards the evidence, and a gap that
-# is a certificate where one is given. The judge is enumeration; the base engine is core's junction tree.
+# --- Tables and gap -------------------------------------------------------------------------------
 
 CHECKS = Checklist("collective")
 

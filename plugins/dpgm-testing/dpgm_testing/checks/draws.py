@@ -39,8 +39,7 @@ from dpgm_testing.subjects import BUDGETS, SENSITIVITIES, MechanismSubject
 __all__ = ["CHECKS", "LARGE_CHANGE_CHECKS", "STREAM_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# What the draws of every noise must keep: whole numbers, fresh, from the randomness given, of the law claimed.
+# --- Samples --------------------------------------------------------------------------------------
 
 CHECKS = Checklist("mechanism")
 
@@ -229,8 +228,7 @@ def _refuted(near: Array, far: Array, epsilon: float, delta: float, tests: int) 
     return worst
 
 
-# --------------------------------------------------------------------------------------------------
-# Where noise comes from: enough random words, no narrow seed, nothing twice, one law whatever the shape.
+# --- Randomness -----------------------------------------------------------------------------------
 
 STREAM_CHECKS = Checklist("mechanism")
 
@@ -456,9 +454,7 @@ def _near_zero(noise: Noise, *, exact: bool) -> tuple[float, float, float]:
     return edge, max(within - slack, 0.0), min(within + slack, 1.0)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a mechanism must keep where one person can change much, or the budget is large: closed forms, not enumeration.
-#
+# --- Large changes and large budgets --------------------------------------------------------------
 # The other privacy checks try every admissible shift, which is possible up to an L1 of about 6 only. Here a person
 # moves up to 10,000 records, spread evenly over as many cells as the norms allow, and epsilon goes up to 20.
 

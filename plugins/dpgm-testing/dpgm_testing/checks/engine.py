@@ -46,8 +46,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# How every inference engine must behave: what it refuses, what evidence means, no memory, what it declares.
+# --- Answers, samples and refusals ----------------------------------------------------------------
 
 CHECKS = Checklist("inference")
 
@@ -274,8 +273,7 @@ def rounded_records_have_the_expected_tables(subject: InferenceSubject) -> None:
         require(squares <= common.sum() / 2, f"tables are as far off as those of independent records {say(theta)}")
 
 
-# --------------------------------------------------------------------------------------------------
-# What an engine keeps between calls: nothing. Calls from two threads do not meet, and hundreds leave no trace.
+# --- Independent calls ----------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -459,8 +457,7 @@ def growth(call: Callable[[], object], calls: int, allowed: int = 0) -> int:
             tracemalloc.stop()
 
 
-# --------------------------------------------------------------------------------------------------
-# Inferences for many potentials in one call: each as it is alone, in order, refused alike, and shared with nobody.
+# --- Batches --------------------------------------------------------------------------------------
 
 BATCH_CHECKS = Checklist("inference")
 
@@ -592,8 +589,7 @@ def _pairs(arrays: list[FloatArray]) -> Iterator[tuple[FloatArray, FloatArray]]:
     yield from ((one, other) for place, one in enumerate(arrays) for other in arrays[:place])
 
 
-# --------------------------------------------------------------------------------------------------
-# How engines that draw must behave (`Estimator`): they state errors, which hold and are no excuse for everything.
+# --- Estimates with errors ------------------------------------------------------------------------
 
 DRAW_CHECKS = Checklist("inference")
 

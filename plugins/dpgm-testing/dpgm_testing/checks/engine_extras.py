@@ -26,8 +26,7 @@ from dpgm_testing.subjects import InferenceSubject
 __all__ = ["BOUND_CHECKS", "CONSTRAINT_CHECKS", "CURVATURE_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# How engines with certified bounds on log Z must behave (`Bounder`).
+# --- Bounds (`Bounder`) ---------------------------------------------------------------------------
 
 BOUND_CHECKS = Checklist("inference")
 
@@ -65,8 +64,7 @@ def _wide() -> list[Tables]:
     return [Tables(structure, random), Tables(structure, alike)]
 
 
-# --------------------------------------------------------------------------------------------------
-# What an engine that says it honours constraints must keep: impossible records have probability 0 in all it does.
+# --- Constraints ----------------------------------------------------------------------------------
 
 CONSTRAINT_CHECKS = Checklist("inference")
 
@@ -131,8 +129,7 @@ def _possible(what: str, domain: Domain, columns: Mapping[str, Array]) -> None:
     require(not broken, f"{what} breaks constraint {', '.join(map(repr, broken))}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of an engine's log-partition: against enumeration, against its marginals, and as a matrix.
+# --- Second derivatives (`SecondOrder`) -----------------------------------------------------------
 
 CURVATURE_CHECKS = Checklist("inference")
 

@@ -49,8 +49,7 @@ from dpgm_testing.subjects import LearnerSubject
 __all__ = ["BUDGET_CHECKS", "CHOICE_CHECKS", "DESCRIPTION_CHECKS", "LOOP_CHECKS", "NETWORK_CHECKS", "SHAPE_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner makes of every kind of budget, and of every release that it is handed.
+# --- Budgets and releases -------------------------------------------------------------------------
 
 BUDGET_CHECKS = Checklist("learner")
 
@@ -169,8 +168,7 @@ def _moves(where: str, before: Fit, after: Fit | None) -> None:
     require(not same, f"{where}: with other numbers in it the model is the same to the last bit, so nobody looks at it")
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner does behind a selector: what is refused, is refused before the session is paid for.
+# --- Chosen structures ----------------------------------------------------------------------------
 
 CHOICE_CHECKS = Checklist("learner")
 
@@ -225,8 +223,7 @@ def _structures(domain: Domain, table: Clique, *, directed: bool) -> list[Struct
     return [Structure(domain, [*outside, table]), Structure(domain, [*alone, table])]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner does when a selector calls it in a loop, on releases and structures that grow.
+# --- Loops ----------------------------------------------------------------------------------------
 
 LOOP_CHECKS = Checklist("learner")
 
@@ -297,9 +294,7 @@ def _agree(fit: Fit, learned: Fit, structure: Structure, where: str) -> None:
     require(off <= 0.005, f"{where}: a marginal is {off:.3g} from that of `learn`")
 
 
-# --------------------------------------------------------------------------------------------------
-# What learners that take directed graphs alone must keep besides: a network comes out, and no other structure is paid
-# for.
+# --- Directed graphs ------------------------------------------------------------------------------
 
 NETWORK_CHECKS = Checklist("learner")
 
@@ -351,8 +346,7 @@ def _refused(subject: LearnerSubject, name: str, structure: Structure) -> None:
             require(False, f"{name}: `check` refuses it, and `learn` makes a model over it")
 
 
-# --------------------------------------------------------------------------------------------------
-# What learners must keep besides that take some structures alone, and those that learn from contrasts.
+# --- Restricted structures and contrasts ----------------------------------------------------------
 
 SHAPE_CHECKS = Checklist("learner")
 
@@ -426,9 +420,7 @@ def _mean(table: FloatArray) -> float:
     return float(((1 - 2 * signs) * table).sum())
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner makes of what it is told: how many records there are, how noisy each table is, and that its engine did
-# not converge.
+# --- Numbers of records, noise and convergence ----------------------------------------------------
 
 DESCRIPTION_CHECKS = Checklist("learner")
 

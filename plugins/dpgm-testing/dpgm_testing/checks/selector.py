@@ -50,8 +50,7 @@ from dpgm_testing.subjects import SelectorSubject
 __all__ = ["CHECKS", "DESCRIPTION_CHECKS", "PLAN_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a selector's plan says against what its session did: the shares it spends, and what it can tell from noise.
+# --- The plan and the session ---------------------------------------------------------------------
 
 PLAN_CHECKS = Checklist("selector")
 
@@ -118,9 +117,7 @@ def what_it_calls_detectable_is(subject: SelectorSubject) -> None:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# What a selector makes of what it is told: what its plan says and refuses, what it finds in records that are made so
-# that there is something to find or nothing, and what it does when a step, a fit or its luck fails.
+# --- Findings and failures ------------------------------------------------------------------------
 
 DESCRIPTION_CHECKS = Checklist("selector")
 
@@ -301,9 +298,7 @@ def a_step_that_fails_ends_it(subject: SelectorSubject) -> None:
         require(False, f"step {number} of the session failed, and a selection came out")
 
 
-# --------------------------------------------------------------------------------------------------
-# What every selector must keep: it sees records through the session alone and says nothing but what follows from its
-# steps, stays within the workload and the budget, stops, and gives a structure that holds what was measured.
+# --- Structures, steps and budget -----------------------------------------------------------------
 
 CHECKS = Checklist("selector")
 

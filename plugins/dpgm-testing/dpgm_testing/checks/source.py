@@ -38,8 +38,7 @@ from dpgm_testing.subjects import SourceSubject
 __all__ = ["CHECKS", "VALUE_CHECKS"]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a source must keep to the last digit, byte and record: numbers, texts, texts that are none, and odd counts.
+# --- Values ---------------------------------------------------------------------------------------
 
 VALUE_CHECKS = Checklist("source")
 
@@ -248,8 +247,7 @@ def _sizes(subject: SourceSubject, table: Any, domain: Domain) -> list[int]:
         return [len(codes) for (codes,) in source.batches(domain, ["town"])]
 
 
-# --------------------------------------------------------------------------------------------------
-# What every source must keep: codes that the public domain alone decides, record by record, and silent errors.
+# --- Records and errors ---------------------------------------------------------------------------
 
 CHECKS = Checklist("source")
 
