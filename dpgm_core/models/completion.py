@@ -13,7 +13,8 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
-from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core._util.randomness import Randomness
+from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, DomainError, TooLarge
 from dpgm_core.models.distribution import Distribution, pieces_of
@@ -32,7 +33,6 @@ __all__ = [
     "Conditional",
     "Filled",
     "OWN_ROWS",
-    "ROWS_AT_ONCE",
     "completion",
     "conditional",
     "stamp_own_rows",
@@ -306,7 +306,7 @@ OWN_ROWS = (
     "filled in, and of nothing else, holds: "
 )
 #: Rows filled together: equal patterns of missing cells share work, and memory stays small.
-ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**16
 _MISSING = -1
 _MAX_LABELS_SHOWN = 8  # labels in an error
 
@@ -395,6 +395,24 @@ class Completion:
                 filled = _put(table.column(at), cells[name], name)
                 table = table.set_column(at, table.schema.field(at), filled)
         return table.combine_chunks()
+
+    def whole_table(self, table: Any, randomness: Randomness) -> pa.Table:
+        """Fill a table of any length, some rows at a time; table: an object with an Arrow stream.
+
+        Raises as `table` does, and DataError for two columns of one name.
+        """
+        import pyarrow as pa
+
+        rows = pa.table(table)
+        repeated_name = first_repeated(rows.column_names)
+        if repeated_name is not None:
+            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
+        generator = randomness.generator()
+        done = [
+            self.table(rows.slice(start, _ROWS_AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), _ROWS_AT_ONCE)
+        ]
+        return pa.concat_tables(done)
 
     def _drawn(
         self,

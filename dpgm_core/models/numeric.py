@@ -1,8 +1,8 @@
 """Means, variances, quantiles and correlations of attributes with numbers, exact for a model and its bins.
 
-A value is spread inside its bin as `dpgm_core.models.within_bins` says, given its code independent of all else. Codes that
-have no number, missing ones above all, are left out: every answer is about records that have one, of all attributes
-asked for. Of a bin without an end all values stand at its finite edge, so that moments of it are bounds.
+A value is spread inside its bin as `within_bins` says, independently of all else given its code. Codes without a
+number, such as missing values, are left out: every answer is about records that have a number in all attributes of the
+query. All values of a bin without an end are placed at its finite edge, so moments of such a bin are bounds.
 """
 
 from __future__ import annotations
