@@ -106,9 +106,7 @@ class CollectiveDual:
     """
 
     tolerance: float = option(
-        1e-4,
-        help="stop when the duality gap is below this times max(1, |objective|)",
-        validator=positive,
+        1e-4, help="stop when the duality gap is below this times max(1, |objective|)", validator=positive
     )
     share: float = option(
         0.3,

@@ -271,7 +271,7 @@ class JunctionTreeEngine:
         return self._columns(logspace.draw(self.contraction, values, int(count), logspace.at_random(generator)), count)
 
     def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` records whose tables are the expected ones up to roundings: see `dpgm_core.inference.junction_tree.rounded_sampling`.
+        """`count` records whose tables are the expected ones up to roundings, see `rounded_sampling`.
 
         Each record has the model's distribution; they are not independent. Raises InferenceError as `infer` does.
 

@@ -43,8 +43,8 @@ __all__ = [
 # --- Search for an elimination order --------------------------------------------------------------
 
 # Orders tied for the greedy rules differ in speed by up to 2: other ties are tried, for about as long as 10 calls take.
-MOST_TRIES, CALLS_WORTH = 16, 10
-TRY = 3e3  # nanoseconds of planning per table and neighbour
+_MAX_ORDERS, _PLANNING_CALLS = 16, 10
+_NS_PER_TRY = 3e3  # nanoseconds of planning per table and neighbour
 _HOPELESS = 1.3  # times the cells of the best order: few with more are faster
 _ADDRESSABLE = 2**62
 
@@ -143,10 +143,12 @@ class _Search:
     def tries(self) -> int:
         if not self.found:  # luck may halve what is needed, not more
             least = min(played.message for played in self.seen.values())
-            return MOST_TRIES if 8 * least <= 4 * self.max_bytes else 0
+            return _MAX_ORDERS if 8 * least <= 4 * self.max_bytes else 0
         best = min(self.found, key=lambda one: one.nanoseconds)
         neighbours = sum(near.bit_count() for near in best.played.around)
-        return int(min(MOST_TRIES, CALLS_WORTH * best.nanoseconds / (TRY * (len(self.scopes) + neighbours))))
+        return int(
+            min(_MAX_ORDERS, _PLANNING_CALLS * best.nanoseconds / (_NS_PER_TRY * (len(self.scopes) + neighbours)))
+        )
 
     def consider(self, heuristic: str, played: Played, most: float = math.inf) -> None:
         """Price an order, if it is new and was played to the end."""

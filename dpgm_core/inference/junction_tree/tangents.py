@@ -192,12 +192,7 @@ class TangentExecutor:
     """Products of calibrations with directions, so many at once; safe to call from several threads."""
 
     def __init__(
-        self,
-        contraction: Contraction,
-        structure: Structure,
-        keeping: Program,
-        columns: int,
-        backend: Backend,
+        self, contraction: Contraction, structure: Structure, keeping: Program, columns: int, backend: Backend
     ) -> None:
         self._structure, self._keeping = structure, keeping
         self.columns = columns

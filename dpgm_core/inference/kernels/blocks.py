@@ -23,16 +23,7 @@ _RUN = 256  # cells of a run worked on at a time: four rows of it, and what they
 
 @jit
 def _add4x4(
-    memory: FloatArray,
-    r: int,
-    r_row: int,
-    p: int,
-    p_row: int,
-    p_term: int,
-    q: int,
-    q_term: int,
-    size: int,
-    fresh: bool,
+    memory: FloatArray, r: int, r_row: int, p: int, p_row: int, p_term: int, q: int, q_term: int, size: int, fresh: bool
 ) -> None:
     """Four rows of r (= if fresh, else +=) four terms of p, scalars, times four runs of q."""
     a00, a01, a02, a03 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
@@ -252,10 +243,7 @@ def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
         while i < rows:
             for column in range(columns):
                 memory[r + i * r_row + column * r_column] += _dot(
-                    memory,
-                    p + i * p_row + column * p_column + low,
-                    q + i * q_row + column * q_column + low,
-                    size,
+                    memory, p + i * p_row + column * p_column + low, q + i * q_row + column * q_column + low, size
                 )
             i += 1
 
