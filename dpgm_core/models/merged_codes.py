@@ -285,7 +285,7 @@ class MergedDistribution:
     def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
         """Return p(names | fixed) of each query, axes in the order of its names. Raises TooLarge and InferenceError."""
         self._check(fixed)
-        # Given its block, a code tells nothing of the other attributes.
+        # Given its block, a code is independent of the other attributes.
         tables = self.base.marginals_of(queries, self.merged.to_blocks(fixed))
         return [self.merged.expand(names, table) for names, table in zip(queries, tables, strict=True)]
 

@@ -70,8 +70,8 @@ class Component:
     def expected(self) -> float:
         """tau squared as it is to be used, above 0: its mean given what was measured and that it is not negative.
 
-        >>> clear, drowned = (Component(variance=v, error=0.01, pairs=9) for v in (0.1, -0.01))
-        >>> round(clear.expected, 4), round(drowned.expected, 4)
+        >>> clear, hidden = (Component(variance=v, error=0.01, pairs=9) for v in (0.1, -0.01))
+        >>> round(clear.expected, 4), round(hidden.expected, 4)
         (0.1, 0.0053)
         """
         from scipy.special import log_ndtr
@@ -127,7 +127,7 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
 
 
 def joint_score(scores: Sequence[float]) -> float:
-    """One score for several tables together: of the furthest, after it was the furthest of so many (Bonferroni).
+    """Return one score for several tables: the largest score, corrected for the number of tables (Bonferroni).
 
     >>> joint_score([3.0]), round(joint_score([3.0, 0.0, 0.0, 0.0]), 2), joint_score([50.0, 1.0]) > 37
     (3.0, 2.55, True)
@@ -160,8 +160,8 @@ def component(
     """The structure's error from noisy tables of pairs that no clique holds.
 
     tables: noisy counts and the variance of their noise. total: N and its variance. answers: the model's probabilities
-    of each table. spreads: the variances of these answers beside the structure's error, None where they are not known;
-    then what the fit is off by counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
+    of each table. spreads: the variances of these answers without the structure's error, None where unknown;
+    then the error of the fit counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
     scale^2) over all cells; the standard error is that between tables, or that of normal residuals where it is larger.
     """
     n, variance = total
@@ -256,7 +256,7 @@ Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
 
 
 class Answering(Protocol):
-    """A model, as far as it is needed here."""
+    """What is used of a model here."""
 
     def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
         """Answers to several queries at once."""
@@ -288,8 +288,8 @@ def measure_structure_error(
 ) -> Component:
     """The structure's error from the tables of these pairs in a holdout. Raises OptionError where there are none.
 
-    learned: the releases that tell N. spreads: variances of answers beside the structure's error, from replicates; None
-    without them.
+    learned: the releases that tell N. spreads: variances of answers from replicates, without the structure's error, or
+    None.
     """
     if holdout is None:
         raise OptionError(
@@ -302,7 +302,7 @@ def measure_structure_error(
             "structure's error cannot be estimated"
         )
     expected, known = answers(pairs), None if spreads is None else spreads(pairs)
-    # Weighted tables were levelled to their own total.
+    # The totals of weighted tables were equalized to their own.
     weighted = holdout.published[0].contributions is not None
     return component(
         [

@@ -380,7 +380,7 @@ class Model:
         Returns
         -------
         array
-            One axis per attribute, in the order named. A notebook shows the labels beside the numbers.
+            One axis per attribute, in the order named. A notebook shows the labels with the numbers.
 
         Raises
         ------

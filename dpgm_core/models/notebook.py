@@ -43,7 +43,7 @@ def number_table(names: Clique, labels: Labels, columns: Mapping[str, FloatArray
 
 
 class Marginal(np.ndarray[Any, np.dtype[np.float64]]):
-    """An array of probabilities, one axis per name, that a notebook shows as a table beside its labels.
+    """An array of probabilities, one axis per name, that a notebook shows as a table with its labels.
 
     Everywhere else it is the array that it was made of: it prints as one, and whatever is computed, copied, sliced or
     pickled of it is a plain array or prints as one, without labels that would be wrong. Nothing has to be learned to

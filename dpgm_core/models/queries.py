@@ -117,13 +117,13 @@ class Basis:
         unseen = [set(one.uncovered) for one in different]
         nowhere = set.intersection(*unseen) if unseen else set()
         self.unmeasured = tuple(name for name in domain.names if name in nowhere)
-        # What a map tells from a column that was measured is known as that is, though no table holds it.
+        # A column derived from a measured one is known like that one, although no table contains it.
         sources = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
         self._told = {name: of for name in sources if (of := _teller(name, sources)) not in nowhere}
         self.unmeasured = tuple(name for name in self.unmeasured if name not in self._told)
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
-        # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
+        # A table that cliques share is their sum: it determines none of them without the assumption that ties them.
         tables = {
             frozenset(group[0])
             for one in different

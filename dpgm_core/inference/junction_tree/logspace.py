@@ -124,7 +124,7 @@ def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
 def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Contract) -> list[FloatArray]:
     """The logarithm of every node; inputs: log-tables of the input nodes, shaped by `contraction.shape`.
 
-    The total is the sum over `contraction.roots`; input nodes without letters and attributes in no clique stand aside.
+    The total is the sum over `contraction.roots`; input nodes without letters and attributes in no clique are left out.
     """
     values = list(inputs)
     for step in contraction.steps:
@@ -357,7 +357,7 @@ class Potentials:
         self._starts = np.array([part.start for part in structure.slices])
         self._sizes = np.asarray(structure.sizes)
         self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
-        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
+        # A table without letters is the constant 1, outside of the program, so it must be shifted to 0.
         self.mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
         in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
         self.log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
@@ -425,7 +425,7 @@ class Logarithms:
         self._contraction, self._structure = contraction, structure
 
     def infer(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """Marginals of one record, (cells,), and log Z besides attributes in no clique, which may be infinite."""
+        """Return marginals of one record, (cells,), and log Z without attributes in no clique; it may be infinite."""
         values, log_partition = self._walked(theta, log_contract)
         marginals = np.zeros(theta.size)
         if log_partition == -math.inf:

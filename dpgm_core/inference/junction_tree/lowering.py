@@ -112,7 +112,7 @@ def _release(free: list[tuple[int, int]], low: int, high: int) -> None:
 
 # --- Contractions as array calls ------------------------------------------------------------------
 # A step is a broadcast product or a (batched) matrix product. There are no divisions, so exact zeros are safe. Shapes,
-# axis orders and memory are settled here, once; running a program is one numpy call per instruction.
+# axis orders and memory are chosen here, once; running a program is one numpy call per instruction.
 
 #: The arrays that buffers lie in; "retained" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "retained", "tangents", "turns"]
