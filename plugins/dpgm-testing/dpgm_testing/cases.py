@@ -1,4 +1,4 @@
-"""Structures for cases: directed, constrained and in loops of fits."""
+"""Structures and a learner for checks: directed, restricted, awkward and constrained."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def constrained_structures() -> dict[str, Structure]:
         "inside": Structure(domain, [("b", "a"), ("d", "c"), ("e", "a", "d")]),
         "across": Structure(domain, [("a", "c"), ("b", "e"), ("c", "e")]),
         "beside": Structure(domain, [("a",), ("e",)]),
-        "told": Structure(domain, [("a", "c"), ("b",)]),
+        "derived": Structure(domain, [("a", "c"), ("b",)]),
         "tied": Structure(alike, [("c", "e")], tied=[[("c",), ("d",)]]),
     }
 

@@ -1,4 +1,4 @@
-"""Curators that guard, record and forward, and capture of output."""
+"""Guarded curators, recorders, captured output and replaced engines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dpgm_core._util.arrays import Codes
 
 __all__ = [
-    "Door",
+    "GuardedCurator",
     "Overheard",
     "SpyLedger",
     "SpyMechanism",
@@ -104,7 +104,7 @@ class TrappedRecords:
             yield [part[:, place].astype(kind) for place, kind in zip(places, kinds, strict=True)]
 
 
-class Door(ForwardingCurator):
+class GuardedCurator(ForwardingCurator):
     """The protocol of a curator and nothing else; whatever else is asked of it is remembered and refused.
 
     touched: the names asked for. handed: every release that went out.

@@ -1,4 +1,4 @@
-"""Sources that reduce where the rows are."""
+"""Sums for sources that reduce where the rows are, and an example of such a source."""
 
 from __future__ import annotations
 

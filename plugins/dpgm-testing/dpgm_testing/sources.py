@@ -1,4 +1,4 @@
-"""Cases and records for sources."""
+"""Records and cases for checks of sources, and makers of core's own sources."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ _IN_ONE_SUM: list[tuple[str, Cases]] = []
 
 
 def in_one_sum(needs: str) -> Callable[[Cases], Cases]:
-    """A decorator: these cases are told by the same sum as others that need no more than the source shows."""
+    """Return a decorator: these cases share one sum with others that need no more than the source shows."""
 
     def register(cases: Cases) -> Cases:
         _IN_ONE_SUM.append((needs, cases))
