@@ -1,4 +1,4 @@
-"""Inference: marginals and log-partition functions of graphical models, and collective inference over hidden true tables.
+"""Inference in graphical models, and collective inference over hidden true tables.
 
 The names of `__all__` are for authors of inference engines.
 """

@@ -21,8 +21,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["Batched", "cores", "in_threads", "infer_all", "rows_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Inferences for many potentials on one structure: together where the engine can, else one after another.
+# --- Batches --------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -71,8 +70,7 @@ def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
     return [engine.infer(Tables(engine.structure, point)) for point in points]
 
 
-# --------------------------------------------------------------------------------------------------
-# Independent calls in several threads, for kernels and matrix products, which release the interpreter's lock.
+# --- Threads --------------------------------------------------------------------------------------
 
 _Result = TypeVar("_Result")
 

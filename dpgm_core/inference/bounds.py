@@ -13,7 +13,7 @@ from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.contract import LogPartitionBounds
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
-from dpgm_core.inference.upper_bounds import EPSILON, Attractive, Cover, Division, blocks, cover, divide
+from dpgm_core.inference.upper_bounds import EPSILON, PENALTY, Attractive, Cover, Division, blocks, cover, divide
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -21,16 +21,14 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["Blocks", "PartwiseBounds", "Start", "ascend"]
 
 
-# --------------------------------------------------------------------------------------------------
-# A lower bound on log Z: structured mean field, whose blocks of attributes are each as wide as fits.
-#
+# --- Lower bound: structured mean field -----------------------------------------------------------
 # For ANY distribution q, log Z >= H(q) + E_q[sum_c theta_c] (Gibbs' inequality). Here q is a product over disjoint
 # blocks of attributes, each a model of its own with an exact junction tree. Coordinate ascent sets one block at a time
 # to the best there is while the others stand still, which is p given their averaged potentials (Saul and Jordan 1996);
 # the bound never falls. A start at one possible record is q = a point mass, whose bound is that record's log-weight.
 
 # Rounds over all blocks at most, and the rise per round, nats, that is not worth another.
-LOWER_ROUNDS, RISE = 30, 1e-6
+_MAX_ASCENT_ROUNDS, _MIN_RISE = 30, 1e-6
 
 #: Marginals of each clique's parts: one array per block that meets it, axes in the clique's order.
 Start = list[dict[Clique, FloatArray]]
@@ -102,7 +100,7 @@ def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
     q = [dict(one) for one in start]
     entropies = [math.nan] * len(q)
     low, best = -math.inf, -math.inf
-    for _ in range(LOWER_ROUNDS):
+    for _ in range(_MAX_ASCENT_ROUNDS):
         for block, engine in enumerate(blocks.engines):
             phi = _field(blocks, theta, q, block)
             try:
@@ -116,7 +114,7 @@ def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
             q[block] = {names: mu[names] for names in q[block]}
         energies = [_expected(theta, pieces, q) for pieces in blocks.pieces]
         low = math.fsum(entropies) + math.fsum(energies) if min(energies) > -math.inf else -math.inf
-        done = low - best <= RISE
+        done = low - best <= _MIN_RISE
         best = max(best, low)
         if done or len(q) == 1:
             break
@@ -169,13 +167,10 @@ def _slack(blocks: Blocks, theta: Tables, low: float) -> float:
     return 4 * EPSILON * (operations + 1) * (float(magnitude) + 1) if low > -math.inf else 0.0
 
 
-# --------------------------------------------------------------------------------------------------
-# An interval that certainly holds log Z, of a model of any width: both bounds, and records to start from.
+# --- Both bounds ----------------------------------------------------------------------------------
 
 # Records drawn from each part to start from, and rounds that look for a possible one near the best of them.
-DRAWS, ROUNDS = 64, 10
-# What an impossible cell costs, nats, while a possible record is looked for.
-PENALTY = 50.0
+_RECORDS_DRAWN, _MAX_SEARCH_ROUNDS = 64, 10
 
 
 class PartwiseBounds:
@@ -250,11 +245,11 @@ class PartwiseBounds:
         soft = theta.map(lambda values: np.where(np.isneginf(values), -PENALTY - _span(values), values))
         drawn = []
         for engine, values in zip(self._cover.engines, divided.potentials, strict=True):
-            codes = engine.sample(Tables(engine.structure, values), DRAWS, np.random.default_rng(0))
+            codes = engine.sample(Tables(engine.structure, values), _RECORDS_DRAWN, np.random.default_rng(0))
             drawn.append(np.stack(codes, axis=1).astype(np.int64))
         records = np.concatenate(drawn)
         record: IntArray = records[np.argmax(_log_weights(soft, records))]
-        for _ in range(ROUNDS):
+        for _ in range(_MAX_SEARCH_ROUNDS):
             before = record
             record = self._blocks.improved(soft, record)
             if np.array_equal(before, record):

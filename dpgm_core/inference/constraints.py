@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name", "steady"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Engines over constrained domains: impossible records get potentials of -inf that no caller can change.
-#
+# --- Engines over constrained domains -------------------------------------------------------------
 # The inner engine is compiled over the requested cliques and one for each constraint that none of them contains. A
 # column that is a function of another one, and that no requested clique joins with others, gets no table: it is read
 # off the other one.
@@ -363,8 +361,7 @@ def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
     return values
 
 
-# --------------------------------------------------------------------------------------------------
-# Refusal of engines whose marginals jump when potentials move a little.
+# --- Engines whose marginals jump -----------------------------------------------------------------
 
 
 def steady(engine: Engine, learner: str) -> Engine:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
@@ -20,12 +20,10 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["Attractive", "Cover", "Division", "EPSILON", "Growth", "blocks", "cover", "divide"]
+__all__ = ["Attractive", "Cover", "Division", "EPSILON", "Growth", "PENALTY", "blocks", "cover", "divide"]
 
 
-# --------------------------------------------------------------------------------------------------
-# An upper bound on log Z: the potentials divided among parts of the model whose junction tree fits.
-#
+# --- Upper bound: potentials divided among parts whose junction tree fits -------------------------
 # Let parts t = 1 .. T have potentials phi_t with sum_t phi_t / T = theta. Hoelder's inequality gives
 #
 #     Z = sum_x prod_t exp(phi_t(x))^(1/T) <= prod_t (sum_x exp(phi_t(x)))^(1/T),   log Z <= sum_t log Z(phi_t) / T,
@@ -35,8 +33,10 @@ __all__ = ["Attractive", "Cover", "Division", "EPSILON", "Growth", "blocks", "co
 # the division, with the marginals of the parts as its gradient.
 
 EPSILON = float(np.finfo(np.float64).eps)
+#: Nats that an impossible cell costs while a possible record, or a possible q, is searched for.
+PENALTY = 50.0
 # Steps of L-BFGS; each takes one inference in every part.
-STEPS = 60
+_MAX_DIVISION_STEPS = 60
 
 
 @frozen(kw_only=True, eq=False)
@@ -106,7 +106,11 @@ def divide(cover: Cover, theta: FloatArray) -> Division:
         bound(start)
     else:
         minimize(
-            bound, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "ftol": 1e-7, "maxfun": 2 * STEPS}
+            bound,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": _MAX_DIVISION_STEPS, "ftol": 1e-7, "maxfun": 2 * _MAX_DIVISION_STEPS},
         )
     assert best is not None
     return best
@@ -127,16 +131,14 @@ def _magnitude(values: FloatArray, structure: Structure) -> float:
     return float(np.maximum.reduceat(sizes, [where.start for where in structure.slices]).sum())
 
 
-# --------------------------------------------------------------------------------------------------
-# Parts of a model whose junction tree is as narrow as wished, grown one attribute at a time.
-#
+# --- Narrow parts of a model ----------------------------------------------------------------------
 # Each attribute joins an existing cluster, less what no longer fits, so the clusters are those of a chordal graph and
 # no larger than the limit: a partial k-tree.
 
 # What a clique counts that an attribute shares with a cluster without being complete in it.
-PARTLY = 0.01
+_PARTIAL_CLIQUE_WEIGHT = 0.01
 # Parts at least, where one does not hold every clique; each clique held makes the next part want it this much less.
-PARTS, FADING = 4, 8.0
+_MIN_PARTS, _REPEATED_CLIQUE_DISCOUNT = 4, 8.0
 
 
 class Growth:
@@ -229,7 +231,7 @@ class Growth:
             gain, open_ = 0.0, 0
             for scope, weight in self._around[name]:
                 rest = scope - {name}
-                gain += weight if rest <= cluster else PARTLY * weight * len(rest & cluster)
+                gain += weight if rest <= cluster else _PARTIAL_CLIQUE_WEIGHT * weight * len(rest & cluster)
                 open_ += not self.placed.keys() >= rest
             # Of the clusters that complete as much the latest is best: it reaches where growth is.
             mine = (gain, len(self._order), cluster)
@@ -247,9 +249,9 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> li
     """
     holders = [0] * len(cliques)
     parts: list[list[int]] = []
-    while len(parts) < PARTS or not all(holders):
+    while len(parts) < _MIN_PARTS or not all(holders):
         # Cliques that no part holds yet come first by far, so each part adds some: there is an end.
-        weights = [FADING**-count if count else 100.0 * len(cliques) for count in holders]
+        weights = [_REPEATED_CLIQUE_DISCOUNT**-count if count else 100.0 * len(cliques) for count in holders]
         growth = Growth(sizes, list(zip(cliques, weights, strict=True)), sizes, cells, whole=False)
         part = [number for number, clique in enumerate(cliques) if growth.holds(clique)]
         if len(part) == len(cliques):
@@ -275,9 +277,7 @@ def blocks(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> l
     return parts
 
 
-# --------------------------------------------------------------------------------------------------
-# A lower bound on log Z of attractive models of binary attributes in pairs: Bethe's approximation.
-#
+# --- Bethe lower bound of attractive models of binary attributes ----------------------------------
 # Where no pair's potential favours unequal labels (p is log-supermodular), Ruozzi (2012, "The Bethe partition function
 # of log-supermodular graphical models") shows that the largest value of
 #
@@ -289,11 +289,9 @@ def blocks(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> l
 # search is over q alone.
 
 # Steps of L-BFGS from each start, and how far from certain it may go, as a logarithm of odds.
-BETHE_STEPS, CERTAIN = 100, 30.0
-# What an impossible cell costs, nats, while q is looked for.
-PENALTY = 50.0
+_MAX_BETHE_STEPS, _MAX_LOG_ODDS = 100, 30.0
 # Other starts: all attributes near one label, near the other; attractive models have their modes on either side.
-SIDES = (0.05, 0.95)
+_START_PROBABILITIES = (0.05, 0.95)
 
 
 @frozen(kw_only=True, eq=False)
@@ -377,7 +375,7 @@ class Attractive:
         """
         proposals = [np.array([start[name][1] for name in self.names]) for start in starts]
         begins = [np.where(self.swapped, 1 - q, q) for q in proposals]
-        begins += [np.full(len(self.names), side) for side in SIDES]
+        begins += [np.full(len(self.names), side) for side in _START_PROBABILITIES]
         soft = self._soft()
         best = max(self.value(self._possible(_best(soft, q))) for q in begins)
         cells = self.pairs.size + self.fields.size
@@ -422,16 +420,7 @@ class Attractive:
         span = float(np.ptp(finite)) if finite.size else 0.0
         low = (float(finite.min()) if finite.size else 0.0) - PENALTY - span
         fields, pairs = (np.where(np.isneginf(one), low, one) for one in (self.fields, self.pairs))
-        return Attractive(
-            names=self.names,
-            swapped=self.swapped,
-            first=self.first,
-            second=self.second,
-            fields=fields,
-            pairs=pairs,
-            constant=0.0,
-            slack=0.0,
-        )
+        return evolve(self, fields=fields, pairs=pairs, constant=0.0, slack=0.0)
 
     def _possible(self, q: FloatArray) -> FloatArray:
         """q, changed where an impossible cell would have mass: impossible labels get none, and where one label forbids
@@ -485,14 +474,16 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         q = expit(odds)
         return -model.value(q), -_slope(model, q) * q * (1 - q)
 
-    begin = logit(np.clip(start, SIDES[0], SIDES[1]))  # nearer to certain the slope is flat
+    begin = logit(
+        np.clip(start, _START_PROBABILITIES[0], _START_PROBABILITIES[1])
+    )  # nearer to certain the slope is flat
     result = minimize(
         fall,
         begin,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-CERTAIN, CERTAIN)] * begin.size,
-        options={"maxiter": BETHE_STEPS},
+        bounds=[(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)] * begin.size,
+        options={"maxiter": _MAX_BETHE_STEPS},
     )
     best: FloatArray = expit(result.x) if math.isfinite(result.fun) else expit(begin)
     return best

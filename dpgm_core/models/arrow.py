@@ -1,4 +1,4 @@
-"""Numbers with their labels beside them, and records as labels: Arrow tables."""
+"""Arrow tables of probabilities with their labels, and of records as labels."""
 
 from __future__ import annotations
 

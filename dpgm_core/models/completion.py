@@ -13,7 +13,8 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
-from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core._util.randomness import Randomness
+from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, DomainError, TooLarge
 from dpgm_core.models.distribution import Distribution, pieces_of
@@ -32,16 +33,13 @@ __all__ = [
     "Conditional",
     "Filled",
     "OWN_ROWS",
-    "ROWS_AT_ONCE",
     "completion",
     "conditional",
     "stamp_own_rows",
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact conditional sampling, row by row, for many rows that each lack other attributes.
-#
+# --- Conditional sampling, row by row -------------------------------------------------------------
 # The missing attributes of a row form connected parts of the model's graph, and all neighbours of a part are known.
 # Every table is cut at each row's known codes; the remaining part is eliminated for all rows that lack it at once, and
 # rows with the same codes around it share the work. So no table is wider than in the model, and the cost is that of
@@ -297,9 +295,7 @@ def _chosen(upto: FloatArray, place: IntArray, generator: np.random.Generator) -
     return code
 
 
-# --------------------------------------------------------------------------------------------------
-# Completion of rows with missing cells: present values stay, missing ones are drawn given them.
-#
+# --- Completion of tables -------------------------------------------------------------------------
 # A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
 # missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
 # rows are their owner's: they come through as they are, and no guarantee covers them.
@@ -310,7 +306,7 @@ OWN_ROWS = (
     "filled in, and of nothing else, holds: "
 )
 #: Rows filled together: equal patterns of missing cells share work, and memory stays small.
-ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**16
 _MISSING = -1
 _MAX_LABELS_SHOWN = 8  # labels in an error
 
@@ -399,6 +395,24 @@ class Completion:
                 filled = _put(table.column(at), cells[name], name)
                 table = table.set_column(at, table.schema.field(at), filled)
         return table.combine_chunks()
+
+    def whole_table(self, table: Any, randomness: Randomness) -> pa.Table:
+        """Fill a table of any length, some rows at a time; table: an object with an Arrow stream.
+
+        Raises as `table` does, and DataError for two columns of one name.
+        """
+        import pyarrow as pa
+
+        rows = pa.table(table)
+        repeated_name = first_repeated(rows.column_names)
+        if repeated_name is not None:
+            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
+        generator = randomness.generator()
+        done = [
+            self.table(rows.slice(start, _ROWS_AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), _ROWS_AT_ONCE)
+        ]
+        return pa.concat_tables(done)
 
     def _drawn(
         self,

@@ -20,9 +20,7 @@ from dpgm_core.structure.graphs import Clique, components
 __all__ = ["Dependence", "measure_dependence", "pair_tables"]
 
 
-# --------------------------------------------------------------------------------------------------
-# All pairs of attributes of a calibrated junction tree, from its clusters' tables: one walk outwards per attribute.
-#
+# --- Tables of all pairs --------------------------------------------------------------------------
 # From a cluster that holds an attribute a, the message p(a | S) goes out over each separator S, and in the cluster D
 # behind it
 #
@@ -134,8 +132,7 @@ def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:
     return quotient
 
 
-# --------------------------------------------------------------------------------------------------
-# Dependence of pairs of attributes in a model: mutual information and Cramer's V.
+# --- Mutual information and Cramér's V ------------------------------------------------------------
 
 #: Cells of the clusters' tables of the model and its replicates together, 256 MiB; and multiply-adds of all walks.
 _MAX_CELLS, _MAX_PRODUCTS = 2**25, 2 * 10**9
@@ -246,7 +243,7 @@ def measure_dependence(
     """
     level = checked_level(level)
     names, queries = _questions(model, attributes, pairs)
-    # Given its block, a merged code tells nothing: what blocks tell of each other is what their codes do.
+    # Given its block, a merged code is independent of all else, so blocks are as dependent as their codes.
     here = model.coarse.using(unmeasured="uniform")
     models, answers = _pair_answers(here, names, len(queries)) if pairs is None else _named_pair_answers(here, queries)
     information, squares = _numbers(models, answers, queries)
@@ -272,7 +269,7 @@ def _questions(
     """The attributes and the pairs that are asked for, checked."""
     if pairs is not None:
         if attributes is not None:
-            raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
+            raise OptionError("give either attributes, all of whose pairs are compared, or the pairs themselves")
         queries = tuple(dict.fromkeys(read_names(model.domain, pair, {}) for pair in check_queries(pairs)))
         wrong = next((pair for pair in queries if len(pair) != 2), None)
         if wrong is not None:

@@ -32,8 +32,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["Distribution", "check_potentials", "collect_potentials", "expectation", "pieces_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Log-potentials collected from pieces, and expectations in which weight 0 cancels -inf.
+# --- Potentials -----------------------------------------------------------------------------------
 
 
 def expectation(weights: Array, values: Array) -> float:
@@ -70,8 +69,7 @@ def pieces_of(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
     ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The distribution behind a model: log-potentials, and engines that answer queries with evidence as codes.
+# --- The distribution -----------------------------------------------------------------------------
 
 _MAX_POTENTIAL = 1e9  # nats; sums of a few potentials have seven digits left there
 _MAX_ENGINES = 16

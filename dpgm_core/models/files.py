@@ -25,8 +25,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["load_model", "read_stamp", "sidecar_path"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Reading a model file.
+# --- Model files ----------------------------------------------------------------------------------
 
 #: A file that claims more was not written by dpgm.
 _MAX_RELEASES = 10_000
@@ -118,8 +117,7 @@ def _provenance(facts: object) -> Mapping[str, Any]:
     return facts
 
 
-# --------------------------------------------------------------------------------------------------
-# Stamps of files of synthetic records: their location and content.
+# --- Stamps of synthetic records ------------------------------------------------------------------
 
 _MAX_STAMP_BYTES = 2**20
 

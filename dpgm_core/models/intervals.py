@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.html import Html, card
 from dpgm_core.errors import InferenceError, OptionError, brief, listed
 from dpgm_core.models.notebook import number_table
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Interval", "combine", "farthest", "interval"]
+__all__ = [
+    "Interval",
+    "MAX_REPLICATES",
+    "checked_level",
+    "checked_replicates",
+    "combine",
+    "farthest",
+    "interval",
+    "replicate_interval",
+    "student",
+    "widen",
+]
+
+_Model = TypeVar("_Model")
 
 #: More refits improve no error bar; a file that claims more was not written by dpgm.
 MAX_REPLICATES = 1000
@@ -135,11 +150,44 @@ def interval(
     )
 
 
-def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
-    """The end of a range that is farther from each entry of an estimate: what a replicate without an answer counts as.
+def replicate_interval(
+    query: Callable[[_Model], Array | float],
+    model: _Model,
+    replicates: Sequence[_Model],
+    *,
+    level: float,
+    within: tuple[float, float],
+) -> Interval:
+    """Return the `interval` of a query, answered by a model and by each of its replicates.
 
-    Nothing is known of such a replicate, and those without an answer are no sample of all: they are the ones in which
-    least is known. To leave them out, or to fill in the estimate, covers less than is promised.
+    A replicate in which the query is undefined (InferenceError) counts as `farthest`. Raises OptionError without
+    replicates, and InferenceError for undefined answers where `within` is infinite.
+
+    >>> replicate_interval(lambda one: one, 0.5, [0.4, 0.6], level=0.5, within=(0.0, 1.0)).spread.round(2).item()
+    0.14
+    """
+    if not replicates:
+        raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
+    estimate = np.asarray(query(model), dtype=np.float64)
+    answers = []
+    for one in replicates:
+        with suppress(InferenceError):
+            answers.append(np.asarray(query(one), dtype=np.float64))
+    undefined = len(replicates) - len(answers)
+    if undefined and not np.isfinite(within).all():
+        raise InferenceError(
+            f"in {undefined} of {len(replicates)} replicates the query is undefined, as what is given has probability "
+            "0 there; state the range of its possible values with within=(low, high)"
+        )
+    answers += [farthest(estimate, within)] * undefined
+    return interval(estimate, np.stack(answers), level=level, within=within, undefined=undefined)
+
+
+def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
+    """Return the end of a range that is farther from each entry of an estimate, which stands for undefined replicates.
+
+    Nothing is known of such a replicate, and undefined ones are no sample of all: they are the ones in which least is
+    known. To leave them out, or to fill in the estimate, covers less than is promised.
 
     >>> farthest(np.array([0.2, 0.9]), (0.0, 1.0))
     array([1., 0.])

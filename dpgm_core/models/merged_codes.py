@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Merged codes of a model: it is learned over fewer codes of some attributes and answers about all of them.
-#
+# --- Codes and their blocks -----------------------------------------------------------------------
 # A session may merge rare codes once their one-way tables are released, and count all else by blocks of merged codes.
 # Within a block, p(code | block) comes from the released one-way table and is taken as independent of all other
 # attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)). That is post-processing of the release, and free.
@@ -256,8 +254,7 @@ def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Seq
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# The distribution of a model with merged codes: queried over all codes, answered from the one over blocks.
+# --- Queries over all codes -----------------------------------------------------------------------
 
 #: Sampling method: independent records, or records whose tables are the expected counts, rounded.
 SampleMethod: TypeAlias = Literal["independent", "rounded"]
@@ -288,7 +285,7 @@ class MergedDistribution:
     def marginals_of(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
         """Return p(names | fixed) of each query, axes in the order of its names. Raises TooLarge and InferenceError."""
         self._check(fixed)
-        # Given its block, a code tells nothing of the other attributes.
+        # Given its block, a code is independent of the other attributes.
         tables = self.base.marginals_of(queries, self.merged.to_blocks(fixed))
         return [self.merged.expand(names, table) for names, table in zip(queries, tables, strict=True)]
 

@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Distances of a model from noisy tables: those it was learned from, and those of a holdout.
-#
+# --- Distances of a model from noisy tables -------------------------------------------------------
 # This is post-processing of releases and free. Tables that the model was learned from: each noisy cell is compared with
 # its distribution if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less
 # than independent Poisson counts, and a fit bends towards its tables; both make the test more cautious, never less.
@@ -72,8 +70,8 @@ class Component:
     def expected(self) -> float:
         """tau squared as it is to be used, above 0: its mean given what was measured and that it is not negative.
 
-        >>> clear, drowned = (Component(variance=v, error=0.01, pairs=9) for v in (0.1, -0.01))
-        >>> round(clear.expected, 4), round(drowned.expected, 4)
+        >>> clear, hidden = (Component(variance=v, error=0.01, pairs=9) for v in (0.1, -0.01))
+        >>> round(clear.expected, 4), round(hidden.expected, 4)
         (0.1, 0.0053)
         """
         from scipy.special import log_ndtr
@@ -129,7 +127,7 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
 
 
 def joint_score(scores: Sequence[float]) -> float:
-    """One score for several tables together: of the furthest, after it was the furthest of so many (Bonferroni).
+    """Return one score for several tables: the largest score, corrected for the number of tables (Bonferroni).
 
     >>> joint_score([3.0]), round(joint_score([3.0, 0.0, 0.0, 0.0]), 2), joint_score([50.0, 1.0]) > 37
     (3.0, 2.55, True)
@@ -162,8 +160,8 @@ def component(
     """The structure's error from noisy tables of pairs that no clique holds.
 
     tables: noisy counts and the variance of their noise. total: N and its variance. answers: the model's probabilities
-    of each table. spreads: the variances of these answers beside the structure's error, None where they are not known;
-    then what the fit is off by counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
+    of each table. spreads: the variances of these answers without the structure's error, None where unknown;
+    then the error of the fit counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
     scale^2) over all cells; the standard error is that between tables, or that of normal residuals where it is larger.
     """
     n, variance = total
@@ -249,9 +247,7 @@ def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
     return means[:, None] + np.sqrt(means)[:, None] * steps, (weights / weights.sum())[None, :]
 
 
-# --------------------------------------------------------------------------------------------------
-# Error of the structure from a holdout, and the variance that it adds to answers.
-#
+# --- Error of the structure -----------------------------------------------------------------------
 # The model answers about a pair of attributes in no clique by its independences. The holdout measured some such pairs;
 # the error found there is taken to hold for all of them.
 
@@ -260,7 +256,7 @@ Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
 
 
 class Answering(Protocol):
-    """A model, as far as it is needed here."""
+    """What is used of a model here."""
 
     def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
         """Answers to several queries at once."""
@@ -292,8 +288,8 @@ def measure_structure_error(
 ) -> Component:
     """The structure's error from the tables of these pairs in a holdout. Raises OptionError where there are none.
 
-    learned: the releases that tell N. spreads: variances of answers beside the structure's error, from replicates; None
-    without them.
+    learned: the releases that tell N. spreads: variances of answers from replicates, without the structure's error, or
+    None.
     """
     if holdout is None:
         raise OptionError(
@@ -306,7 +302,7 @@ def measure_structure_error(
             "structure's error cannot be estimated"
         )
     expected, known = answers(pairs), None if spreads is None else spreads(pairs)
-    # Weighted tables were levelled to their own total.
+    # The totals of weighted tables were equalized to their own.
     weighted = holdout.published[0].contributions is not None
     return component(
         [

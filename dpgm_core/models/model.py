@@ -1,12 +1,14 @@
-"""Models: a learned distribution, its queries, samples and files."""
+"""The model: a learned distribution with its provenance, queries, samples and error bars.
+
+Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +18,18 @@ from attrs import evolve
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.files import MODEL_FILE, plain, write_archive
-from dpgm_core._util.html import Html, card, first
+from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core._version import __version__
-from dpgm_core.domain.attribute import first_repeated
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, InferenceError, OptionError, StructureError, brief, clipped, listed
+from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
+from dpgm_core.models import numeric
 from dpgm_core.models.arrow import probability_table
-from dpgm_core.models.completion import ROWS_AT_ONCE, Completion, completion, stamp_own_rows
+from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
-from dpgm_core.models.intervals import Interval, checked_level, farthest, interval, widen
+from dpgm_core.models.intervals import Interval, checked_level, replicate_interval, widen
 from dpgm_core.models.merged_codes import (
     MergedCodes,
     SampleMethod,
@@ -45,15 +47,7 @@ from dpgm_core.models.misfit import (
     squared_errors,
     structure_variance,
 )
-from dpgm_core.models.notebook import Marginal
-from dpgm_core.models.numeric import (
-    checked_share,
-    correlation_of,
-    mean_of,
-    number_distribution,
-    quantile_of,
-    variance_of,
-)
+from dpgm_core.models.notebook import Marginal, model_card
 from dpgm_core.models.queries import (
     BY_STRUCTURE,
     MEASURED,
@@ -65,9 +59,8 @@ from dpgm_core.models.queries import (
     read_names,
     refuse_unmeasured,
 )
-from dpgm_core.models.sampling import Form, batches, writer
+from dpgm_core.models.sampling import Form, batches, check_datasets, concat_batches, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
-from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.pooling import check_alike, check_domain, pool
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
 from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
@@ -79,30 +72,10 @@ from dpgm_core.structure.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Model", "SCHEMA", "model_card"]
-
-
-# --------------------------------------------------------------------------------------------------
-# The notebook card of a model.
-
-
-def model_card(
-    facts: Sequence[tuple[str, str]], domain: Domain, unmeasured: Collection[str], flaws: Sequence[str]
-) -> Html:
-    """Show a model's facts and attributes; nothing is inferred, as that may take long."""
-    rows = ((one.name, one.size, listed(one.labels), "no" if one.name in unmeasured else "yes") for one in domain)
-    return card("Model", facts, first(["attribute", "labels", "", "measured"], rows, len(domain)), flaws=flaws)
-
-
-# --------------------------------------------------------------------------------------------------
-# The learned model: a structure, log-potentials, the releases behind it, and the queries it answers.
-#
-# Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
+__all__ = ["Model", "SCHEMA"]
 
 #: Version of the model file format. Version 1 (at most one release) remains readable.
 SCHEMA = 2
-#: Components whose name and options are in a stamp.
-_STAMPED_COMPONENTS = ("selector", "learner", "inference")
 
 
 class Model:
@@ -163,16 +136,11 @@ class Model:
         check_domain(structure.domain, self.releases)
         self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
-        self.cost: Budget | None = (
-            total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
-        )
+        self.cost = total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
         self.provenance: Mapping[str, Any] = dict(provenance or {})
         # What a holdout measured was not learned from: the answer about it is by structure all the same.
-        self._basis = Basis(
-            self.domain,
-            [one.structure for one in self.learned],
-            [one.structure for one in self.learned if one.contrasts],
-        )
+        contrasts = [one.structure for one in self.learned if one.contrasts]
+        self._basis = Basis(self.domain, [one.structure for one in self.learned], contrasts)
         self._release: NoisyTables | None = None
         self._holdout: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
@@ -336,13 +304,9 @@ class Model:
         """
         names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
         standing = self._basis.standing((*names, *fixed))
-        if (
-            standing == MEASURED
-            and self._merged_codes is not None
-            and self._merged_codes.needs_independence(names, fixed)
-        ):
-            return BY_STRUCTURE
-        return standing
+        merged = self._merged_codes
+        needs_structure = standing == MEASURED and merged is not None and merged.needs_independence(names, fixed)
+        return BY_STRUCTURE if needs_structure else standing
 
     def guarantee(self) -> str:
         """Return the guarantee of all releases together as text; learning and querying add nothing to it."""
@@ -361,7 +325,8 @@ class Model:
         >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
         ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
         """
-        makers = {kind: self.provenance[kind] for kind in _STAMPED_COMPONENTS if kind in self.provenance}
+        facts = self.provenance
+        makers = {kind: facts[kind] for kind in ("selector", "learner", "inference") if kind in facts}
         return {
             "dpgm": __version__,
             **stamp_of(self.releases, self.guarantee()),
@@ -389,10 +354,7 @@ class Model:
 
     @property
     def log_partition(self) -> float:
-        """log Z of one record, nats; exact with the junction tree.
-
-        `engine.bounds(potentials)` bounds it where an approximate engine has that capability.
-        """
+        """log Z of one record, nats; exact with the junction tree, and bounded by engines with capability "bounds"."""
         return self.beliefs().log_partition
 
     def marginals(self) -> Tables:
@@ -418,7 +380,7 @@ class Model:
         Returns
         -------
         array
-            One axis per attribute, in the order named. A notebook shows the labels beside the numbers.
+            One axis per attribute, in the order named. A notebook shows the labels with the numbers.
 
         Raises
         ------
@@ -445,11 +407,9 @@ class Model:
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        given = given or {}
-        queries = list(dict.fromkeys(read_names(self.domain, clique, given) for clique in check_queries(cliques)))
-        fixed = encode_evidence(self.domain, given)
-        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
-        return dict(zip(queries, self._distribution.marginals_of(queries, fixed), strict=True))
+        queries, fixed = self._read_queries(cliques, given or {})
+        distinct = list(dict.fromkeys(queries))
+        return dict(zip(distinct, self._distribution.marginals_of(distinct, fixed), strict=True))
 
     def estimates_of(
         self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
@@ -458,11 +418,7 @@ class Model:
 
         The errors are the engine's alone; errors from sampling, noise and structure are in `intervals`.
         """
-        given = given or {}
-        queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
-        fixed = encode_evidence(self.domain, given)
-        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
-        return self._distribution.estimates_of(queries, fixed)
+        return self._distribution.estimates_of(*self._read_queries(cliques, given or {}))
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """Return p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
@@ -482,11 +438,7 @@ class Model:
         return table
 
     def table(
-        self,
-        attributes: Sequence[str] | str,
-        given: Mapping[str, object] | None = None,
-        *,
-        level: float | None = None,
+        self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float | None = None
     ) -> pa.Table:
         """Return p(attributes | given) as an Arrow table: columns of labels, then `probability`, and last `standing`.
 
@@ -546,24 +498,24 @@ class Model:
         >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
         19.5
         """
-        return mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
+        return numeric.mean_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
         """Return the variance of an attribute's numbers, between and inside bins; see `mean`."""
-        return variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
+        return numeric.variance_of(self._numbers_of(attribute), self.marginal(attribute, given))
 
     def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
         """Return the smallest number that at least `share` of the numbers do not exceed, such as the median for 0.5.
 
         Inside a bin it follows the distribution of the bin; whole numbers stay whole. See `mean`. Raises OptionError.
         """
-        share = checked_share(share)
-        return quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
+        share = numeric.checked_share(share)
+        return numeric.quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
 
     def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
         """Return Pearson's correlation of two attributes over records that have both numbers; see `mean`."""
         distributions = self._numbers_of(first), self._numbers_of(second)
-        return correlation_of(distributions, self.marginal((first, second), given))
+        return numeric.correlation_of(distributions, self.marginal((first, second), given))
 
     # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -600,10 +552,7 @@ class Model:
             The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
             left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
-        import pyarrow as pa
-
-        drawn = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
-        return pa.concat_tables(list(drawn)).combine_chunks()
+        return concat_batches(self.sample_batches(count, method=method, given=given, form=form, randomness=randomness))
 
     def sample_batches(
         self,
@@ -618,22 +567,17 @@ class Model:
 
         There is at least one table, which may be empty. Errors are raised before the first.
         """
-        fixed = read_evidence(self.domain, given)
-        refuse_unmeasured(fixed.codes, self.left_out)
-        stamp = {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        evidence = read_evidence(self.domain, given)
+        refuse_unmeasured(evidence.codes, self.left_out)
+        stamp = {**self.stamp(), "synthetic": True, **evidence.stamp(self.domain)}
         write = writer(self._distribution, self.domain, self._answered(), form, stamp)
-        return batches(self._distribution, write, count, method, fixed, randomness_or_system(randomness).generator())
+        return batches(self._distribution, write, count, method, evidence, randomness_or_system(randomness).generator())
 
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None
     ) -> tuple[pa.Table, ...]:
         """Return data sets of `count` records, each from another replicate, for `combine`. Raises OptionError."""
-        have = len(self.replicates)
-        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
-            raise OptionError(
-                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
-                "bootstrap(model, B) makes B replicates"
-            )
+        check_datasets(datasets, len(self.replicates))
         source = randomness_or_system(randomness)
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
@@ -654,18 +598,8 @@ class Model:
             caller's own rows. Raises DataError for values that the model does not know and for rows to which it gives
             probability 0, with the number of the row.
         """
-        import pyarrow as pa
-
-        rows, filling = pa.table(table), self._completion()
-        repeated_name = first_repeated(rows.column_names)
-        if repeated_name is not None:
-            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
-        generator = randomness_or_system(randomness).generator()
-        done = [
-            filling.table(rows.slice(start, ROWS_AT_ONCE), generator, start=start)
-            for start in range(0, max(rows.num_rows, 1), ROWS_AT_ONCE)
-        ]
-        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(stamp_own_rows(self.stamp()))})
+        filled = self._completion().whole_table(table, randomness_or_system(randomness))
+        return filled.replace_schema_metadata({"dpgm": json.dumps(stamp_own_rows(self.stamp()))})
 
     # --- errors of answers -----------------------------------------------------------------------------------------
 
@@ -694,11 +628,10 @@ class Model:
         names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
         result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
         labels = tuple(self.domain[name].labels for name in names)
-        flaws = caveats_of(self.releases)
-        result = evolve(result, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
-        if not self.checked:
-            return result
-        lever = structure_variance(self.structure, names, fixed, result.estimate, self.marginals_of)
+        standing, flaws = self.standing(names, given), caveats_of(self.releases)
+        result = evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
+        answers, estimate = self.marginals_of, result.estimate
+        lever = structure_variance(self.structure, names, fixed, estimate, answers) if self.checked else None
         if lever is None:
             return result
         return widen(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
@@ -713,25 +646,11 @@ class Model:
         """Return an interval for any function of a model: `lambda model: model.entropy()`, a difference, an odds ratio.
 
         within: the range of possible values. A replicate for which the query is undefined, because the given evidence
-        has probability 0 there, counts as the end of the range farther from the estimate, entry by entry: skipping such
-        uncertain replicates would make intervals too short. `Interval.undefined` counts them. Raises OptionError before
-        `bootstrap`, InferenceError for infinite values, and for undefined ones where `within` is infinite.
+        has probability 0 there, counts as the end of the range farther from the estimate, entry by entry;
+        `Interval.undefined` counts them. Raises OptionError before `bootstrap`, InferenceError for infinite values, and
+        for undefined ones where `within` is infinite.
         """
-        if not self.replicates:
-            raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
-        estimate = np.asarray(query(self), dtype=np.float64)
-        answers = []
-        for one in self.replicates:
-            with suppress(InferenceError):
-                answers.append(np.asarray(query(one), dtype=np.float64))
-        undefined = len(self.replicates) - len(answers)
-        if undefined and not np.isfinite(within).all():
-            raise InferenceError(
-                f"in {undefined} of {len(self.replicates)} replicates the query is undefined, as what is given has "
-                "probability 0 there; state the range of its possible values with within=(low, high)"
-            )
-        answers += [farthest(estimate, within)] * undefined
-        return interval(estimate, np.stack(answers), level=level, within=within, undefined=undefined)
+        return replicate_interval(query, self, self.replicates, level=level, within=within)
 
     # --- goodness of fit -------------------------------------------------------------------------------------------
 
@@ -818,6 +737,15 @@ class Model:
             self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 
+    def _read_queries(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object]
+    ) -> tuple[list[Clique], dict[str, int]]:
+        """Return queries as tuples of names and the evidence as codes; refuse attributes that the model leaves out."""
+        queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
+        fixed = encode_evidence(self.domain, given)
+        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
+        return queries, fixed
+
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
         return completion(self._distribution, self.domain, self._answered())
@@ -825,7 +753,7 @@ class Model:
     def _numbers_of(self, name: str) -> BinDistribution:
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
         one = self.domain[read_names(self.domain, (name,), {})[0]]
-        return number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
+        return numeric.number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""
@@ -859,8 +787,11 @@ class Model:
         distribution = Distribution(Tables(self.structure, potentials).astype(np.float64), base.inference, base.engines)
         model = self._with(distribution, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
         if self._merged_codes is not None:
-            shares = self._distribution.marginals_of([(name,) for name in self._merged_codes.of], {})
-            of = dict(zip(self._merged_codes.of, shares, strict=True))
-            model._merged_codes = self._merged_codes.redraw(of, self.learned[-1].total, np.random.default_rng(number))
+            names = self._merged_codes.of
+            tables = self._distribution.marginals_of([(name,) for name in names], {})
+            shares = dict(zip(names, tables, strict=True))
+            model._merged_codes = self._merged_codes.redraw(
+                shares, self.learned[-1].total, np.random.default_rng(number)
+            )
             model._distribution = with_merged_codes(distribution, model._merged_codes)
         return model

@@ -1,23 +1,21 @@
-"""Notebook displays of marginals and tables."""
+"""Notebook displays of models, marginals and tables of numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.html import Html, card, first
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import clipped, listed
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Labels", "Marginal", "number_table"]
+__all__ = ["Labels", "Marginal", "model_card", "number_table"]
 
-
-# --------------------------------------------------------------------------------------------------
-# Numbers with their labels beside them, as a notebook shows them.
 
 #: Labels of each attribute.
 Labels = Sequence[Sequence[str]]
@@ -44,12 +42,8 @@ def number_table(names: Clique, labels: Labels, columns: Mapping[str, FloatArray
     return first(header, rows(), math.prod(shape))
 
 
-# --------------------------------------------------------------------------------------------------
-# A marginal that a notebook shows with its labels.
-
-
 class Marginal(np.ndarray[Any, np.dtype[np.float64]]):
-    """An array of probabilities, one axis per name, that a notebook shows as a table beside its labels.
+    """An array of probabilities, one axis per name, that a notebook shows as a table with its labels.
 
     Everywhere else it is the array that it was made of: it prints as one, and whatever is computed, copied, sliced or
     pickled of it is a plain array or prints as one, without labels that would be wrong. Nothing has to be learned to
@@ -88,3 +82,11 @@ class Marginal(np.ndarray[Any, np.dtype[np.float64]]):
         names, labels, standing, flaws = self._named
         table = number_table(names, labels, {"probability": self}, standing)
         return card(f"p({listed(names, 8)})", [], table, flaws=flaws)
+
+
+def model_card(
+    facts: Sequence[tuple[str, str]], domain: Domain, unmeasured: Collection[str], flaws: Sequence[str]
+) -> Html:
+    """Show a model's facts and attributes; nothing is inferred, as that may take long."""
+    rows = ((one.name, one.size, listed(one.labels), "no" if one.name in unmeasured else "yes") for one in domain)
+    return card("Model", facts, first(["attribute", "labels", "", "measured"], rows, len(domain)), flaws=flaws)

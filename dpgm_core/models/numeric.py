@@ -1,8 +1,8 @@
 """Means, variances, quantiles and correlations of attributes with numbers, exact for a model and its bins.
 
-A value is spread inside its bin as `dpgm_core.models.within_bins` says, given its code independent of all else. Codes that
-have no number, missing ones above all, are left out: every answer is about records that have one, of all attributes
-asked for. Of a bin without an end all values stand at its finite edge, so that moments of it are bounds.
+A value is spread inside its bin as `within_bins` says, independently of all else given its code. Codes without a
+number, such as missing values, are left out: every answer is about records that have a number in all attributes of the
+query. All values of a bin without an end are placed at its finite edge, so moments of such a bin are bounds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def number_distribution(attribute: Attribute, table: FloatArray | None = None) -
 
 
 def share_of(dist: BinDistribution, table: FloatArray) -> float:
-    """The probability that there is a number. table: p of each code.
+    """Return the probability that there is a number. table: p of each code.
 
     >>> share_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     0.75
@@ -56,12 +56,12 @@ def share_of(dist: BinDistribution, table: FloatArray) -> float:
 
 
 def ends_of(dist: BinDistribution) -> tuple[float, float]:
-    """The least and the largest of the numbers."""
+    """Return the least and the largest of the numbers."""
     return float(dist.placed(dist.low)[dist.present].min()), float(dist.placed(dist.high)[dist.present].max())
 
 
 def mean_of(dist: BinDistribution, table: FloatArray) -> float:
-    """The mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
+    """Return the mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
 
     >>> mean_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     2.0
@@ -70,14 +70,14 @@ def mean_of(dist: BinDistribution, table: FloatArray) -> float:
 
 
 def variance_of(dist: BinDistribution, table: FloatArray) -> float:
-    """The variance of the numbers: that of the bins' means, and the mean of that inside of them."""
+    """Return the variance of the numbers: the variance of the bins' means plus the mean variance inside bins."""
     means, variances = (moment[dist.present] for moment in dist.moments())
     weights = _weights(dist, table)
     return float(weights @ ((means - _mean(weights, means)) ** 2 + variances))
 
 
 def quantile_of(dist: BinDistribution, table: FloatArray, share: float) -> float:
-    """The least number that `share` of the numbers are not above, between a bin's ends as its distribution has it.
+    """Return the least number that `share` of the numbers do not exceed, inside a bin by the bin's distribution.
 
     >>> dist = number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
     >>> quantile_of(dist, np.array([0.5, 0.5, 0.0]), 0.75)
@@ -94,7 +94,7 @@ def quantile_of(dist: BinDistribution, table: FloatArray, share: float) -> float
 
 
 def correlation_of(dists: tuple[BinDistribution, BinDistribution], table: FloatArray) -> float:
-    """Pearson's correlation of two attributes, table: p of each pair of codes; of records that have both numbers.
+    """Return Pearson's correlation of two attributes over records with both numbers. table: p of each pair of codes.
 
     Raises InferenceError where one of them does not vary.
     """

@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of queries: names and labels as users write them.
+# --- Arguments ------------------------------------------------------------------------------------
 
 
 def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
@@ -85,8 +84,7 @@ def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str,
     return codes
 
 
-# --------------------------------------------------------------------------------------------------
-# The basis of an answer: released tables, the model's structure, or nothing.
+# --- The basis of an answer -----------------------------------------------------------------------
 
 #: The attributes lie inside one released table.
 MEASURED = "measured"
@@ -119,13 +117,13 @@ class Basis:
         unseen = [set(one.uncovered) for one in different]
         nowhere = set.intersection(*unseen) if unseen else set()
         self.unmeasured = tuple(name for name in domain.names if name in nowhere)
-        # What a map tells from a column that was measured is known as that is, though no table holds it.
+        # A column derived from a measured one is known like that one, although no table contains it.
         sources = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
         self._told = {name: of for name in sources if (of := _teller(name, sources)) not in nowhere}
         self.unmeasured = tuple(name for name in self.unmeasured if name not in self._told)
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
-        # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
+        # A table that cliques share is their sum: it determines none of them without the assumption that ties them.
         tables = {
             frozenset(group[0])
             for one in different
@@ -176,8 +174,7 @@ def quote_names(names: Sequence[str], most: int = 5) -> str:
     return shown + (f", ... {len(names)} in all" if len(names) > most else "")
 
 
-# --------------------------------------------------------------------------------------------------
-# Evidence: attribute values that a query conditions on.
+# --- Evidence -------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)

@@ -25,7 +25,7 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Form", "Writer", "batches", "writer"]
+__all__ = ["Form", "Writer", "batches", "check_datasets", "concat_batches", "writer"]
 
 #: Form of records: labels of the domain, values of the columns' own types, or these values as texts.
 Form: TypeAlias = Literal["labels", "values", "texts"]
@@ -165,6 +165,22 @@ def batches(
         done += size
         if done >= count:
             return
+
+
+def concat_batches(tables: Iterator[pa.Table]) -> pa.Table:
+    """Return all batches as one table."""
+    import pyarrow as pa
+
+    return pa.concat_tables(list(tables)).combine_chunks()
+
+
+def check_datasets(count: object, replicates: int) -> None:
+    """Refuse, with OptionError, a number of data sets that is not from 1 to the number of replicates."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= replicates:
+        raise OptionError(
+            f"data sets must be a whole number from 1 to the model's {replicates} replicates, got {count!r}; "
+            "bootstrap(model, B) makes B replicates"
+        )
 
 
 def _scarce(never: Mapping[str, int]) -> str:

@@ -36,9 +36,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Public distributions of values inside their bins, which sampling and averaging share.
-#
+# --- Distributions inside bins --------------------------------------------------------------------
 # In a bin [e_i, e_(i+1)), `Values.shape` spreads the values over all that the column's type can have there (its
 # lattice): if uniform, each whole number in the bin is as likely as any other. Where the shape is "fitted", bins much
 # wider than a neighbour have a rate of decrease. The last bin is closed. Of a bin without an end only the finite edge
@@ -285,9 +283,7 @@ def _of_labels(attribute: Attribute) -> BinDistribution:
     return BinDistribution(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)
 
 
-# --------------------------------------------------------------------------------------------------
-# Bins many times wider than a neighbour, and the exponential distributions of the numbers in them.
-#
+# --- Wide bins ------------------------------------------------------------------------------------
 # A bin such as 9-366 after 5-8 does not say where its numbers lie, and spread evenly they are usually far too large.
 # The counts of both bins tell more: the numbers of the two together are taken to follow one truncated exponential
 # distribution (geometric, on whole numbers), whose rate is the maximum likelihood estimate from these two counts. It
@@ -406,9 +402,7 @@ def _rate(near: float, near_width: float, wide: float, wide_width: float) -> flo
     return high
 
 
-# --------------------------------------------------------------------------------------------------
-# Decoding of codes into values of their column: numbers inside their bin, dates, times, booleans and texts.
-#
+# --- Decoding -------------------------------------------------------------------------------------
 # A decoder draws each number from the distribution inside its bin; an order that the domain demands of two columns
 # holds for drawn values too. Missing values, and labels that a typed column cannot have, become null. A column of
 # texts keeps all its labels except the default label of missing values. Reading a written value gives its code again.

@@ -25,7 +25,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning.run import run
 from dpgm_core.sources import as_source
-from dpgm_testing.curators import Door
+from dpgm_testing.curators import GuardedCurator
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b",)])
 CODES = np.array([[0, 1], [1, 1]] * 20)
@@ -55,7 +55,7 @@ def made(*asked: dict, **more) -> tuple:
     return door.released
 
 
-@pytest.mark.parametrize("wrapped", [lambda made: made, Door], ids=["itself", "door"])
+@pytest.mark.parametrize("wrapped", [lambda made: made, GuardedCurator], ids=["itself", "door"])
 def test_curators_say_whether_their_releases_were_paid_for_before(wrapped):
     """A learner need not know which class serves it."""
     assert wrapped(live()).replayed is False

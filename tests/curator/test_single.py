@@ -23,7 +23,7 @@ from dpgm_core import (
 )
 from dpgm_core.curator.funds import Funds, Single, Turns
 from dpgm_core.sources import as_source
-from dpgm_testing.curators import Door
+from dpgm_testing.curators import GuardedCurator
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 CODES = np.array([[0], [1], [1]])
@@ -71,8 +71,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
         lambda: Funds(Budget.pure(1)),
         lambda: Funds(Budget.pure(1)).charge(Budget.pure(1)).__enter__(),
         lambda: ReplayCurator(curator().release()),
-        lambda: Door(curator()),
-        lambda: Door(curator()).rounds(2, sampling_rate=1).__enter__(),
+        lambda: GuardedCurator(curator()),
+        lambda: GuardedCurator(curator()).rounds(2, sampling_rate=1).__enter__(),
     ],
     ids=["single", "curator", "rounds", "funds", "receipt", "replay", "door", "watched rounds"],
 )

@@ -20,8 +20,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["CollectiveDual", "CollectiveDualEngine", "Secants"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Limited-memory quasi-Newton directions (Nocedal 1980) in a diagonal metric.
+# --- Quasi-Newton directions: limited memory (Nocedal 1980), in a diagonal metric -----------------
 
 
 class Secants:
@@ -67,9 +66,7 @@ class Secants:
         return direction
 
 
-# --------------------------------------------------------------------------------------------------
-# The exact E-step: its smooth dual, solved by first-order methods with a duality-gap certificate.
-#
+# --- The exact E-step -----------------------------------------------------------------------------
 # Bernstein et al. (2017), Problem (6):  max over n in the scaled marginal polytope of  theta.n + H(n) + w log p(y|n).
 # Writing -w log p(y|n) = psi(y - n) = max_u u.(y - n) - psi*(u) and exchanging (Sion) gives
 #
@@ -109,9 +106,7 @@ class CollectiveDual:
     """
 
     tolerance: float = option(
-        1e-4,
-        help="stop when the duality gap is below this times max(1, |objective|)",
-        validator=positive,
+        1e-4, help="stop when the duality gap is below this times max(1, |objective|)", validator=positive
     )
     share: float = option(
         0.3,

@@ -42,9 +42,7 @@ class Nlbp:
         "diminishing", help="step sizes: 2 / (t + 2), or the constant `rate` (as printed)"
     )
     rate: float = option(
-        0.5,
-        help="the constant step size",
-        validator=attrs.validators.and_(positive, attrs.validators.le(1)),
+        0.5, help="the constant step size", validator=attrs.validators.and_(positive, attrs.validators.le(1))
     )
     iterations: int = option(500, help="at most this many inference calls", validator=whole)
     tolerance: float = option(
@@ -171,13 +169,7 @@ class _Run:
             )
         measure = gap / max(1.0, abs(objective))
         return _Point(
-            u=u,
-            marginals=marginals,
-            beliefs=beliefs,
-            worth=worth,
-            objective=objective,
-            gap=gap,
-            measure=measure,
+            u=u, marginals=marginals, beliefs=beliefs, worth=worth, objective=objective, gap=gap, measure=measure
         )
 
     def _averaged(self, before: _Point, pull: FloatArray, rate: float) -> _Point:

@@ -26,9 +26,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Products of a cluster's marginal with messages and their sums: one matrix product for each message.
-#
+# --- Sums over a cluster --------------------------------------------------------------------------
 # The attributes are letters, their places in the elimination order, and sets of them are the bits of an integer. A
 # message has an axis for each letter of its separator, ascending, and one last axis for all that it carries together:
 # so how it is taken in depends on the clusters and not on what is asked, and is found once.
@@ -149,9 +147,7 @@ def _cells(letters: Sequence[int], sizes: Sequence[int]) -> int:
     return math.prod(sizes[letter] for letter in letters)
 
 
-# --------------------------------------------------------------------------------------------------
-# The junction tree of a structure, rooted: which clusters a query needs, and how large its tables get.
-#
+# --- The rooted junction tree ---------------------------------------------------------------------
 # Attributes are letters, their places in the elimination order; sets of them are the bits of an integer.
 
 #: The cluster that a message leaves for its parent, and the letters that it carries besides the separator.

@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Cost model of exact inference: the time of a step from the sizes of its tables alone.
+# --- Cost model -----------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -77,13 +76,11 @@ NUMPY = CostModel(call=700.0, block=100.0, multiply_add=0.06, cell=0.7)
 NUMBA = CostModel(call=40.0, block=8.0, multiply_add=0.08, cell=0.25)
 
 
-# --------------------------------------------------------------------------------------------------
-# Pairing of a bucket's tables: a binary tree of products of least predicted time.
-#
+# --- Pairing of the tables of a bucket ------------------------------------------------------------
 # A table's scope is a set of attributes as bits, see `structure.bitgraph`: what a bucket costs depends on scopes alone,
 # and many elimination orders share buckets.
 
-EXHAUSTIVE = 5  # a bucket of at most this many tables is paired optimally under the model
+_MAX_TABLES_PAIRED = 5  # a bucket of at most this many tables is paired optimally under the model
 
 #: A binary tree over the tables of a bucket, by number.
 Tree = int | tuple["Tree", "Tree"]
@@ -136,7 +133,7 @@ class Pairings:
         if len(scopes) == 1:
             return Pairing(0, self.model.sum_out(self.cells[scopes[0]]), 0)
         parts: list[_Part] = [(0.0, number, scope, 0) for number, scope in enumerate(scopes)]
-        if len(parts) > EXHAUSTIVE:
+        if len(parts) > _MAX_TABLES_PAIRED:
             parts = self._few(parts)
         nanoseconds, tree, scope, made = self._cheapest(bit, parts)
         return Pairing(tree, nanoseconds, made - self.cells[scope])
@@ -147,14 +144,14 @@ class Pairings:
         return one[0] + two[0] + cost, (one[1], two[1]), out, one[3] + two[3] + cells[out]
 
     def _few(self, parts: Sequence[_Part]) -> list[_Part]:
-        """Greedily down to at most EXHAUSTIVE: tables over the same attributes first, one pass each whatever comes
-        after, then always the smallest with what makes the smallest table of it."""
+        """Pair greedily until _MAX_TABLES_PAIRED are left: first tables over the same attributes, one pass each, then
+        always the smallest with the table whose product with it is smallest."""
         cells = self.cells
         same: dict[int, list[_Part]] = {}
         for part in parts:
             same.setdefault(part[2], []).append(part)
         left = sorted(map(self._balanced, same.values()), key=lambda part: cells[part[2]])
-        while len(left) > EXHAUSTIVE:
+        while len(left) > _MAX_TABLES_PAIRED:
             first = left.pop(0)
             mate = left.pop(min(range(len(left)), key=lambda i: cells[first[2] | left[i][2]]))
             insort(left, self._joined(first, mate, first[2] | mate[2]), key=lambda part: cells[part[2]])
@@ -190,9 +187,7 @@ class Pairings:
         return best[full]
 
 
-# --------------------------------------------------------------------------------------------------
-# The contraction of exact inference: which tables are multiplied, in which order, and what is summed when.
-#
+# --- Contractions ---------------------------------------------------------------------------------
 # Bucket elimination written down as data. A *letter* is an attribute's place in the elimination order; attributes of
 # one label carry no letter. A *node* is a table over letters: first the inputs (one per clique), then one per step.
 # Each node but the last of a component is used by exactly one step, so log Z is multilinear in the nodes and every

@@ -20,9 +20,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["Curvature", "LogCurvature", "Means", "Walkers", "means_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of the log-partition from logarithms: slower than `tangents`, and safe whatever the potentials.
-#
+# --- Second derivatives in logarithms -------------------------------------------------------------
 # Forward over reverse on a contraction, in relative tangents. With t = d log value of each node and s = d log adjoint,
 # a step out = sum left * right gives t(out) = E[t(left) + t(right) | out], the mean over the letters summed, and its
 # adjoint s(left) = E[s(out) + t(right) | left]; where nothing is summed both are plain sums. The weights of these
@@ -32,7 +30,7 @@ __all__ = ["Curvature", "LogCurvature", "Means", "Walkers", "means_of"]
 
 _MAX_CACHED_CELLS = 2**24  # weights of at most this many cells, 128 MiB, are kept between calls
 _MAX_TANGENT_DOUBLES = 2**23  # doubles that the tangents of one walk may take
-_LOG_CURVATURE_COLUMNS = 128  # directions walked at once: enough for matrix products, few enough for the cache
+_MAX_LOG_COLUMNS = 128  # directions walked at once: enough for matrix products, few enough for the cache
 
 
 class LogCurvature:
@@ -56,7 +54,7 @@ class LogCurvature:
         weights = sum(mean.cells for walk in means for step in walk for mean in step if mean.inner)
         self._keep = weights <= _MAX_CACHED_CELLS
         cells = 2 * sum(contraction.cells(node) for node in range(len(contraction.nodes)))
-        self._columns = max(1, min(_LOG_CURVATURE_COLUMNS, _MAX_TANGENT_DOUBLES // max(1, cells)))
+        self._columns = max(1, min(_MAX_LOG_COLUMNS, _MAX_TANGENT_DOUBLES // max(1, cells)))
 
     def __call__(self, columns: FloatArray) -> FloatArray:
         """Cov(T) V for V (cells, m), finite."""
@@ -162,7 +160,7 @@ Means = tuple[tuple[tuple[_Mean, ...], ...], tuple[tuple[_Mean, ...], ...]]
 
 
 def means_of(contraction: Contraction) -> Means:
-    """Every mean that a walk over the contraction takes, with its axes settled."""
+    """Every mean that a walk over the contraction takes, with its axes."""
     forward, backward = [], []
     for number, step in enumerate(contraction.steps):
         operands = (step.left,) if step.right is None else (step.left, step.right)
@@ -212,12 +210,11 @@ def _mean(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of the log-partition: the covariance of a model's tables times any number of directions.
+# --- Second derivatives of a model ----------------------------------------------------------------
 
 # Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
 # largest table, and those of all of the structure's tables, may take.
-_COLUMNS, _MAX_TABLE_DOUBLES, _MAX_STRUCTURE_DOUBLES = 64, 2**16, 2**19
+_MAX_COLUMNS, _MAX_TABLE_DOUBLES, _MAX_STRUCTURE_DOUBLES = 64, 2**16, 2**19
 _TURNED_COLUMNS, _TURNED_ROWS, _MAX_TURNED_DOUBLES = 64, 512, 2**21  # turned at once, and doubles that this may take
 _MAX_EMPTY_RATIO = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
 _MAX_DIRECTION = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled
@@ -230,7 +227,7 @@ class Walkers:
         self._contraction, self._structure, self._keeping = contraction, structure, keeping
         self._backend = backend
         largest = max((contraction.cells(node) for node in range(len(contraction.nodes))), default=1)
-        self.many = max(1, min(_COLUMNS, _MAX_TABLE_DOUBLES // largest, _MAX_STRUCTURE_DOUBLES // structure.cells))
+        self.many = max(1, min(_MAX_COLUMNS, _MAX_TABLE_DOUBLES // largest, _MAX_STRUCTURE_DOUBLES // structure.cells))
         self._made: dict[int, TangentExecutor] = {}
 
     def of(self, columns: int) -> TangentExecutor:

@@ -40,8 +40,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["CompiledExecutor", "Cost", "JunctionTree", "JunctionTreeEngine"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The compiled executor: a whole inference in one call of kernels that numba made.
+# --- The compiled executor ------------------------------------------------------------------------
 
 _FINE = layout.FINE
 _empty = np.empty  # small models wait for each name that is looked up
@@ -92,8 +91,7 @@ class CompiledExecutor:
         return CompiledExecutor, self._given
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact inference: the component `junction-tree` and its compiled engine.
+# --- The engine -----------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -273,7 +271,7 @@ class JunctionTreeEngine:
         return self._columns(logspace.draw(self.contraction, values, int(count), logspace.at_random(generator)), count)
 
     def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` records whose tables are the expected ones up to roundings: see `dpgm_core.inference.junction_tree.rounded_sampling`.
+        """`count` records whose tables are the expected ones up to roundings, see `rounded_sampling`.
 
         Each record has the model's distribution; they are not independent. Raises InferenceError as `infer` does.
 

@@ -1,4 +1,4 @@
-"""Explanation of a compiled engine, for people: its order, where the model is wide, and the dearest steps."""
+"""Explanation of a compiled engine for people: its order, its widest cluster and its most expensive steps."""
 
 from __future__ import annotations
 

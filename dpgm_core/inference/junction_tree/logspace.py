@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Walks of a contraction in logarithms: sums for potentials of any size, maxima for the most probable record.
-#
+# --- Walks of a contraction in logarithms ---------------------------------------------------------
 # Slower than probabilities, but nothing underflows: -inf is the only zero. Temporary memory stays near that of the
 # operands, because the product table of a contraction is never built at once.
 
@@ -126,7 +124,7 @@ def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
 def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Contract) -> list[FloatArray]:
     """The logarithm of every node; inputs: log-tables of the input nodes, shaped by `contraction.shape`.
 
-    The total is the sum over `contraction.roots`; input nodes without letters and attributes in no clique stand aside.
+    The total is the sum over `contraction.roots`; input nodes without letters and attributes in no clique are left out.
     """
     values = list(inputs)
     for step in contraction.steps:
@@ -324,8 +322,7 @@ def _finite(top: Any) -> Any:
     return np.where(top == -np.inf, 0.0, top)
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of potentials, and their preparation for an executor of probabilities.
+# --- Potentials, checked and prepared -------------------------------------------------------------
 
 _IMPOSSIBLE = (
     "inference: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
@@ -360,7 +357,7 @@ class Potentials:
         self._starts = np.array([part.start for part in structure.slices])
         self._sizes = np.asarray(structure.sizes)
         self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
-        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
+        # A table without letters is the constant 1, outside of the program, so it must be shifted to 0.
         self.mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
         in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
         self.log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
@@ -418,8 +415,7 @@ def refuse_infinite(value: float) -> None:
         raise InferenceError("inference: the potentials are too large for double precision; rescale them")
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact inference in logarithms: nothing underflows, whatever the potentials; slower than in probabilities.
+# --- Inference in logarithms ----------------------------------------------------------------------
 
 
 class Logarithms:
@@ -429,7 +425,7 @@ class Logarithms:
         self._contraction, self._structure = contraction, structure
 
     def infer(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """Marginals of one record, (cells,), and log Z besides attributes in no clique, which may be infinite."""
+        """Return marginals of one record, (cells,), and log Z without attributes in no clique; it may be infinite."""
         values, log_partition = self._walked(theta, log_contract)
         marginals = np.zeros(theta.size)
         if log_partition == -math.inf:

@@ -25,9 +25,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Loops of one contraction r = sum of p * q: which run inside, what they cost, and orders of axes that make runs.
-#
+# --- Loops of one contraction ---------------------------------------------------------------------
 # A loop is over one letter, or over several that lie side by side in each table. Which three run inside decides the
 # speed: the innermost should go along cells side by side, in vectors, and be long.
 
@@ -240,9 +238,7 @@ def _last(table: Letters, order: Letters) -> Letters:
     return (*[x for x in table if x not in order], *order)
 
 
-# --------------------------------------------------------------------------------------------------
-# Orders of the axes of what a contraction makes, so that the loops of compiled kernels have long runs.
-#
+# --- Orders of axes -------------------------------------------------------------------------------
 # Several ways to inherit an order from the operands are tried, each improved table by table, and the cheapest by the
 # model of `loops` wins. The tables of cliques, and their marginals, keep the order in which a structure has them.
 

@@ -39,8 +39,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Memory layout for lowering: which axes lie side by side, and where buffers go in the arena.
+# --- Memory layout --------------------------------------------------------------------------------
 
 LINE = 8  # doubles in a cache line
 
@@ -111,11 +110,9 @@ def _release(free: list[tuple[int, int]], low: int, high: int) -> None:
     insort(free, (low, high))
 
 
-# --------------------------------------------------------------------------------------------------
-# Lowering: sums of products of tables become single array calls on fixed buffers.
-#
+# --- Contractions as array calls ------------------------------------------------------------------
 # A step is a broadcast product or a (batched) matrix product. There are no divisions, so exact zeros are safe. Shapes,
-# axis orders and memory are settled here, once; running a program is one numpy call per instruction.
+# axis orders and memory are chosen here, once; running a program is one numpy call per instruction.
 
 #: The arrays that buffers lie in; "retained" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "retained", "tangents", "turns"]
@@ -421,9 +418,7 @@ def _over(buffers: Sequence[Buffer], sketch: Sketch) -> Sketch:
     return buffers[sketch[0].number], sketch[1], sketch[2]
 
 
-# --------------------------------------------------------------------------------------------------
-# A contraction lowered to straight-line array calls on fixed buffers: forwards to log Z, backwards to every adjoint.
-#
+# --- An inference as array calls ------------------------------------------------------------------
 # With probabilities, a step is a broadcast product or a (batched) matrix product, and so is its adjoint: with
 # out = sum left * right, adjoint(left) = sum adjoint(out) * right.
 

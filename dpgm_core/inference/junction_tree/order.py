@@ -40,12 +40,11 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The search for an elimination order: several heuristics, priced on scopes alone; only the best is written down.
+# --- Search for an elimination order --------------------------------------------------------------
 
 # Orders tied for the greedy rules differ in speed by up to 2: other ties are tried, for about as long as 10 calls take.
-MOST_TRIES, CALLS_WORTH = 16, 10
-TRY = 3e3  # nanoseconds of planning per table and neighbour
+_MAX_ORDERS, _PLANNING_CALLS = 16, 10
+_NS_PER_TRY = 3e3  # nanoseconds of planning per table and neighbour
 _HOPELESS = 1.3  # times the cells of the best order: few with more are faster
 _ADDRESSABLE = 2**62
 
@@ -144,10 +143,12 @@ class _Search:
     def tries(self) -> int:
         if not self.found:  # luck may halve what is needed, not more
             least = min(played.message for played in self.seen.values())
-            return MOST_TRIES if 8 * least <= 4 * self.max_bytes else 0
+            return _MAX_ORDERS if 8 * least <= 4 * self.max_bytes else 0
         best = min(self.found, key=lambda one: one.nanoseconds)
         neighbours = sum(near.bit_count() for near in best.played.around)
-        return int(min(MOST_TRIES, CALLS_WORTH * best.nanoseconds / (TRY * (len(self.scopes) + neighbours))))
+        return int(
+            min(_MAX_ORDERS, _PLANNING_CALLS * best.nanoseconds / (_NS_PER_TRY * (len(self.scopes) + neighbours)))
+        )
 
     def consider(self, heuristic: str, played: Played, most: float = math.inf) -> None:
         """Price an order, if it is new and was played to the end."""
@@ -168,8 +169,7 @@ class _Search:
             self.found.append(Candidate(heuristic=heuristic, played=played, nanoseconds=nanoseconds, bytes=8 * live))
 
 
-# --------------------------------------------------------------------------------------------------
-# Refusal of models too large for exact inference: how large, where, and what would do.
+# --- Refusal of models that are too large ---------------------------------------------------------
 
 _MAX_TRIES, _MAX_ATTRIBUTES = 4, 500  # attributes left out for a try, and those of a graph in which that is tried
 
@@ -239,8 +239,7 @@ def _without(graph: BitGraph, place: int) -> int:
     return BitGraph(tuple(around), graph.sizes).greedy("cells", range(len(around))).message
 
 
-# --------------------------------------------------------------------------------------------------
-# Plan of exact inference on a structure: order, contraction and program within memory, or a refusal.
+# --- The plan of a structure ----------------------------------------------------------------------
 
 
 @frozen(kw_only=True)

@@ -7,7 +7,7 @@ both add up over products, and a sum adds the logarithm of its number of terms t
 [-REACH, REACH] is measured and divided by one number: its largest cell becomes 1 or, where its nonzero cells span more
 than REACH, as much more as that is over, up to exp(REACH). So operands are exactly 0 or within exp(+-REACH), products
 within exp(+-2 REACH), far from the ends of double precision at exp(+-708): nothing nonzero ever becomes 0. When the
-bounds of all tables together stay within reach, those of tables that would bring them back left aside, no node need be
+bounds of all tables together stay within reach, without those of tables that would bring them back, no node need be
 looked at.
 
 Floors. Nonzero cells of a measured node that are still below FLOOR = exp(-REACH) are raised to it (those of tables by
@@ -18,13 +18,13 @@ takes a cell that lies 2 REACH below the largest of its node (REACH, of a table)
 return None: take the logarithms.
 
 The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
-adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
+adjoint is below exp(-708) and belongs to a value below exp(2 REACH + log of the terms), so marginals are wrong by
 less than 1e-37, absolutely. An adjoint can overflow only where the value is exactly 0; then inf or 0 * inf reaches a
 marginal, which is not finite and is seen. The passes are made once more with masks: each node's zeros are remembered,
 and its adjoint is set to 0 there. That changes no marginal. Where out = sum left * right is 0, so is each of its terms:
 what adjoint(out) adds to adjoint(left), adjoint(out) * right, is multiplied by left in whatever is made of it, down to
 the tables' cells; and second derivatives see products alone (a zero stays one along any direction). With masks every
-adjoint that is used stands beside a value above exp(-2 REACH) and is at most the inverse of that; what overflows in
+adjoint that is used belongs to a value above exp(-2 REACH) and is at most the inverse of that; what overflows in
 making others is overwritten before it is read.
 """
 

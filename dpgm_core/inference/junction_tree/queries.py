@@ -1,4 +1,4 @@
-"""Many queries on one calibrated junction tree: no query needs a structure, or an inference, of its own.
+"""Many queries on one calibrated junction tree, without a structure or an inference for each query.
 
 A calibrated tree holds the marginal of each cluster. Rooted anywhere, p = p(root) * product of p(C | S), where S is the
 separator of C and its parent; a subtree's clusters alone give the marginal of what they hold. So for a query Q
@@ -7,7 +7,7 @@ separator of C and its parent; a subtree's clusters alone give the marginal of w
 
 and the sum under a cluster C is a message p(A | S), where A are the attributes of Q that it carries up. A message
 depends on C and A alone, so that queries share it: all pairs of n attributes need at most n per cluster. Where a
-separator has probability 0, so has all beside it, and 0 is divided by 1. Source: Koller and Friedman (2009),
+separator has probability 0, so has every joint cell, and 0 is divided by 1. Source: Koller and Friedman (2009),
 section 10.3.3.
 """
 

@@ -1,4 +1,4 @@
-"""Records whose tables are the expected ones, rounded: a junction tree's records with less chance in them.
+"""Rounded sampling: records of a junction tree whose tables are the expected ones up to roundings.
 
 Attribute by attribute, as records are drawn. Of the n rows whose codes so far agree as far as they matter, each code k
 of the next attribute gets n p(k) rows, rounded down or up: systematic sampling, points u, u + 1, ... on a line on which

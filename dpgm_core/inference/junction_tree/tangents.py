@@ -43,9 +43,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Derivatives along directions, in probabilities: the program of an inference, differentiated line by line.
-#
+# --- Tangents of a program ------------------------------------------------------------------------
 # Where a step is out = sum left * right, its tangent is d out = sum d left * right + sum left * d right, and that of
 # its adjoint d adjoint(left) = sum d adjoint(out) * right + sum adjoint(out) * d right: the work of two inferences, on
 # values and adjoints that one calibration has left behind. The root's adjoint is 1 / Z, its tangent -dZ / Z^2.
@@ -194,12 +192,7 @@ class TangentExecutor:
     """Products of calibrations with directions, so many at once; safe to call from several threads."""
 
     def __init__(
-        self,
-        contraction: Contraction,
-        structure: Structure,
-        keeping: Program,
-        columns: int,
-        backend: Backend,
+        self, contraction: Contraction, structure: Structure, keeping: Program, columns: int, backend: Backend
     ) -> None:
         self._structure, self._keeping = structure, keeping
         self.columns = columns
@@ -325,8 +318,7 @@ class _Workspace:
                 adjoints[:, self.potentials[part] == 0.0] = 0.0
 
 
-# --------------------------------------------------------------------------------------------------
-# Derivatives along directions for the interpreter of `dpgm_core.inference.kernels`, carried out at once.
+# --- Tangents by one kernel -----------------------------------------------------------------------
 
 
 class _FlatTangents(FlatCode, TangentLowering):

@@ -13,9 +13,7 @@ from dpgm_core.inference.kernels.loading import jit, jit_strictly, resolve_execu
 __all__ = ["LOWEST", "add_products", "dots", "double_of", "elementwise", "exponentials", "matrix", "whole_of"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Inner loops of a contraction: sums of products along contiguous runs of one array of doubles.
-#
+# --- Sums of products along runs ------------------------------------------------------------------
 # Each is four rows by four terms, so that what is loaded is used four times; LLVM makes vectors of the loops over a
 # run. All tables lie in one array, `memory`; a place is an index into it. `loops` are the three innermost ones, by
 # `format`.
@@ -25,16 +23,7 @@ _RUN = 256  # cells of a run worked on at a time: four rows of it, and what they
 
 @jit
 def _add4x4(
-    memory: FloatArray,
-    r: int,
-    r_row: int,
-    p: int,
-    p_row: int,
-    p_term: int,
-    q: int,
-    q_term: int,
-    size: int,
-    fresh: bool,
+    memory: FloatArray, r: int, r_row: int, p: int, p_row: int, p_term: int, q: int, q_term: int, size: int, fresh: bool
 ) -> None:
     """Four rows of r (= if fresh, else +=) four terms of p, scalars, times four runs of q."""
     a00, a01, a02, a03 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
@@ -254,10 +243,7 @@ def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
         while i < rows:
             for column in range(columns):
                 memory[r + i * r_row + column * r_column] += _dot(
-                    memory,
-                    p + i * p_row + column * p_column + low,
-                    q + i * q_row + column * q_column + low,
-                    size,
+                    memory, p + i * p_row + column * p_column + low, q + i * q_row + column * q_column + low, size
                 )
             i += 1
 
@@ -299,8 +285,7 @@ def matrix(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
         np.dot(one.reshape(terms, rows).T, two.reshape(columns, terms).T, result)
 
 
-# --------------------------------------------------------------------------------------------------
-# Bits of a double as a whole number, and back, in loops that stay vectors.
+# --- Bits of doubles ------------------------------------------------------------------------------
 
 #: The 64 bits of a double as a whole number; and the double that 64 bits are.
 whole_of: Callable[[float], int]
@@ -328,8 +313,7 @@ else:
         return float(np.int64(value).view(np.float64))
 
 
-# --------------------------------------------------------------------------------------------------
-# Exponential of a table, in vectors: exact to about one unit in the last place, on every processor of LLVM.
+# --- Exponentials ---------------------------------------------------------------------------------
 
 #: Below this, exp is taken as 0: whoever calls raises the result, of -inf apart.
 LOWEST = -700.0

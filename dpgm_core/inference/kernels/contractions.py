@@ -63,9 +63,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Bounds on every table of an inference, and rescaling where they leave the range of double precision.
-#
+# --- Bounds and rescaling -------------------------------------------------------------------------
 # Guard, floors and their proof are those of `dpgm_core.inference.junction_tree.probability`. Which cells were raised
 # is not remembered: no other nonzero cell of a scaled value is as low, but for rounding, and one that is counts as
 # raised, which errs on the safe side. MASK looks for them once the adjoint is there, before the value's memory is used
@@ -175,8 +173,7 @@ def cut(memory: FloatArray, out: FloatArray, lost: float) -> bool:
     return lost <= LOST
 
 
-# --------------------------------------------------------------------------------------------------
-# Tables' probabilities: potentials checked, bounded and exponentiated, table by table or, if few, at once.
+# --- Probabilities of tables ----------------------------------------------------------------------
 
 FEW = 4096  # potentials that are looked at together before they are table by table
 _LARGEST = 1.7976931348623157e308
@@ -277,9 +274,7 @@ def fill(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> 
     return status, shift, raised
 
 
-# --------------------------------------------------------------------------------------------------
-# The interpreter of flat programs: whole inferences on probabilities in one call, without Python in between.
-#
+# --- Interpreter of flat programs -----------------------------------------------------------------
 # A program is one array of whole numbers, made by `dpgm_core.inference.junction_tree.flat`; `format` gives its layout.
 # Why the numbers can be trusted is said in `dpgm_core.inference.junction_tree.probability`: the guard here is the one
 # there.

@@ -74,7 +74,7 @@ def check_executor(instance: object, attribute: object, value: object) -> None:
 
 def _lack() -> str | None:
     """Why numba cannot be used and what would do; None if it can."""
-    if not _LACKS:  # known, it is told without the lock: who asks may be importing, and its holder may wait for that
+    if not _LACKS:  # no lock where this is known: the caller may be importing, and the lock's holder may wait for that
         with _LOCKS[0]:
             if not _LACKS:
                 _LACKS.append(_find_lack())
@@ -125,7 +125,7 @@ class _Jit:
     "float64(float64[::1], int64)"; an array that may be read only, as those of `Tables`, is
     "Array(float64, 1, 'C', readonly=True)".
 
-    What is kept is left aside when any file of the kernel's folder changes. Values from elsewhere are constants to
+    Cached kernels are ignored when any file of the kernel's folder changes. Values from elsewhere are constants to
     numba, and a change of those would go unseen: pass them.
     """
 

@@ -20,7 +20,7 @@ __all__ = ["CONTRADICTION", "DONE", "UNDERFLOW", "run"]
 # What `run` came to: beliefs; a message that is all zero; a product that might be too small for floats.
 DONE, CONTRADICTION, UNDERFLOW = 0, 1, 2
 # A product of which this is a lower bound keeps its digits: the smallest normal number is 2.2e-308.
-SAFE = 1e-300
+_MIN_SAFE_PRODUCT = 1e-300
 
 
 @jit
@@ -56,7 +56,7 @@ def run(
         low = _to_factors(memory, variables, incoming, old, others)
         for f in range(starts.size):
             row = factors[starts[f] :]
-            if not smallest * low ** row[0] > SAFE:
+            if not smallest * low ** row[0] > _MIN_SAFE_PRODUCT:
                 return UNDERFLOW, iteration, residual, 0.0
             if last:
                 log_partition += _factor_beliefs(memory, row, others, below)

@@ -36,14 +36,12 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# One sweep of sum-product over a loopy plan, in probability space or, where that would underflow, in log space.
-#
+# --- One sweep of sum-product ---------------------------------------------------------------------
 # Both spaces run the same code over an `Algebra`. No step divides by a message: what all others say is a product over
 # a tree of pairs (attributes) or a recursive halving of the axes (factors), so true zeros are exact.
 
 # Factor cells worked on at a time, so that a product and its sums stay in the cache of one core.
-BLOCK = 2**15
+_CELLS_AT_ONCE = 2**15
 
 #: Per SizePlan, (size, messages + 1): the factors' messages, largest entry 1, and a last column of ones.
 Messages = list[FloatArray]
@@ -126,7 +124,7 @@ def sweep(plan: LoopyPlan, algebra: Algebra, potentials: FloatArray, messages: M
     to_factors = [_to_factors(algebra, sizes, block)[0] for sizes, block in zip(plan.sizes, messages, strict=True)]
     for factors in plan.factors:
         table = potentials[factors.cells].reshape(*factors.shape, factors.count)
-        width = max(1, BLOCK // math.prod(factors.shape))
+        width = max(1, _CELLS_AT_ONCE // math.prod(factors.shape))
         for first in range(0, factors.count, width):
             part = slice(first, first + width)
             inbox = [to_factors[number][:, columns][:, part] for number, columns in factors.ports]
@@ -230,22 +228,21 @@ def _normalised(algebra: Algebra, products: FloatArray) -> tuple[FloatArray, Flo
     return scaled / sums, algebra.log(top) + np.log(sums)
 
 
-# --------------------------------------------------------------------------------------------------
-# Loopy belief propagation: approximate marginals for models whose junction tree does not fit; exact on trees.
+# --- The engine -----------------------------------------------------------------------------------
 
 # Finite potentials of one factor that span more nats than this go to log space at once: exp would underflow.
-SPAN = 700.0
+_MAX_SPAN = 700.0
 #: What runs the sweeps: numpy, or kernels compiled by numba; "auto": numba if it is installed.
 Executor: TypeAlias = Literal["auto", "numpy", "numba"]
 # Factor beliefs, log-partition, whether converged, sweeps.
 _Found: TypeAlias = tuple[FloatArray, float, bool, int]
 # The residual schedule sends this share of the messages per round, those that would change most.
-SHARE = 0.25
-# Zeros in loops can drive entries of messages to 0 for ever: below exp(-(VANISHED + 4 spans)) they count as 0 when
+_RESIDUAL_SHARE = 0.25
+# Zeros in loops can drive entries of messages to 0 for ever: below exp(-(_VANISHED + 4 spans)) they count as 0 when
 # convergence is judged. Larger ones count however small they are, since two of them may oppose each other.
-VANISHED = 100.0
+_VANISHED = 100.0
 # Bytes per factor cell at the peak of a call: parameters, indices, potentials, beliefs and temporaries.
-BYTES_PER_CELL = 100
+_BYTES_PER_CELL = 100
 
 
 def _schedule(instance: object, attribute: Attribute[Any], value: object) -> None:
@@ -274,9 +271,7 @@ class LoopyBP:
     max_order: ClassVar[None] = None
 
     damping: float = option(
-        0.5,
-        help="exponent of the old message in the new one; 0 sends the new one as it is",
-        validator=share,
+        0.5, help="exponent of the old message in the new one; 0 sends the new one as it is", validator=share
     )
     tolerance: float = option(
         1e-8,
@@ -312,9 +307,9 @@ class LoopyBP:
         """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""
         pairs = zip(structure.sizes, structure.multiplicities, strict=True)
         cells = sum(size * multiplicity for size, multiplicity in pairs)
-        if cells * BYTES_PER_CELL > self.max_bytes:
+        if cells * _BYTES_PER_CELL > self.max_bytes:
             raise TooLarge(
-                f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * BYTES_PER_CELL)}, "
+                f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * _BYTES_PER_CELL)}, "
                 f"above max_bytes = {human_bytes(self.max_bytes)}; use smaller cliques or raise the limit"
             )
         return _engine(structure, self, compile_plan(structure))
@@ -413,15 +408,15 @@ class LoopyEngine:
     def _run(self, log_cells: FloatArray) -> _Found:
         """Factor beliefs, log-partition, whether converged, sweeps: in probability space unless that underflows."""
         span = -float(np.min(log_cells, where=log_cells > -np.inf, initial=0.0))
-        log_floor = -(VANISHED + 4 * span)
-        if span < SPAN and self.flat is not None:
-            result = self._compiled(self.flat, log_cells, math.exp(max(log_floor, -SPAN)))
+        log_floor = -(_VANISHED + 4 * span)
+        if span < _MAX_SPAN and self.flat is not None:
+            result = self._compiled(self.flat, log_cells, math.exp(max(log_floor, -_MAX_SPAN)))
             if result is not None:
                 return result
-        if span < SPAN:
+        if span < _MAX_SPAN:
             try:
                 with np.errstate(all="raise"):
-                    return self._iterate(PROBABILITY, np.exp(log_cells), math.exp(max(log_floor, -SPAN)))
+                    return self._iterate(PROBABILITY, np.exp(log_cells), math.exp(max(log_floor, -_MAX_SPAN)))
             except FloatingPointError:  # some product underflowed, which might turn a possible record into a zero
                 pass
         with np.errstate(under="ignore"):
@@ -514,7 +509,7 @@ def _damped(algebra: Algebra, damping: float, fresh: FloatArray, old: FloatArray
 def _most_changed(changes: list[FloatArray], fresh: Messages, old: Messages) -> Messages:
     """The old messages with the share of them replaced that would change most (batched residual schedule)."""
     flat = np.concatenate(changes)
-    count = math.ceil(SHARE * flat.size)
+    count = math.ceil(_RESIDUAL_SHARE * flat.size)
     chosen = np.zeros(flat.size, dtype=bool)
     chosen[np.argpartition(flat, -count)[-count:]] = True
     ends = np.cumsum([change.size for change in changes])[:-1]

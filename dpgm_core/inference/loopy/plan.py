@@ -17,9 +17,7 @@ from dpgm_core.structure.structure import Structure
 __all__ = ["FactorClass", "FlatPlan", "LoopyPlan", "SizePlan", "VariableClass", "compile_plan", "flatten"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The plan of loopy belief propagation: index arrays that let one numpy call serve all factors of one shape.
-#
+# --- The plan -------------------------------------------------------------------------------------
 # The factors are the structure's maximal cliques, less attributes of one label. A clique inside another one is
 # multiplied into it, which changes no fixed point of Bethe's free energy for single attributes and removes loops for
 # larger ones. Factors of one shape (up to the order of their axes) form a `FactorClass`, whose tables are one array
@@ -29,7 +27,7 @@ __all__ = ["FactorClass", "FlatPlan", "LoopyPlan", "SizePlan", "VariableClass", 
 
 # Attributes of different degree share one padded block while padding adds at most this many cells: numpy's overhead
 # per call costs as much as some thousand cells.
-PADDING = 2048
+_MAX_PADDING = 2048
 
 
 @frozen(kw_only=True)
@@ -201,7 +199,7 @@ def _size_plan(size: int, columns: Sequence[str]) -> SizePlan:
         by_degree[1 << (len(messages) - 1).bit_length()].append(name)
     degrees = sorted(by_degree)
     for low, high in itertools.pairwise(degrees):
-        if (high - low) * len(by_degree[low]) * size <= PADDING:
+        if (high - low) * len(by_degree[low]) * size <= _MAX_PADDING:
             by_degree[high] = by_degree.pop(low) + by_degree[high]
 
     classes, slots, first = [], np.zeros(len(columns), dtype=np.int64), 0
@@ -257,11 +255,10 @@ def _joined(parts: list[IntArray]) -> IntArray:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-# --------------------------------------------------------------------------------------------------
-# A loopy plan as flat whole numbers, which compiled sweeps read.
+# --- The plan as flat whole numbers, for compiled sweeps ------------------------------------------
 
 # Factors worked on at a time, at most and by their cells, so that their rows stay in the fastest caches.
-WIDTH, BLOCK = 256, 2**15
+_MAX_FACTORS_AT_ONCE, _CELLS_AT_ONCE = 256, 2**15
 
 
 @frozen(kw_only=True, eq=False)
@@ -312,7 +309,7 @@ def flatten(plan: LoopyPlan) -> FlatPlan:
     starts, between = [], 0
     for factor in plan.factors:
         starts.append(len(factors))
-        width = min(WIDTH, factor.count, max(8, BLOCK // math.prod(factor.shape)))
+        width = min(_MAX_FACTORS_AT_ONCE, factor.count, max(8, _CELLS_AT_ONCE // math.prod(factor.shape)))
         factors += [len(factor.shape), factor.count, factor.cells.start, width]
         used = 0
         for axis, (size, (number, columns)) in enumerate(zip(factor.shape, factor.ports, strict=True)):

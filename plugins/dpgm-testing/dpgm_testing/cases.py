@@ -1,4 +1,4 @@
-"""Structures for cases: directed, constrained and in loops of fits."""
+"""Structures and a learner for checks: directed, restricted, awkward and constrained."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The structures that learners are given, as directed graphs or of binary attributes, for learners of no other.
+# --- Restricted structures ------------------------------------------------------------------------
 
 #: What most checks of learners learn; no directed graph, because nothing depends on c alone.
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
@@ -103,8 +102,7 @@ def awkward_networks() -> dict[str, Structure]:
     }
 
 
-# --------------------------------------------------------------------------------------------------
-# What structures may be or hold that some learners refuse: large cliques, ties, no pair, one label.
+# --- Awkward structures ---------------------------------------------------------------------------
 
 _DOMAIN = BINARY_CHAIN.domain
 #: What a structure may be or hold that some learners refuse, by name, each as small as can be; in two labels at most.
@@ -133,8 +131,7 @@ def shapes_of(structure: Structure) -> frozenset[str]:
     return frozenset(name for name, holds in found.items() if holds)
 
 
-# --------------------------------------------------------------------------------------------------
-# Structures over constrained domains: one for each way in which a constraint can lie to the cliques.
+# --- Constrained structures -----------------------------------------------------------------------
 
 
 def constrained_structures() -> dict[str, Structure]:
@@ -153,13 +150,12 @@ def constrained_structures() -> dict[str, Structure]:
         "inside": Structure(domain, [("b", "a"), ("d", "c"), ("e", "a", "d")]),
         "across": Structure(domain, [("a", "c"), ("b", "e"), ("c", "e")]),
         "beside": Structure(domain, [("a",), ("e",)]),
-        "told": Structure(domain, [("a", "c"), ("b",)]),
+        "derived": Structure(domain, [("a", "c"), ("b",)]),
         "tied": Structure(alike, [("c", "e")], tied=[[("c",), ("d",)]]),
     }
 
 
-# --------------------------------------------------------------------------------------------------
-# The learner that the checks of selectors offer to loops: quick, simple, and aware of how it is called.
+# --- A simple learner -----------------------------------------------------------------------------
 
 #: Fits of one run; a loop that waits for better ones goes beyond.
 _MOST_FITS = 300

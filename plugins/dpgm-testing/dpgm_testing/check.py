@@ -1,4 +1,4 @@
-"""A named check: what it claims, what it cannot show, and what a component must declare to be held to it."""
+"""Checks: a claim, its limit, and what a component must declare to be held to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base classes for a plugin's own test file: name the component, and pytest runs one test per check.
+"""Base classes for a plugin's own test file: one test for each check of the named component.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Curators that guard, record and forward, and capture of output."""
+"""Guarded curators, recorders, captured output and replaced engines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dpgm_core._util.arrays import Codes
 
 __all__ = [
-    "Door",
+    "GuardedCurator",
     "Overheard",
     "SpyLedger",
     "SpyMechanism",
@@ -58,8 +58,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A curator with an alarm on every door but its protocol, records with a booby trap, and noise of fixed bad luck.
+# --- Guarded curators and records -----------------------------------------------------------------
 
 # Modules of core that may read records.
 _READERS = (
@@ -105,7 +104,7 @@ class TrappedRecords:
             yield [part[:, place].astype(kind) for place, kind in zip(places, kinds, strict=True)]
 
 
-class Door(ForwardingCurator):
+class GuardedCurator(ForwardingCurator):
     """The protocol of a curator and nothing else; whatever else is asked of it is remembered and refused.
 
     touched: the names asked for. handed: every release that went out.
@@ -262,8 +261,7 @@ def live_curator(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Spies: a mechanism, a ledger and records that note, in one log, when they are asked, charged and read.
+# --- Recorders ------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -318,8 +316,7 @@ class SpyRecords(TrappedRecords):
         return super().batches(domain, columns)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a process says besides its answers: on stdout and stderr, as warnings and in logs.
+# --- Captured output ------------------------------------------------------------------------------
 
 
 @define
@@ -384,8 +381,7 @@ def _content(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-# --------------------------------------------------------------------------------------------------
-# Another engine in the place of `junction-tree`, which does for it what it cannot: for tests of what learners make.
+# --- Replaced engines -----------------------------------------------------------------------------
 
 # What models are asked, method -> capability; the junction tree does it where the engine does not say that it can.
 _ASKED: dict[str, Capability] = {

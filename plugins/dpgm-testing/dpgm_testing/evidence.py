@@ -1,4 +1,4 @@
-"""Fixed releases to infer from: tables of a random population with noise, the same in each table or unequal."""
+"""Fixed releases for inference: tables of a random population with equal or unequal noise."""
 
 from __future__ import annotations
 

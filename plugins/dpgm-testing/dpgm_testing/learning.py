@@ -1,4 +1,4 @@
-"""How the checks of learners make records, learn from them, and look at what was learned."""
+"""Records for checks of learners, and calls of learners on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.cases import CHAIN
-from dpgm_testing.curators import Door, SunkMechanism, TrappedRecords, live_curator
+from dpgm_testing.curators import GuardedCurator, SunkMechanism, TrappedRecords, live_curator
 from dpgm_testing.oracles import all_records, enumerated
 from dpgm_testing.subjects import LearnerSubject
 
@@ -31,7 +31,7 @@ class Run:
     """One call of `learn` and what it left behind."""
 
     fit: Fit
-    door: Door
+    curator: GuardedCurator
 
 
 def truth(structure: Structure = CHAIN, seed: int = 3) -> Tables:
@@ -65,13 +65,13 @@ def learn(
     for kind in ("pure", "approx"):
         records = TrappedRecords(codes) if source is None else source
         curator = live_curator(records, structure, kind, seed=seed, wrap=SunkMechanism if sunk else None)
-        door = Door(curator)
+        guarded = GuardedCurator(curator)
         try:
-            fit = subject.component.learn(door, engine, randomness=SeededRandomness(seed), progress=silent)
+            fit = subject.component.learn(guarded, engine, randomness=SeededRandomness(seed), progress=silent)
         except BudgetError as error:
             refusal = error
             continue
-        return Run(fit=fit, door=door)
+        return Run(fit=fit, curator=guarded)
     assert refusal is not None
     raise refusal
 

@@ -1,4 +1,4 @@
-"""Sources that reduce where the rows are."""
+"""Sums for sources that reduce where the rows are, and an example of such a source."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Sums that sources which sum where the rows are get asked for by the kit, and what each must come to.
+# --- Sums and what they must come to --------------------------------------------------------------
 
 #: A value that no source shows to anybody.
 PLANTED = "CANARY7291"
@@ -153,9 +152,7 @@ class Large(Sum):
         sums += [2**40 * int(codes[0].sum(dtype=np.int64)) + rows, -(2**50) * rows, 2**53 * persons + rows]
 
 
-# --------------------------------------------------------------------------------------------------
-# The kit's own example of a source that sums where the rows are: a table in partitions, each worked on by itself.
-#
+# --- Example: a source in partitions --------------------------------------------------------------
 # What an engine does between processes is done here within one, through pickles and bytes all the same; what is done
 # with a partition is core's `Shipped`. Read it before you write one for an engine.
 

@@ -1,4 +1,4 @@
-"""Plain mechanisms and releases for checks that need some noise, but not a plugin: few lines, slow, and exact."""
+"""Reference mechanisms and releases for checks that need noise without a plugin: few lines, slow, and exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the checks of a component, or of everything a distribution offers, and reports what was found."""
+"""Runners of checks on a component or a distribution, and reports of their outcomes."""
 
 from __future__ import annotations
 
@@ -156,9 +156,9 @@ def check_component(
     component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner,
     selector or source; None: found from the component. profile: "quick", "default" or "thorough". expected_failures:
     check name -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make
-    one that holds given records (see `SourceConformance`); None: as its declaration says. progress: told of each check.
-    Raises OptionError for a wrong kind, profile or check name, PluginLoadError for a declared function that cannot be
-    imported.
+    one that holds given records (see `SourceConformance`); None: as its declaration says. progress: called for each
+    check. Raises OptionError for a wrong kind, profile or check name, PluginLoadError for a declared function that
+    cannot be imported.
 
     >>> from dpgm_testing.reference import ReferenceLaplace
     >>> tiny = Profile(name="tiny", examples=1, draws=2000, shrink=False)

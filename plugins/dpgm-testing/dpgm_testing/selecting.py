@@ -1,4 +1,4 @@
-"""How the checks of selectors make records, let one select from them, and look at what was selected."""
+"""Records for checks of selectors, and calls of selectors on them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dpgm_testing.cases import Learning, fitted
 from dpgm_testing.check import CheckFailed, require
 from dpgm_testing.curators import TrappedRecords
 from dpgm_testing.reference import ReferenceLaplace
-from dpgm_testing.sessions import Endless, Request, SessionDoor, live, replayed
+from dpgm_testing.sessions import Endless, GuardedSession, Request, live, replayed
 from dpgm_testing.subjects import SelectorSubject, plan_by
 
 __all__ = [
@@ -91,7 +91,7 @@ class Selected:
     """One call of `select` and what it left behind.
 
     budget: given. left: the share of it that the selector left. unvoted: that of what was for votes. domain: the
-    session's at the end. told: what progress was told. log, touched: of the session's door. wrong, shown: of its calls
+    session's at the end. reports: of progress. log, touched: of the guarded session. wrong, shown: of its calls
     of the learner. trespassers: who read the records besides core. paid: what the session's release says it cost.
     charged: what the curator has less. model: fitted to all that was measured, `Selection.measure` included, if that
     was asked. merges: attribute -> the new code of each of its codes.
@@ -104,7 +104,7 @@ class Selected:
     left: float
     unvoted: float
     domain: Domain
-    told: Sequence[tuple[Any, ...]]
+    reports: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
     touched: Sequence[str]
     wrong: Sequence[str]
@@ -135,7 +135,7 @@ class Selected:
     @property
     def said(self) -> object:
         """All that it said, as what compares."""
-        return _said(self.selection, self.told)
+        return _said(self.selection, self.reports)
 
 
 def choose(
@@ -154,8 +154,8 @@ def choose(
 ) -> Selected:
     """Plan, open a session, select, and, to `judge`, measure what is left and fit.
 
-    budget: at epsilon = 1, of the first kind that is served, when None. watch: given the door and the records, which it
-    may hold weakly. settles, finds: see `Learning`. breaks_at: the number of the session's step that fails.
+    budget: None for epsilon = 1 of the first kind that is served. watch: gets the session and the records, which it may
+    reference weakly. settles, finds: see `Learning`. breaks_at: the number of the session's step that fails.
     """
     selector = subject.component
     wanted = PAIRS if workload is None else workload
@@ -180,7 +180,7 @@ def choose(
     except Endless as error:
         raise CheckFailed(str(error)) from None
     if watch is not None:
-        watch(watched.door)
+        watch(watched.guarded)
         watch(records)
     return Selected(
         plan=plan,
@@ -190,9 +190,9 @@ def choose(
         left=float(_amount(watched.left) / _amount(each)),
         unvoted=0.0 if votes is None or watched.unvoted is None else float(watched.unvoted.epsilon / votes.epsilon),
         domain=release.structure.domain,
-        told=tuple(watched.told),
-        log=tuple(watched.door.log),
-        touched=tuple(watched.door.touched),
+        reports=tuple(watched.reports),
+        log=tuple(watched.guarded.log),
+        touched=tuple(watched.guarded.touched),
         wrong=tuple(watched.learning.wrong),
         shown=tuple(watched.learning.shown),
         trespassers=tuple(records.trespassers),
@@ -204,11 +204,11 @@ def choose(
 
 
 class _Watched:
-    """A selector that is given the door instead of the session, and the learner that its loop calls."""
+    """A selector that is given a guarded session instead of the session, and the learner that its loop calls."""
 
     def __init__(self, selector: Selector, learning: Callable[[], Learning], breaks_at: int | None) -> None:
         self.selector, self._learning, self._breaks_at = selector, learning, breaks_at
-        self.told: list[tuple[Any, ...]] = []
+        self.reports: list[tuple[Any, ...]] = []
         self.plan = selector.plan
         if isinstance(selector, VotingSelector):
             self.votes, self.foretell = selector.votes, selector.foretell
@@ -216,18 +216,18 @@ class _Watched:
     def select(
         self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
-        """What the selector makes of the door; then everything is closed."""
-        self.door = live(session, breaks_at=self._breaks_at)
+        """Return what the selector makes of the guarded session; then everything is closed."""
+        self.guarded = live(session, breaks_at=self._breaks_at)
         self.learning = self._learning()
         try:
-            self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
+            self.selection = _called(self.selector, self.guarded, self.learning, randomness, self.reports)
             return self.selection
         finally:
             self.left, self.unvoted = session.remaining, session.votes
-            self.door.close()
+            self.guarded.close()
 
     def fitter(self, inference: Inference) -> Fitting:
-        """Not called: the door's own `Learning` is."""
+        """Not called: the guarded session's own `Learning` is."""
         return fitted
 
     @property
@@ -245,10 +245,10 @@ class _Watched:
 
 def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> object:
     """What it says when it is given the same answers and there are no records."""
-    told: list[tuple[Any, ...]] = []
-    door = replayed(selected.log)
-    selection = _called(subject.component, door, Learning(), SeededRandomness(seed), told)
-    return _said(selection, told)
+    reports: list[tuple[Any, ...]] = []
+    guarded = replayed(selected.log)
+    selection = _called(subject.component, guarded, Learning(), SeededRandomness(seed), reports)
+    return _said(selection, reports)
 
 
 def serves(
@@ -285,20 +285,20 @@ def plain(subject: SelectorSubject) -> Selected:
     return found
 
 
-def _said(selection: Selection, told: Sequence[tuple[Any, ...]]) -> object:
+def _said(selection: Selection, reports: Sequence[tuple[Any, ...]]) -> object:
     """Structure, tables still to measure, trace, notes and progress."""
     measure, trace = list(selection.measure.items()), [dict(one) for one in selection.trace]
-    return selection.structure, measure, trace, list(selection.notes), list(told)
+    return selection.structure, measure, trace, list(selection.notes), list(reports)
 
 
 def _called(
-    selector: Any, door: SessionDoor, learning: Learning, randomness: Randomness, told: list[tuple[Any, ...]]
+    selector: Any, guarded: GuardedSession, learning: Learning, randomness: Randomness, reports: list[tuple[Any, ...]]
 ) -> Selection:
     def progress(task: str, done: int, total: int | None) -> None:
-        told.append((task, done, total))
+        reports.append((task, done, total))
 
     found: object = selector.select(
-        door, inference=JunctionTree(), fitting=learning, randomness=randomness, progress=progress
+        guarded, inference=JunctionTree(), fitting=learning, randomness=randomness, progress=progress
     )
     if not isinstance(found, Selection):
         raise CheckFailed(f"`select` returned {type(found).__name__}, not a Selection")

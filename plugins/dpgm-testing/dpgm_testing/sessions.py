@@ -1,6 +1,6 @@
-"""A session with an alarm on every door but its protocol, which writes down what it is asked and what it answered.
+"""Guarded sessions: the protocol of a session and nothing else, with a log of requests and answers.
 
-The same door answers from such a log, without any record: what a selector makes of the steps alone.
+`replayed` answers from such a log without any record, which shows what a selector makes of the steps alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
 from dpgm_testing.check import CheckFailed
 
-__all__ = ["Endless", "MOST_REQUESTS", "MOST_STEPS", "Request", "STEPS", "SessionDoor", "live", "plainly", "replayed"]
+__all__ = [
+    "Endless",
+    "MOST_REQUESTS",
+    "MOST_STEPS",
+    "Request",
+    "STEPS",
+    "GuardedSession",
+    "live",
+    "plainly",
+    "replayed",
+]
 
 #: What the kit's small domains may take: a selector that goes on beyond is taken for one that never stops. Looking at
 #: what remains is a request too.
@@ -52,7 +62,7 @@ class Request:
     error: DpgmError | None = None
 
 
-class SessionDoor(Single):
+class GuardedSession(Single):
     """The protocol of a session and nothing else; whatever else is asked of it is remembered and refused.
 
     breaks_at: the number of the step that fails. log: every request with its answer. touched: the names asked for
@@ -188,18 +198,18 @@ class SessionDoor(Single):
         return answer
 
 
-def live(session: Session, *, breaks_at: int | None = None) -> SessionDoor:
-    """A door to a session; see `SessionDoor`."""
+def live(session: Session, *, breaks_at: int | None = None) -> GuardedSession:
+    """Guard a session; see `GuardedSession`."""
 
     def answer(name: str, given: Mapping[str, Any]) -> Any:
         found = getattr(session, name)
         return found(**given) if given or name == "pooled" else found
 
-    return SessionDoor(answer, breaks_at=breaks_at)
+    return GuardedSession(answer, breaks_at=breaks_at)
 
 
-def replayed(log: Sequence[Request]) -> SessionDoor:
-    """A door to what another one answered, to who asks for the same in the same order; CheckFailed to who does not."""
+def replayed(log: Sequence[Request]) -> GuardedSession:
+    """Answer as another session did, for the same requests in the same order. Raises CheckFailed for other requests."""
     left = iter(log)
 
     def answer(name: str, given: Mapping[str, Any]) -> Any:
@@ -212,7 +222,7 @@ def replayed(log: Sequence[Request]) -> SessionDoor:
             raise then.error
         return then.answer
 
-    return SessionDoor(answer)
+    return GuardedSession(answer)
 
 
 def plainly(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Cases and records for sources."""
+"""Records and cases for checks of sources, and makers of core's own sources."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Records to hold a source to, and how a source is given them.
-#
+# --- Sources and their records --------------------------------------------------------------------
 # A source's declaration names a function ``(table, folder) -> source`` that makes a source holding the rows of a
 # pyarrow table (it may write into the empty folder): ``Component(..., records="package.module:function")``. A class
 # that is not installed is given one by `check_component(records=...)` or its `SourceConformance`. Without either,
@@ -192,9 +190,7 @@ def features_of(cls: type) -> dict[str, bool]:
     }
 
 
-# --------------------------------------------------------------------------------------------------
-# Records by which a source's codes are judged: each case some records over a domain, and the codes they must get.
-#
+# --- Cases ----------------------------------------------------------------------------------------
 # A source that hands out rows is given one case after the other. One that sums where the rows are may be slow to begin,
 # so all cases of all checks become columns of one table, and one sum tells all of them.
 
@@ -224,7 +220,7 @@ _IN_ONE_SUM: list[tuple[str, Cases]] = []
 
 
 def in_one_sum(needs: str) -> Callable[[Cases], Cases]:
-    """A decorator: these cases are told by the same sum as others that need no more than the source shows."""
+    """Return a decorator: these cases share one sum with others that need no more than the source shows."""
 
     def register(cases: Cases) -> Cases:
         _IN_ONE_SUM.append((needs, cases))
@@ -326,9 +322,7 @@ def _repeated(table: Any, rows: int) -> Any:
     return table.take(pa.array([row % len(table) for row in range(rows)], pa.int64()))
 
 
-# --------------------------------------------------------------------------------------------------
-# How the conformance kit gives core's own sources their records: what their declarations name as `records`.
-#
+# --- Makers of core's own sources -----------------------------------------------------------------
 # Each function takes a pyarrow table and an empty folder, and makes a source of its kind that holds the table's rows.
 
 
@@ -380,8 +374,7 @@ def codes(table: Any, folder: Path) -> CodesSource:
     return CodesSource(data=data)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a source that sums where the rows are brought back, once for all checks that look at it: jobs may be slow.
+# --- Results of reducing sources ------------------------------------------------------------------
 
 #: Where the rows of the study's table are cut: uneven chunks; the first, one in the middle and the last are empty.
 _CUTS = (0, 0, 11, 12, 12, 150, 300, 300)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the nouns of dpgm: small, awkward, and shrinking to what a person would try first."""
+"""Hypothesis strategies for domains, structures, potentials and records: small, awkward, and easy to shrink."""
 
 from __future__ import annotations
 

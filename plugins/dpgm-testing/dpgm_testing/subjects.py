@@ -1,4 +1,4 @@
-"""What a check is given: the component, how to make it, and the capabilities it declares or shows by its behaviour."""
+"""Subjects of checks: a component, how to make it, and the capabilities it declares or shows by its behaviour."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class InferenceSubject(Subject):
             found |= set(engine.capabilities) | ({"exact"} if engine.exact else set())
             found |= {"curvature"} if isinstance(engine, SecondOrder) else set()  # learners ask for the method
             found |= {"many"} if isinstance(engine, Batched) else set()
-            found |= {"constraints"} & self.engine(constrained_structures()["told"]).capabilities
+            found |= {"constraints"} & self.engine(constrained_structures()["derived"]).capabilities
         except TooLarge:
             pass
         except Exception:  # not a refusal: every check shall run, and say so

@@ -1,4 +1,4 @@
-"""Mechanisms of noise that few learners expect: bounded, or not log-concave. Few lines, slow, and exact.
+"""Mechanisms with unusual noise: bounded, or not log-concave. Few lines, slow, and exact.
 
 What is handed such a release serves it or refuses it with an error of dpgm; see `dpgm_testing.checks.unusual`.
 """
@@ -39,8 +39,8 @@ def _checked(sensitivity: object, budget: object, kind: str) -> Sensitivity:
 class TruncatedLaplaceNoise:
     """Discrete Laplace noise drawn again until it lies within the bound.
 
-    scale, bound: records. sensitivity: what it was calibrated to. cost: (epsilon, delta) that holds, see
-    `dpgm_core.privacy.dominating_pairs`; anything else raises BudgetError, so that a file cannot claim less than it spent.
+    scale, bound: records. sensitivity: what it was calibrated to. cost: (epsilon, delta) that holds, by
+    `truncated_delta`; anything else raises BudgetError, so that a file cannot claim less than it spent.
     """
 
     scale: Fraction

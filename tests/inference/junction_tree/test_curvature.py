@@ -127,7 +127,7 @@ def test_columns_are_independent_of_their_company():
     together = engine.curvature(theta)(directions)
     np.testing.assert_allclose(engine.curvature(theta)(directions[:, 4]), together[:, 4], rtol=1e-10, atol=1e-14)
     for at_once in (1, 2, 5, 6):
-        with mock.patch.object(second_order, "_COLUMNS", at_once):
+        with mock.patch.object(second_order, "_MAX_COLUMNS", at_once):
             apart = JunctionTree().compile(structure)
         np.testing.assert_allclose(apart.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
 

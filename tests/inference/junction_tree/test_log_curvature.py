@@ -26,7 +26,7 @@ def test_agrees_with_probabilities(awkward, zeros):
     with mock.patch.object(ProbabilityExecutor, "calibrate", return_value=None):
         for kept, at_once in ((2**24, 128), (0, 2)):
             with (
-                mock.patch.object(log_curvature, "_COLUMNS", at_once),
+                mock.patch.object(log_curvature, "_MAX_LOG_COLUMNS", at_once),
                 mock.patch.object(log_curvature, "_MAX_CACHED_CELLS", kept),
             ):
                 found = engine.curvature(Tables(awkward, theta))(columns)

@@ -1,4 +1,4 @@
-"""What the curator must keep, the one class that sees both sides of the noise; the subject is its class.
+"""Checks of the curator, the one class that sees both sides of the noise; the subject is its class.
 
 No plugin offers a curator. These checks hold core's own (and, in tests, patched copies) to the order of a release.
 """

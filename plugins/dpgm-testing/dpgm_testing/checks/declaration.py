@@ -1,4 +1,4 @@
-"""What every component's class must keep before any of it is run: the contract of its kind, and honest options."""
+"""Checks of every component's class before it runs: the contract of its kind, and honest options."""
 
 from __future__ import annotations
 

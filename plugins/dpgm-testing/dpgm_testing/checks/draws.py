@@ -1,4 +1,4 @@
-"""Checks of drawn noise."""
+"""Checks of the draws of noise: samples, randomness, and large changes and budgets."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ from dpgm_testing.privacy_loss import (
 )
 from dpgm_testing.subjects import BUDGETS, SENSITIVITIES, MechanismSubject
 
-__all__ = ["CHECKS", "LARGE_CHANGE_CHECKS", "STREAM_CHECKS"]
-
-
-# --------------------------------------------------------------------------------------------------
-# What the draws of every noise must keep: whole numbers, fresh, from the randomness given, of the law claimed.
+__all__ = ["CHECKS"]
 
 CHECKS = Checklist("mechanism")
+
+
+# --- Samples --------------------------------------------------------------------------------------
 
 
 @CHECKS.add()
@@ -229,10 +228,7 @@ def _refuted(near: Array, far: Array, epsilon: float, delta: float, tests: int) 
     return worst
 
 
-# --------------------------------------------------------------------------------------------------
-# Where noise comes from: enough random words, no narrow seed, nothing twice, one law whatever the shape.
-
-STREAM_CHECKS = Checklist("mechanism")
+# --- Randomness -----------------------------------------------------------------------------------
 
 _CELLS = 4096
 # Seeds of so many bits can be searched through, or guessed by birthday: 128 are what cryptographers ask for.
@@ -261,7 +257,7 @@ class _CountedWords:
         return self._rest.generator()
 
 
-@STREAM_CHECKS.add(needs="argument")
+@CHECKS.add(needs="argument")
 def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
     """A draw of 4096 cells takes at least log2(1 / its probability) random bits, as whatever samples exactly must (a
     leaf of the sampling tree at depth d has a mass of 2^-d), and more than its first 512 bits decide it. No false
@@ -281,7 +277,7 @@ def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
         require(not np.array_equal(one, two), f"{what}: the first 512 random bits alone decide {_CELLS} cells")
 
 
-@STREAM_CHECKS.add()
+@CHECKS.add()
 def no_narrow_seed(subject: MechanismSubject) -> None:
     """While it draws, no generator of numpy or `random` is made from a seed of 64 bits or fewer: so few can be tried
     one by one. Cannot show: generators of other libraries, or seeds set before."""
@@ -346,7 +342,7 @@ def _bits(seed: object) -> int | None:
     return None
 
 
-@STREAM_CHECKS.add()
+@CHECKS.add()
 def noise_never_repeats(subject: MechanismSubject) -> None:
     """In an eighth of a million cells, drawn in several calls, shapes and streams, no stretch comes back, at whatever
     lag, nor with its sign changed. False alarm below 1e-11 per noise. Cannot show: periods beyond what was drawn."""
@@ -414,7 +410,7 @@ def _prints(values: Array, width: int) -> Array:
         return np.asarray((sums[width:] - sums[:-width]) * inverse)
 
 
-@STREAM_CHECKS.add()
+@CHECKS.add()
 def shapes_share_one_law(subject: MechanismSubject) -> None:
     """Single cells, small tables and large ones of one to three axes: each cell of a small table, and each slice of a
     large one, is as often near 0 as logpdf says (binomial tests). False alarm 1e-7 per noise (fixed seed). Cannot show:
@@ -456,13 +452,9 @@ def _near_zero(noise: Noise, *, exact: bool) -> tuple[float, float, float]:
     return edge, max(within - slack, 0.0), min(within + slack, 1.0)
 
 
-# --------------------------------------------------------------------------------------------------
-# What a mechanism must keep where one person can change much, or the budget is large: closed forms, not enumeration.
-#
+# --- Large changes and large budgets --------------------------------------------------------------
 # The other privacy checks try every admissible shift, which is possible up to an L1 of about 6 only. Here a person
 # moves up to 10,000 records, spread evenly over as many cells as the norms allow, and epsilon goes up to 20.
-
-LARGE_CHANGE_CHECKS = Checklist("mechanism")
 
 
 def _even(size: int, cells: int) -> Sensitivity:
@@ -520,7 +512,7 @@ def _refused_by(noise: Noise, sensitivity: Sensitivity, *, exact: bool) -> str |
     return None
 
 
-@LARGE_CHANGE_CHECKS.add()
+@CHECKS.add()
 def large_changes_within_cost(subject: MechanismSubject) -> None:
     """One person may change up to 10,000 records, in one cell or many, and epsilon may be 20: no even shift loses more
     by logpdf than the cost. What is refused with BudgetError is not served. Cannot show: uneven shifts of that size."""
@@ -535,7 +527,7 @@ def large_changes_within_cost(subject: MechanismSubject) -> None:
             require(found is None, f"{budget}, {what}: {found}")
 
 
-@LARGE_CHANGE_CHECKS.add()
+@CHECKS.add()
 def costs_compare_as_fractions(subject: MechanismSubject) -> None:
     """The cost is a plain Budget whose exact parts are at most those asked for; a pure one is at least the loss, and
     the event's sensitivity at least the norm, without tolerance: the last digit is rounded against the mechanism.

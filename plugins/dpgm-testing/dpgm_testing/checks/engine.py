@@ -1,4 +1,4 @@
-"""Checks of engines: marginals, calls, batches and draws."""
+"""Checks of inference engines: answers and refusals, independent calls, batches, and estimates with errors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ from dpgm_testing.strategies import awkward_structures, potentials
 from dpgm_testing.subjects import InferenceSubject
 
 __all__ = [
-    "BATCH_CHECKS",
-    "CALL_CHECKS",
     "CHECKS",
-    "DRAW_CHECKS",
     "FAR",
     "at_once",
     "awkward_potentials",
@@ -45,11 +42,10 @@ __all__ = [
     "say",
 ]
 
-
-# --------------------------------------------------------------------------------------------------
-# How every inference engine must behave: what it refuses, what evidence means, no memory, what it declares.
-
 CHECKS = Checklist("inference")
+
+
+# --- Answers, samples and refusals ----------------------------------------------------------------
 
 
 def awkward_potentials(scale: float = 1.0) -> list[Tables]:
@@ -274,12 +270,9 @@ def rounded_records_have_the_expected_tables(subject: InferenceSubject) -> None:
         require(squares <= common.sum() / 2, f"tables are as far off as those of independent records {say(theta)}")
 
 
-# --------------------------------------------------------------------------------------------------
-# What an engine keeps between calls: nothing. Calls from two threads do not meet, and hundreds leave no trace.
+# --- Independent calls ----------------------------------------------------------------------------
 
 T = TypeVar("T")
-
-CALL_CHECKS = Checklist("inference")
 
 # Calls of each of two threads, and places where one is held up; of engines whose calls take longer than this many
 # seconds, about as many fewer.
@@ -293,7 +286,7 @@ _FEWEST = 50  # of engines that take long; they may leave as much in all
 _BYTES = 24  # less than a kept float and its place in a list; other threads of the process allocate too
 
 
-@CALL_CHECKS.add()
+@CHECKS.add()
 def threads_do_not_meet(subject: InferenceSubject) -> None:
     """A call gives the same while another thread calls the engine, held up at some fifty of its lines of Python (fewer
     where a call takes long) until the other's call is over, and both at once. Cannot show: races within compiled code
@@ -315,7 +308,7 @@ def threads_do_not_meet(subject: InferenceSubject) -> None:
             require(expected[number].log_partition == answer.log_partition, f"{where} log Z is another")
 
 
-@CALL_CHECKS.add()
+@CHECKS.add()
 def calls_leave_nothing_behind(subject: InferenceSubject) -> None:
     """Hundreds of calls, each with potentials of its own, leave no memory taken: what learners do all day. Cannot show:
     memory that compiled code takes without telling Python."""
@@ -459,10 +452,7 @@ def growth(call: Callable[[], object], calls: int, allowed: int = 0) -> int:
             tracemalloc.stop()
 
 
-# --------------------------------------------------------------------------------------------------
-# Inferences for many potentials in one call: each as it is alone, in order, refused alike, and shared with nobody.
-
-BATCH_CHECKS = Checklist("inference")
+# --- Batches --------------------------------------------------------------------------------------
 
 # Rows of a call: one, two, and more than an engine with eight workers, or blocks of eight, takes at once.
 _COUNTS = (1, 2, 19)
@@ -483,7 +473,7 @@ def _rows(theta: Tables, count: int) -> FloatArray:
     return theta.values + np.random.default_rng(count).normal(size=(count, theta.structure.cells))
 
 
-@BATCH_CHECKS.add(needs="many")
+@CHECKS.add(needs="many")
 def many_together_are_each_alone(subject: InferenceSubject) -> None:
     """`infer_many` gives for 1, 2 and 19 rows, in order, the tables, log Z, errors and convergence of `infer`, for any
     total and with impossible cells; nothing for no rows. Cannot show: larger structures."""
@@ -516,12 +506,12 @@ def _are(where: str, found: list[Beliefs], engine: Engine, rows: FloatArray, tot
         require(one.converged == alone.converged, f"{where}: row {place} says converged = {one.converged}")
         both = (one.errors, alone.errors)
         if any(errors is not None for errors in both):
-            told = [None if errors is None else errors.values for errors in both]
-            near = told[0] is not None and told[1] is not None and close(told[0], told[1], 1e-6)
+            stated = [None if errors is None else errors.values for errors in both]
+            near = stated[0] is not None and stated[1] is not None and close(stated[0], stated[1], 1e-6)
             require(near, f"{where}: the errors of row {place} are others than those of `infer`")
 
 
-@BATCH_CHECKS.add(needs="many")
+@CHECKS.add(needs="many")
 def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
     """One row of NaN, +inf or an impossible table, wherever it stands, raises InferenceError; rows of another length
     an error of dpgm. Cannot show: that messages help."""
@@ -552,7 +542,7 @@ def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
         require(False, f"{what}: infer_many answers instead of refusing")
 
 
-@BATCH_CHECKS.add(needs="many")
+@CHECKS.add(needs="many")
 def many_share_nothing(subject: InferenceSubject) -> None:
     """Beliefs of one call or two, and rows, share no memory; rows are left alone, in any order of memory; two threads
     do not meet. Cannot show: races within compiled code."""
@@ -592,10 +582,7 @@ def _pairs(arrays: list[FloatArray]) -> Iterator[tuple[FloatArray, FloatArray]]:
     yield from ((one, other) for place, one in enumerate(arrays) for other in arrays[:place])
 
 
-# --------------------------------------------------------------------------------------------------
-# How engines that draw must behave (`Estimator`): they state errors, which hold and are no excuse for everything.
-
-DRAW_CHECKS = Checklist("inference")
+# --- Estimates with errors ------------------------------------------------------------------------
 
 #: Standard errors beyond which an answer is wrong: of a normal law 3e-12 are, of Student's with 20 degrees of freedom
 #: 9e-7, and an engine states errors from about as many.
@@ -624,7 +611,7 @@ def _queries(structure: Structure) -> list[tuple[str, ...]]:
     return [(name,) for name in names] + [(names[-1], names[0])] * (len(names) > 1) + [names] * (len(names) > 2)
 
 
-@DRAW_CHECKS.add(needs="estimate")
+@CHECKS.add(needs="estimate")
 def errors_are_stated(subject: InferenceSubject) -> None:
     """An engine with "estimate" states finite errors of every marginal and of log Z, for any total, says the same in
     `estimates` as in `answers`, with an error each, above 0 where the answer is neither 0 nor 1, calls itself
@@ -669,7 +656,7 @@ def _plain(errors: FloatArray) -> bool:
     return bool(np.isfinite(errors).all() and (errors >= 0).all())
 
 
-@DRAW_CHECKS.add(needs="estimate")
+@CHECKS.add(needs="estimate")
 def errors_hold(subject: InferenceSubject) -> None:
     """At potentials within half a nat, where chains forget at once, it says that it converged, and marginals, log Z and
     answers are within seven stated errors of enumeration (false alarm below 1e-6 per table, fixed seeds). Cannot show:
@@ -698,7 +685,7 @@ def errors_hold(subject: InferenceSubject) -> None:
             require(good, f"{name}: {query} is off beyond its error")
 
 
-@DRAW_CHECKS.add(needs="estimate")
+@CHECKS.add(needs="estimate")
 def errors_are_no_larger_than_they_are(subject: InferenceSubject) -> None:
     """Over all cells of mild models the root mean square of (answer less truth) over (stated error) is at least a
     tenth: an error that holds because it is huge says nothing. Cannot show: single cells."""
@@ -718,7 +705,7 @@ def errors_are_no_larger_than_they_are(subject: InferenceSubject) -> None:
     )
 
 
-@DRAW_CHECKS.add(needs="estimate")
+@CHECKS.add(needs="estimate")
 def draws_follow_the_model(subject: InferenceSubject) -> None:
     """20,000 records drawn at mild potentials have the enumerated probabilities, to seven times twice the error of
     independent records (false alarm below 1e-10 per record, fixed seeds), and the same generator gives the same ones.

@@ -1,4 +1,4 @@
-"""Checks of what an engine offers beyond marginals."""
+"""Checks of capabilities of inference engines: bounds, constraints and second derivatives."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from dpgm_testing.oracles import enumerated, incidence
 from dpgm_testing.strategies import awkward_structures, potentials
 from dpgm_testing.subjects import InferenceSubject
 
-__all__ = ["BOUND_CHECKS", "CONSTRAINT_CHECKS", "CURVATURE_CHECKS"]
+__all__ = ["CHECKS"]
+
+CHECKS = Checklist("inference")
 
 
-# --------------------------------------------------------------------------------------------------
-# How engines with certified bounds on log Z must behave (`Bounder`).
-
-BOUND_CHECKS = Checklist("inference")
+# --- Bounds (`Bounder`) ---------------------------------------------------------------------------
 
 
-@BOUND_CHECKS.add(needs="bounds")
+@CHECKS.add(needs="bounds")
 def bounds_hold_log_z(subject: InferenceSubject) -> None:
     """bounds gives low <= log Z <= high, as enumeration has it, a finite high, the same each time, and notes that are
     sentences; also where all pairs of 12 binary attributes are too wide for parts of 1024 cells. Cannot show:
@@ -65,15 +64,12 @@ def _wide() -> list[Tables]:
     return [Tables(structure, random), Tables(structure, alike)]
 
 
-# --------------------------------------------------------------------------------------------------
-# What an engine that says it honours constraints must keep: impossible records have probability 0 in all it does.
-
-CONSTRAINT_CHECKS = Checklist("inference")
+# --- Constraints ----------------------------------------------------------------------------------
 
 _RECORDS = 2000
 
 
-@CONSTRAINT_CHECKS.add(needs="constraints")
+@CHECKS.add(needs="constraints")
 def impossible_records_have_probability_zero(subject: InferenceSubject) -> None:
     """Over domains with listed combinations, a map and an order, inside its cliques and across them, ruled-out cells
     are exactly 0 in marginals and answers, and the most probable record and all draws break no constraint; an exact
@@ -131,10 +127,7 @@ def _possible(what: str, domain: Domain, columns: Mapping[str, Array]) -> None:
     require(not broken, f"{what} breaks constraint {', '.join(map(repr, broken))}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Second derivatives of an engine's log-partition: against enumeration, against its marginals, and as a matrix.
-
-CURVATURE_CHECKS = Checklist("inference")
+# --- Second derivatives (`SecondOrder`) -----------------------------------------------------------
 
 # More directions than engines that work in blocks take at once, and no multiple of what they may take.
 _COLUMNS = 67
@@ -165,7 +158,7 @@ def _large(subject: InferenceSubject) -> Iterator[tuple[Engine, SecondOrder, Tab
             yield (*both, Tables(structure, np.random.default_rng(order).normal(size=structure.cells)))
 
 
-@CURVATURE_CHECKS.add(needs="curvature")
+@CHECKS.add(needs="curvature")
 def curvature_equals_enumeration(subject: InferenceSubject) -> None:
     """Of an exact engine it is the covariance of one record's tables times V, by enumeration: vectors, blocks of up to
     67 columns, tied, impossible and constrained cells. Cannot show: larger structures."""
@@ -191,7 +184,7 @@ def curvature_equals_enumeration(subject: InferenceSubject) -> None:
     explore(subject.profile, potentials(), claim, worst=worst, share=0.2)
 
 
-@CURVATURE_CHECKS.add(needs="curvature")
+@CHECKS.add(needs="curvature")
 def curvature_is_the_slope_of_the_marginals(subject: InferenceSubject) -> None:
     """On chains of 14 attributes it is the central difference of the engine's own marginals, where it converged.
     Cannot show: errors below a millionth."""
@@ -212,7 +205,7 @@ def curvature_is_the_slope_of_the_marginals(subject: InferenceSubject) -> None:
             )
 
 
-@CURVATURE_CHECKS.add(needs="curvature")
+@CHECKS.add(needs="curvature")
 def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
     """On the same chains, to a billionth, the map is linear, symmetric and not negative, each table of a product sums
     to 0, and constants give 0. Cannot show: that it is the right one."""
@@ -233,7 +226,7 @@ def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
         require(off <= allowed, f"{structure}: of a million times V the product differs by {off:.3g}, so it is no map")
 
 
-@CURVATURE_CHECKS.add(needs="curvature")
+@CHECKS.add(needs="curvature")
 def curvature_keeps_nothing(subject: InferenceSubject) -> None:
     """A map gives the same after other calls, beside another thread's, and for V in any order of memory; V and earlier
     products stay as they were. Cannot show: races within compiled code."""
@@ -286,7 +279,7 @@ def _same(where: str, found: FloatArray, expected: FloatArray) -> None:
     require(close(found, expected, _ROUNDING), f"{where} the product of a map is another")
 
 
-@CURVATURE_CHECKS.add(needs="curvature")
+@CHECKS.add(needs="curvature")
 def curvature_refuses_nonsense(subject: InferenceSubject) -> None:
     """Potentials that `infer` refuses, and directions that are not finite in any column, raise InferenceError; wrong
     lengths and other structures an error of dpgm. Cannot show: that messages help."""

@@ -1,4 +1,4 @@
-"""What every inference engine must keep: brute force where it calls itself exact, consistency where it does not."""
+"""Checks of every inference engine: enumeration where it calls itself exact, consistency where it does not."""
 
 from __future__ import annotations
 
@@ -15,13 +15,8 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.check import Checklist, explore, require
-from dpgm_testing.checks import engine as checks_engine
-from dpgm_testing.checks import engine as checks_engine_calls
-from dpgm_testing.checks import engine as checks_engine_draws
-from dpgm_testing.checks import engine as checks_engine_many
-from dpgm_testing.checks import engine_extras as checks_engine_bounds
-from dpgm_testing.checks import engine_extras as checks_engine_constraints
-from dpgm_testing.checks import engine_extras as checks_engine_curvature
+from dpgm_testing.checks import engine as engine_checks
+from dpgm_testing.checks import engine_extras
 from dpgm_testing.checks.engine import FAR, awkward_potentials, close, errors_of, say
 from dpgm_testing.oracles import enumerated, in_local_polytope, in_marginal_polytope
 from dpgm_testing.strategies import potentials, structures
@@ -259,10 +254,5 @@ def nothing_underflows(subject: InferenceSubject) -> None:
     explore(subject.profile, wide, claim, worst=awkward_potentials(700.0), share=0.5)
 
 
-CHECKS += checks_engine.CHECKS
-CHECKS += checks_engine_draws.DRAW_CHECKS
-CHECKS += checks_engine_bounds.BOUND_CHECKS
-CHECKS += checks_engine_calls.CALL_CHECKS
-CHECKS += checks_engine_constraints.CONSTRAINT_CHECKS
-CHECKS += checks_engine_curvature.CURVATURE_CHECKS
-CHECKS += checks_engine_many.BATCH_CHECKS
+CHECKS += engine_checks.CHECKS
+CHECKS += engine_extras.CHECKS

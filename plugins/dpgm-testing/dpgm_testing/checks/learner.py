@@ -1,5 +1,5 @@
-"""What every learner must keep: it sees records only through the curator, spends what it is given, survives bad luck,
-and gets better with more records. Noise is the reference noise; the judge is enumeration."""
+"""Checks of every learner: records seen through the curator only, budget spent, bad luck survived, better fits with
+more records. Noise is the reference noise; the reference answers come from enumeration."""
 
 from __future__ import annotations
 
@@ -28,19 +28,10 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.cases import awkward_networks
 from dpgm_testing.check import Checklist, Unserved, require
-from dpgm_testing.checks import learner_contracts as checks_learner_budgets
-from dpgm_testing.checks import learner_contracts as checks_learner_chosen
-from dpgm_testing.checks import learner_contracts as checks_learner_loops
-from dpgm_testing.checks import learner_contracts as checks_learner_networks
-from dpgm_testing.checks import learner_contracts as checks_learner_shapes
-from dpgm_testing.checks import learner_contracts as checks_learner_told
+from dpgm_testing.checks import learner_contracts
 from dpgm_testing.checks.unusual import LEARNER
 from dpgm_testing.curators import TrappedRecords
-from dpgm_testing.learning import clique_marginals as _clique_marginals
-from dpgm_testing.learning import draw as _draw
-from dpgm_testing.learning import learn as _learn
-from dpgm_testing.learning import replayed as _replayed
-from dpgm_testing.learning import truth as _truth
+from dpgm_testing.learning import clique_marginals, draw, learn, replayed, truth
 from dpgm_testing.oracles import all_records, enumerated
 from dpgm_testing.strategies import awkward_structures
 from dpgm_testing.subjects import LearnerSubject
@@ -73,17 +64,19 @@ def _kl(truth: Tables, fit: Fit) -> float:
 def records_only_through_the_curator(subject: LearnerSubject) -> None:
     """It touches nothing of the curator but its protocol, and the booby-trapped records are read by the curator alone.
     Cannot show: a learner that looks for records elsewhere in the process (a plugin is trusted code)."""
-    records = TrappedRecords(_draw(_truth(subject.chain), 500, 1))
-    run = _learn(subject, records.codes, source=records)
-    require(not run.door.touched, f"it reached for {', '.join(run.door.touched)} of the curator, beyond the protocol")
+    records = TrappedRecords(draw(truth(subject.chain), 500, 1))
+    run = learn(subject, records.codes, source=records)
+    require(
+        not run.curator.touched, f"it reached for {', '.join(run.curator.touched)} of the curator, beyond the protocol"
+    )
     require(not records.trespassers, f"the records were read by {', '.join(records.trespassers)}, not by the curator")
 
 
 @CHECKS.add()
 def records_are_not_kept(subject: LearnerSubject) -> None:
     """After learning neither the learner nor the fit holds on to the curator or the records. Cannot show: copies."""
-    records = TrappedRecords(_draw(_truth(subject.chain), 500, 1))
-    run = _learn(subject, records.codes, source=records)
+    records = TrappedRecords(draw(truth(subject.chain), 500, 1))
+    run = learn(subject, records.codes, source=records)
     fit, alive = run.fit, weakref.ref(records)
     del run, records
     gc.collect()
@@ -95,9 +88,9 @@ def records_are_not_kept(subject: LearnerSubject) -> None:
 def cost_is_the_curators(subject: LearnerSubject) -> None:
     """Model and fit cost what the curator charged: a learner states no releases of its own, or all that were handed
     out, unaltered and in their order. Cannot show: what they were used for."""
-    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
-    require(run.door.handed, "it asked the curator for nothing, so the model cannot be about the records")
-    handed = run.door.released
+    run = learn(subject, draw(truth(subject.chain), 500, 1))
+    require(run.curator.handed, "it asked the curator for nothing, so the model cannot be about the records")
+    handed = run.curator.released
     for whose, stated in (("model", run.fit.model.releases), ("fit", run.fit.releases)):
         if not stated:
             continue
@@ -116,8 +109,8 @@ def cost_is_the_curators(subject: LearnerSubject) -> None:
 def spends_what_it_is_given(subject: LearnerSubject) -> None:
     """It never asks for more than remains, and leaves less than a thousandth of the budget unspent, which would be
     accuracy thrown away. Cannot show: that it is spent well."""
-    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
-    budget, remaining = run.door.budget, run.door.remaining
+    run = learn(subject, draw(truth(subject.chain), 500, 1))
+    budget, remaining = run.curator.budget, run.curator.remaining
     left = max(
         float(getattr(remaining, part) / getattr(budget, part)) for part in ("epsilon", "rho") if getattr(budget, part)
     )
@@ -128,7 +121,7 @@ def spends_what_it_is_given(subject: LearnerSubject) -> None:
 def fit_is_usable(subject: LearnerSubject) -> None:
     """The model has finite potentials (or -inf), its marginals are distributions, and convergence, trace, certificate
     and notes are what the contract says. Cannot show: that convergence is judged well."""
-    fit = _learn(subject, _draw(_truth(subject.chain), 500, 1)).fit
+    fit = learn(subject, draw(truth(subject.chain), 500, 1)).fit
     _usable(fit, subject.chain, "chain of three")
     require(isinstance(fit.converged, bool), "Fit.converged must be true or false")
     numbers = [value for row in fit.trace for value in row.values()] + list(fit.certificate.values())
@@ -140,14 +133,14 @@ def fit_is_usable(subject: LearnerSubject) -> None:
 def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
     same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
-    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
-    fit, releases = run.fit, run.door.released
+    run = learn(subject, draw(truth(subject.chain), 500, 1))
+    fit, releases = run.fit, run.curator.released
     if any(one.round is not None for one in releases):  # learned from more releases than are left
         return
     require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
     tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
-    again = _replayed(tuned, releases, fit.model.structure)
-    moved = float(np.abs(_clique_marginals(again.model.potentials) - _clique_marginals(fit.model.potentials)).max())
+    again = replayed(tuned, releases, fit.model.structure)
+    moved = float(np.abs(clique_marginals(again.model.potentials) - clique_marginals(fit.model.potentials)).max())
     require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
 
 
@@ -158,23 +151,23 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     releases unlike the model's, and learners that take several."""
     if not isinstance(subject.component, Refitter):
         return
-    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
-    if len(run.door.released) > 1:  # which no refitter is given (see `bootstrap`)
+    run = learn(subject, draw(truth(subject.chain), 500, 1))
+    if len(run.curator.released) > 1:  # which no refitter is given (see `bootstrap`)
         return
-    fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.door.released))
+    fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.curator.released))
     tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     inference = JunctionTree()
     refit = tuned.refitter(fit.model, inference)
-    simulator = Simulator(run.door.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
-    randomness, start = SeededRandomness(1), _clique_marginals(fit.model.potentials)
+    simulator = Simulator(run.curator.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
+    randomness, start = SeededRandomness(1), clique_marginals(fit.model.potentials)
     between = way = 0.0
     releases = [simulator.draw(randomness) for _ in range(8)]
     refits = refit.many(releases) if isinstance(refit, Refits) else [refit(release) for release in releases]
     require(len(refits) == 8, f"8 releases refitted together gave {len(refits)}")
     for release, potentials in zip(releases, refits, strict=True):
         require(potentials.structure == fit.model.structure, "a refit is not over the model's structure")
-        learned = _clique_marginals(_replayed(tuned, [release], fit.model.structure).model.potentials)
-        between += float(np.sum((_clique_marginals(potentials) - learned) ** 2))
+        learned = clique_marginals(replayed(tuned, [release], fit.model.structure).model.potentials)
+        between += float(np.sum((clique_marginals(potentials) - learned) ** 2))
         way += float(np.sum((learned - start) ** 2))
     require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
 
@@ -183,13 +176,13 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
 def deterministic_under_a_seed(subject: LearnerSubject) -> None:
     """The same release and SeededRandomness give the same potentials, and the global random state is neither read nor
     moved. Cannot show: other machines or library versions."""
-    codes = _draw(_truth(subject.chain), 500, 1)
+    codes = draw(truth(subject.chain), 500, 1)
     found = []
     for seed in (1, 2):
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - the global state is what is watched
         before = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
-        found.append(_learn(subject, codes).fit.model.potentials.values)
+        found.append(learn(subject, codes).fit.model.potentials.values)
         after = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
         require(before == after, "learning moves a global random state")
     require(np.array_equal(found[0], found[1]), "the same release and seed give another model")
@@ -199,10 +192,10 @@ def deterministic_under_a_seed(subject: LearnerSubject) -> None:
 def fits_are_independent(subject: LearnerSubject) -> None:
     """Learning from other records in between changes nothing: no state is left in the learner. Cannot show: state on
     disk."""
-    one, two = _draw(_truth(subject.chain), 500, 1), _draw(_truth(subject.chain, seed=8), 500, 2)
-    first = _learn(subject, one).fit.model.potentials.values
-    second = _learn(subject, two).fit.model.potentials.values
-    again = _learn(subject, one).fit.model.potentials.values
+    one, two = draw(truth(subject.chain), 500, 1), draw(truth(subject.chain, seed=8), 500, 2)
+    first = learn(subject, one).fit.model.potentials.values
+    second = learn(subject, two).fit.model.potentials.values
+    again = learn(subject, one).fit.model.potentials.values
     require(np.array_equal(first, again), "another fit in between changed the model")
     require(not np.array_equal(first, second), "other records give exactly the same model")
 
@@ -210,13 +203,13 @@ def fits_are_independent(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def survives_negative_counts(subject: LearnerSubject) -> None:
     """Noisy tables with every cell far below zero give a usable model. Cannot show: that it is a good one."""
-    _usable(_learn(subject, _draw(_truth(subject.chain), 50, 1), sunk=True).fit, subject.chain, "all counts negative")
+    _usable(learn(subject, draw(truth(subject.chain), 50, 1), sunk=True).fit, subject.chain, "all counts negative")
 
 
 @CHECKS.add()
 def survives_empty_data(subject: LearnerSubject) -> None:
     """No record at all gives a usable model. Cannot show: that it is a good one."""
-    _usable(_learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, subject.chain, "no records")
+    _usable(learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, subject.chain, "no records")
 
 
 @CHECKS.add()
@@ -229,7 +222,7 @@ def survives_awkward_structures(subject: LearnerSubject) -> None:
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
         try:
             subject.component.check(subject.served(structure), JunctionTree())
-            fit = _learn(subject, codes, structure).fit
+            fit = learn(subject, codes, structure).fit
         except Unserved:
             continue
         except DpgmError as error:
@@ -242,14 +235,14 @@ def survives_awkward_structures(subject: LearnerSubject) -> None:
 def improves_with_more_records(subject: LearnerSubject) -> None:
     """With a hundred times the records at the same epsilon the mean Kullback-Leibler divergence from the truth falls
     to less than half, and below half of the uniform model's. Fixed seeds. Cannot show: that it is as good as can be."""
-    truth = _truth(subject.chain)
+    theta = truth(subject.chain)
 
     def mean(count: int) -> float:
         seeds = range(10, 13)
-        return float(np.mean([_kl(truth, _learn(subject, _draw(truth, count, s), seed=s).fit) for s in seeds]))
+        return float(np.mean([_kl(theta, learn(subject, draw(theta, count, s), seed=s).fit) for s in seeds]))
 
     few, many = mean(200), mean(20_000)
-    p = enumerated(truth).probabilities
+    p = enumerated(theta).probabilities
     uniform = float(np.sum(p * np.log(p * len(p))))
     require(many < few / 2, f"KL is {few:.4g} with 200 records and {many:.4g} with 20,000")
     require(many < uniform / 2, f"KL is {many:.4g} with 20,000 records; the uniform model has {uniform:.4g}")
@@ -259,13 +252,13 @@ def improves_with_more_records(subject: LearnerSubject) -> None:
 def engines_can_be_swapped(subject: LearnerSubject) -> None:
     """On a chain, where loopy belief propagation is exact, it serves as well as the junction tree; on a cycle it still
     gives a usable model. Cannot show: other engines."""
-    truth = _truth(subject.chain)
-    codes = _draw(truth, 5000, 1)
-    exact, loopy = (_kl(truth, _learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
+    theta = truth(subject.chain)
+    codes = draw(theta, 5000, 1)
+    exact, loopy = (_kl(theta, learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
     require(abs(exact - loopy) <= 0.01 + 0.1 * exact, f"KL is {exact:.4g} by junction tree, {loopy:.4g} by loopy-bp")
     cycle = subject.in_domain(awkward_structures()["cycle"])
     records = all_records(cycle)[np.random.default_rng(1).integers(0, cycle.domain.cells, 300)]
-    _usable(_learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
+    _usable(learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
 
 
 @frozen(kw_only=True)
@@ -293,7 +286,7 @@ def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
     except TooLarge:
         return
     try:
-        fit = _learn(subject, _draw(_truth(subject.chain), 500, 1), inference=cramped).fit
+        fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=cramped).fit
     except TooLarge:
         require(False, "the engine cannot hold the structure; check lets it pass, and learn fails on it")
         raise
@@ -338,17 +331,12 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
     engine: Inference = poisoned
     with np.errstate(all="ignore"):
         try:
-            fit = _learn(subject, _draw(_truth(subject.chain), 500, 1), inference=engine).fit
+            fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=engine).fit
         except DpgmError:
             return
     require(not poisoned.asked, "the engine answered NaN, and a model came out")
     _usable(fit, subject.chain, "no engine")
 
 
-CHECKS += checks_learner_budgets.BUDGET_CHECKS
-CHECKS += checks_learner_told.DESCRIPTION_CHECKS
-CHECKS += checks_learner_loops.LOOP_CHECKS
-CHECKS += checks_learner_chosen.CHOICE_CHECKS
-CHECKS += checks_learner_networks.NETWORK_CHECKS
-CHECKS += checks_learner_shapes.SHAPE_CHECKS
+CHECKS += learner_contracts.CHECKS
 CHECKS += LEARNER

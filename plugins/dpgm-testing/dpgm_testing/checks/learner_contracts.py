@@ -1,4 +1,4 @@
-"""Contracts of learners: budgets, structures, loops and what they are told."""
+"""Checks of the contracts of learners: budgets, structures, loops, noise and convergence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dpgm_core.structure.tables import Tables
 from dpgm_core.structure.workload import Workload
 from dpgm_testing.cases import BINARY_CHAIN, CHAIN, SHAPES, awkward_networks
 from dpgm_testing.check import CheckFailed, Checklist, Unserved, require
-from dpgm_testing.curators import Door, TrappedRecords, live_curator
+from dpgm_testing.curators import GuardedCurator, TrappedRecords, live_curator
 from dpgm_testing.evidence import torn
 from dpgm_testing.learning import draw, learn, replayed, truth
 from dpgm_testing.oracles import all_records, enumerated, incidence
@@ -46,13 +46,12 @@ from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_testing.strategies import awkward_structures
 from dpgm_testing.subjects import LearnerSubject
 
-__all__ = ["BUDGET_CHECKS", "CHOICE_CHECKS", "DESCRIPTION_CHECKS", "LOOP_CHECKS", "NETWORK_CHECKS", "SHAPE_CHECKS"]
+__all__ = ["CHECKS"]
+
+CHECKS = Checklist("learner")
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner makes of every kind of budget, and of every release that it is handed.
-
-BUDGET_CHECKS = Checklist("learner")
+# --- Budgets and releases -------------------------------------------------------------------------
 
 _KINDS = ("pure", "zcdp", "approx")
 _RECORDS = 4000
@@ -60,7 +59,7 @@ _RECORDS = 4000
 _LEFT, _NEARER = 1e-3, 0.9
 
 
-@BUDGET_CHECKS.add()
+@CHECKS.add()
 def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) -> None:
     """Given epsilon = 1, rho = 1/2 and (1, 1e-5) it raises BudgetError before it is handed anything, or spends all but
     a thousandth and comes a tenth of the way from the uniform model to the truth or nearer. Cannot show: that it is as
@@ -71,27 +70,29 @@ def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) ->
     expected, even = matrix @ chances, matrix.mean(axis=1)
     served = []
     for kind in _KINDS:
-        door = Door(_curator(subject, codes, kind))
+        guarded = GuardedCurator(_curator(subject, codes, kind))
         try:
-            fit = _learned(subject, door)
+            fit = _learned(subject, guarded)
         except BudgetError as error:
             require(
-                not door.handed, f"{door.budget}: it refuses the budget when {len(door.handed)} are paid for: {error}"
+                not guarded.handed,
+                f"{guarded.budget}: it refuses the budget when {len(guarded.handed)} are paid for: {error}",
             )
             continue
         except Exception as error:
-            raise CheckFailed(f"{door.budget}: {type(error).__name__}: {error}") from error
+            raise CheckFailed(f"{guarded.budget}: {type(error).__name__}: {error}") from error
         served.append(kind)
         left = [
-            float(getattr(door.remaining, part) / getattr(door.budget, part))
+            float(getattr(guarded.remaining, part) / getattr(guarded.budget, part))
             for part in ("epsilon", "rho", "delta")
-            if getattr(door.budget, part)
+            if getattr(guarded.budget, part)
         ]
-        require(max(left) <= _LEFT, f"{door.budget}: {max(left):.1%} of it is left")
+        require(max(left) <= _LEFT, f"{guarded.budget}: {max(left):.1%} of it is left")
         found = matrix @ enumerated(fit.model.potentials).probabilities
         off, far = (float(np.abs(one - expected).sum()) for one in (found, even))
         require(
-            off <= _NEARER * far, f"{door.budget}: its marginals are off by {off:.3g}, the uniform model's by {far:.3g}"
+            off <= _NEARER * far,
+            f"{guarded.budget}: its marginals are off by {off:.3g}, the uniform model's by {far:.3g}",
         )
     require(served, "it refuses every kind of budget")
 
@@ -101,11 +102,11 @@ def _curator(subject: LearnerSubject, codes: IntArray, kind: str) -> LiveCurator
     return live_curator(records, subject.served(subject.chain), kind)
 
 
-def _learned(subject: LearnerSubject, door: Door) -> Fit:
-    return subject.component.learn(door, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+def _learned(subject: LearnerSubject, guarded: GuardedCurator) -> Fit:
+    return subject.component.learn(guarded, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
 
 
-class _Altering(Door):
+class _Altering(GuardedCurator):
     """A curator whose release with one number has every table turned about."""
 
     def __init__(self, curator: LiveCurator, number: int) -> None:
@@ -126,22 +127,22 @@ def _turned(release: NoisyTables) -> NoisyTables:
     return evolve(release, tables=Tables(release.structure, values))
 
 
-@BUDGET_CHECKS.add()
+@CHECKS.add()
 def each_release_counts(subject: LearnerSubject) -> None:
     """The first, middle and last release or round it asks for, and each of two saved releases, turned about, give
     another model. Cannot show: that each counts for as much as it should."""
     codes = draw(truth(subject.chain), 2000, 1)
     for kind in _KINDS:
-        plain = Door(_curator(subject, codes, kind))
+        plain = GuardedCurator(_curator(subject, codes, kind))
         try:
             before = _learned(subject, plain)
         except BudgetError:
             continue
         count = len(plain.handed)
         for number in sorted({0, count // 2, count - 1}):
-            door = _Altering(_curator(subject, codes, kind), number)
-            after = _or_none(lambda door=door: _learned(subject, door))  # type: ignore[misc]
-            if door.is_altered:  # a session hands out its steps one by one, and its release at the end
+            guarded = _Altering(_curator(subject, codes, kind), number)
+            after = _or_none(lambda guarded=guarded: _learned(subject, guarded))  # type: ignore[misc]
+            if guarded.is_altered:  # a session hands out its steps one by one, and its release at the end
                 _moves(f"release {number + 1} of {count} that it asks for", before, after)
         break
     structure = subject.served(subject.chain)
@@ -169,13 +170,10 @@ def _moves(where: str, before: Fit, after: Fit | None) -> None:
     require(not same, f"{where}: with other numbers in it the model is the same to the last bit, so nobody looks at it")
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner does behind a selector: what is refused, is refused before the session is paid for.
-
-CHOICE_CHECKS = Checklist("learner")
+# --- Chosen structures ----------------------------------------------------------------------------
 
 
-@CHOICE_CHECKS.add()
+@CHECKS.add()
 def a_chosen_structure_is_learned_or_refused_unpaid(subject: LearnerSubject) -> None:
     """It learns from the release that a selector leaves, over cliques and over a directed graph of two and three
     attributes, in a loop too, or is refused before the charge. Cannot show: what other selectors choose."""
@@ -225,13 +223,10 @@ def _structures(domain: Domain, table: Clique, *, directed: bool) -> list[Struct
     return [Structure(domain, [*outside, table]), Structure(domain, [*alone, table])]
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner does when a selector calls it in a loop, on releases and structures that grow.
-
-LOOP_CHECKS = Checklist("learner")
+# --- Loops ----------------------------------------------------------------------------------------
 
 
-@LOOP_CHECKS.add()
+@CHECKS.add()
 def loops_agree_with_learning(subject: LearnerSubject) -> None:
     """A fitter gives a model over the structure it is given, with the marginals that `learn` finds to 0.005, a third
     of their error: from nothing, and from a fit to fewer tables with other noise, which stays as it was. Cannot show:
@@ -240,11 +235,11 @@ def loops_agree_with_learning(subject: LearnerSubject) -> None:
         return
     codes = draw(truth(subject.chain), 500, 1)
     run = learn(subject, codes)
-    release = run.door.released[-1]
+    release = run.curator.released[-1]
     plain, chain = subject.chain, subject.served(subject.chain)
     learned = replayed(subject.component, release, chain)
     alone = Structure(plain.domain, [(name,) for name in plain.domain.names])
-    before = live_curator(TrappedRecords(codes), alone, run.door.budget.kind, seed=2).release()
+    before = live_curator(TrappedRecords(codes), alone, run.curator.budget.kind, seed=2).release()
     loop = subject.component.fitter(JunctionTree())
     _agree(loop(release, chain, None), learned, chain, "from nothing")
     start = loop(before, alone, None)
@@ -254,7 +249,7 @@ def loops_agree_with_learning(subject: LearnerSubject) -> None:
     require(np.array_equal(start.model.potentials.values, kept), "the earlier fit that it started from was changed")
 
 
-@LOOP_CHECKS.add()
+@CHECKS.add()
 def loops_follow_structures_and_noise(subject: LearnerSubject) -> None:
     """A fitter finds what `learn` finds, to 0.005, from contradictory tables of unequal noise and on a cycle: from
     nothing, and from a fit to another release. Cannot show: that either is right."""
@@ -262,7 +257,7 @@ def loops_follow_structures_and_noise(subject: LearnerSubject) -> None:
         return
     uneven = [torn(quiet) for quiet in (0, 1)]
     if subject.directed:
-        asked = learn(subject, np.zeros((100, 3), np.int64), uneven[0].structure).door.handed[-1].structure
+        asked = learn(subject, np.zeros((100, 3), np.int64), uneven[0].structure).curator.handed[-1].structure
         uneven = [torn(quiet, measured=asked) for quiet in (0, 1)]
     _both(subject, uneven, subject.served(uneven[0].structure), "two tables that contradict each other")
     try:
@@ -270,7 +265,7 @@ def loops_follow_structures_and_noise(subject: LearnerSubject) -> None:
     except Unserved:
         return
     codes = draw(truth(cycle, seed=4), 2000, 1)
-    releases = [learn(subject, codes, cycle, seed=seed).door.handed[-1] for seed in (1, 2)]
+    releases = [learn(subject, codes, cycle, seed=seed).curator.handed[-1] for seed in (1, 2)]
     _both(subject, releases, cycle, "a cycle")
 
 
@@ -297,14 +292,10 @@ def _agree(fit: Fit, learned: Fit, structure: Structure, where: str) -> None:
     require(off <= 0.005, f"{where}: a marginal is {off:.3g} from that of `learn`")
 
 
-# --------------------------------------------------------------------------------------------------
-# What learners that take directed graphs alone must keep besides: a network comes out, and no other structure is paid
-# for.
-
-NETWORK_CHECKS = Checklist("learner")
+# --- Directed graphs ------------------------------------------------------------------------------
 
 
-@NETWORK_CHECKS.add(needs="directed")
+@CHECKS.add(needs="directed")
 def a_network_comes_out(subject: LearnerSubject) -> None:
     """However little is known, the model is a Bayesian network over the graph given: its potentials are the logarithms
     of conditional tables. Cannot show: that they are the right ones."""
@@ -325,7 +316,7 @@ def a_network_comes_out(subject: LearnerSubject) -> None:
             )
 
 
-@NETWORK_CHECKS.add(needs="directed")
+@CHECKS.add(needs="directed")
 def what_is_no_graph_is_refused_unpaid(subject: LearnerSubject) -> None:
     """A chain of cliques, a cycle and tied cliques are refused with StructureError by `check`, and by `learn` before it
     has asked for a release. Cannot show: other structures."""
@@ -342,25 +333,24 @@ def _refused(subject: LearnerSubject, name: str, structure: Structure) -> None:
     else:
         require(False, f"{name}: it takes directed graphs alone, and `check` lets this pass, which is none")
     for kind in ("pure", "approx"):
-        door = Door(live_curator(TrappedRecords(np.zeros((9, len(structure.domain)), np.int64)), structure, kind))
+        guarded = GuardedCurator(
+            live_curator(TrappedRecords(np.zeros((9, len(structure.domain)), np.int64)), structure, kind)
+        )
         try:
-            subject.component.learn(door, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+            subject.component.learn(guarded, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
         except (StructureError, BudgetError):
-            require(not door.handed, f"{name}: it is no directed graph, and `learn` refuses that after a release")
+            require(not guarded.handed, f"{name}: it is no directed graph, and `learn` refuses that after a release")
         else:
             require(False, f"{name}: `check` refuses it, and `learn` makes a model over it")
 
 
-# --------------------------------------------------------------------------------------------------
-# What learners must keep besides that take some structures alone, and those that learn from contrasts.
-
-SHAPE_CHECKS = Checklist("learner")
+# --- Restricted structures and contrasts ----------------------------------------------------------
 
 # Records of a population, the one product of attributes that it has, and how far a model's may be off.
-_LEARNER_SHAPES_RECORDS, _PRODUCT, _OFF = 4000, 0.6, 0.1
+_PRODUCT, _OFF = 0.6, 0.1
 
 
-@SHAPE_CHECKS.add(needs="restricted")
+@CHECKS.add(needs="restricted")
 def what_it_does_not_take_is_refused_unpaid(subject: LearnerSubject) -> None:
     """Cliques of three, tied ones, attributes alone, one label or three, of these what `check` refuses with
     StructureError `learn` refuses so before it has asked for a release. Cannot show: other structures."""
@@ -370,16 +360,16 @@ def what_it_does_not_take_is_refused_unpaid(subject: LearnerSubject) -> None:
     for name, structure in structures.items():
         for kind in ("pure", "approx"):
             records = TrappedRecords(np.zeros((9, len(structure.domain)), np.int64))
-            door = Door(live_curator(records, structure, kind))
+            guarded = GuardedCurator(live_curator(records, structure, kind))
             try:
-                subject.component.learn(door, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+                subject.component.learn(guarded, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
             except (StructureError, BudgetError):
-                require(not door.handed, f"{name}: `check` refuses it, and `learn` after a release is paid for")
+                require(not guarded.handed, f"{name}: `check` refuses it, and `learn` after a release is paid for")
             else:
                 require(False, f"{name}: `check` refuses it, and `learn` makes a model over it")
 
 
-@SHAPE_CHECKS.add(needs="contrasts")
+@CHECKS.add(needs="contrasts")
 def contrasts_are_learned(subject: LearnerSubject) -> None:
     """From contrasts at epsilon = 10, of 4,000 records in which the product of one attribute, of two, or of three
     (where it takes such a clique) has mean 0.6 and all others 0, the model has these means, to 0.1. Cannot show: that
@@ -391,10 +381,10 @@ def contrasts_are_learned(subject: LearnerSubject) -> None:
     names = structure.domain.names
     for held in (names[:1], names[:2], *([names] if roomy else [])):
         curator = LiveCurator(
-            TrappedRecords(_with_product(structure, held), rows=_LEARNER_SHAPES_RECORDS),
+            TrappedRecords(_with_product(structure, held), rows=_RECORDS),
             structure,
             ReferenceLaplace(),
-            terms=Terms(neighbours="add-remove", total=float(_LEARNER_SHAPES_RECORDS)),
+            terms=Terms(neighbours="add-remove", total=float(_RECORDS)),
             budget=Budget.pure(10),
             randomness=SeededRandomness(1),
         )
@@ -413,9 +403,9 @@ def contrasts_are_learned(subject: LearnerSubject) -> None:
 def _with_product(structure: Structure, held: tuple[str, ...]) -> IntArray:
     """Codes in which the product of +1 and -1 over these attributes alone has a mean other than 0."""
     generator = np.random.default_rng(1)
-    codes = generator.integers(0, 2, (_LEARNER_SHAPES_RECORDS, len(structure.domain)))
+    codes = generator.integers(0, 2, (_RECORDS, len(structure.domain)))
     places = [structure.domain.names.index(name) for name in held]
-    odd = generator.random(_LEARNER_SHAPES_RECORDS) >= (1 + _PRODUCT) / 2
+    odd = generator.random(_RECORDS) >= (1 + _PRODUCT) / 2
     codes[:, places[-1]] = (codes[:, places[:-1]].sum(axis=1) + odd) % 2
     return codes
 
@@ -426,14 +416,10 @@ def _mean(table: FloatArray) -> float:
     return float(((1 - 2 * signs) * table).sum())
 
 
-# --------------------------------------------------------------------------------------------------
-# What a learner makes of what it is told: how many records there are, how noisy each table is, and that its engine did
-# not converge.
-
-DESCRIPTION_CHECKS = Checklist("learner")
+# --- Numbers of records, noise and convergence ----------------------------------------------------
 
 
-@DESCRIPTION_CHECKS.add()
+@CHECKS.add()
 def many_records_are_followed(subject: LearnerSubject) -> None:
     """From 100,000 records, where noise is next to nothing, every clique's marginal is the true one to 0.03, tied
     cliques included (several parents, where directed graphs alone are taken): the total is what tables are shares of.
@@ -459,7 +445,7 @@ def _network(structure: Structure) -> Tables:
     return project(Model(structure, truth(structure, seed=5)), Dag.of(structure)).potentials
 
 
-@DESCRIPTION_CHECKS.add()
+@CHECKS.add()
 def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
     """Where two tables contradict each other the model lies nearer to the one with a tenth of the other's noise,
     whichever it is. Cannot show: how much nearer it should be, and learners that choose the noise or take rounds."""
@@ -480,7 +466,7 @@ def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
         )
 
 
-@DESCRIPTION_CHECKS.add()
+@CHECKS.add()
 def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
     """A learner that foresees what it measures (`MeasuresOtherTables`) releases those tables, once, each with the noise
     of the split it states: a plan says what a fit does. Cannot show: learners that foresee nothing."""
@@ -491,24 +477,27 @@ def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
         stated, split = planned_tables(subject.component, structure)
         if stated is None:  # its options make it ask for other than one release
             return
-        door = learn(subject, np.zeros((50, len(structure.domain)), dtype=np.int64), structure).door
-        require(len(door.handed) == 1, f"{name}: it foresees one release, and asked for {len(door.handed)}")
-        mechanism: Mechanism = ReferenceLaplace() if door.budget.kind == "pure" else ReferenceGaussian()
-        planned = measure(mechanism, stated, door.terms, door.budget, split or "even")
-        told, found = (
+        guarded = learn(subject, np.zeros((50, len(structure.domain)), dtype=np.int64), structure).curator
+        require(len(guarded.handed) == 1, f"{name}: it foresees one release, and asked for {len(guarded.handed)}")
+        mechanism: Mechanism = ReferenceLaplace() if guarded.budget.kind == "pure" else ReferenceGaussian()
+        planned = measure(mechanism, stated, guarded.terms, guarded.budget, split or "even")
+        stated_noise, noise = (
             {frozenset(clique): float(value) for clique, value in zip(one.structure.cliques, variances, strict=True)}
-            for one, variances in ((planned, planned.variances), (door.handed[0], door.handed[0].variances))
+            for one, variances in ((planned, planned.variances), (guarded.handed[0], guarded.handed[0].variances))
         )
         require(
-            told.keys() == found.keys(), f"{name}: it foresees {len(told)} tables and measures {len(found)}, others"
+            stated_noise.keys() == noise.keys(),
+            f"{name}: it foresees {len(stated_noise)} tables and measures {len(noise)}, others",
         )
-        near = all(abs(told[clique] - found[clique]) <= 1e-6 * found[clique] for clique in told)
+        near = all(abs(stated_noise[clique] - noise[clique]) <= 1e-6 * noise[clique] for clique in stated_noise)
         require(near, f"{name}: the noise of its tables is not that of the split {split!r} which it foresees")
 
 
 def _asked(subject: LearnerSubject, structure: Structure) -> Structure:
     """The tables that it measures for a model over the structure."""
-    return learn(subject, np.zeros((100, len(structure.domain)), dtype=np.int64), structure).door.handed[-1].structure
+    return (
+        learn(subject, np.zeros((100, len(structure.domain)), dtype=np.int64), structure).curator.handed[-1].structure
+    )
 
 
 @frozen(kw_only=True)
@@ -547,7 +536,7 @@ class _RestlessEngine:
         return attrs.evolve(beliefs, converged=False, iterations=1000)
 
 
-@DESCRIPTION_CHECKS.add()
+@CHECKS.add()
 def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
     """With an engine none of whose answers converged, and each of which is another, it fails with an error of dpgm or
     says converged = false, unless it asks no engine. Cannot show: that it converged where it says so."""

@@ -1,4 +1,4 @@
-"""What the ledger must keep; the subject is its class. No plugin offers one: these checks hold core's own."""
+"""Checks of the ledger; the subject is its class. No plugin offers one: these checks hold core's own."""
 
 from __future__ import annotations
 

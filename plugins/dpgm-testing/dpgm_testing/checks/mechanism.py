@@ -1,4 +1,4 @@
-"""What every mechanism must keep: the privacy it claims, and a density, score and variance that belong together."""
+"""Checks of every mechanism: the privacy it claims, and a density, score and variance that belong together."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.mechanism import Noise, check_claims
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_testing.check import Checklist, require
-from dpgm_testing.checks import draws as checks_draws
-from dpgm_testing.checks import draws as checks_large_changes
-from dpgm_testing.checks import draws as checks_streams
+from dpgm_testing.checks import draws
 from dpgm_testing.privacy_loss import grid, log_masses, worst_hockey_stick, worst_loss, worst_renyi
 from dpgm_testing.subjects import BUDGETS, ONE, SENSITIVITIES, MechanismSubject
 
@@ -268,6 +266,4 @@ def dual_is_the_conjugate(subject: MechanismSubject) -> None:
         )
 
 
-CHECKS += checks_large_changes.LARGE_CHANGE_CHECKS
-CHECKS += checks_draws.CHECKS
-CHECKS += checks_streams.STREAM_CHECKS
+CHECKS += draws.CHECKS

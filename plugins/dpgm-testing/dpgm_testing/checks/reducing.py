@@ -1,4 +1,4 @@
-"""What sources must keep that sum where the rows are: the same whole numbers as here, of the same records, silently."""
+"""Checks of sources that sum where the rows are: the same whole numbers as here, of the same records, silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What learners and collective engines do with noise that is bounded or not log-concave: serve it, or refuse it."""
+"""Checks of learners and collective engines on noise that is bounded or not log-concave: they serve it or refuse it."""
 
 from __future__ import annotations
 

@@ -9,4 +9,4 @@ def test_each_lies_to_the_constraints_as_its_name_says():
     assert found["inside"].constrained is found["inside"] and not found["inside"].derived
     assert len(found["across"].constrained.cliques) == len(found["across"].cliques) + 3
     assert [one.column for one in found["beside"].derived] == ["b"]
-    assert found["told"].impossible is None and max(found["tied"].multiplicities) == 2
+    assert found["derived"].impossible is None and max(found["tied"].multiplicities) == 2
