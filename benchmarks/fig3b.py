@@ -26,9 +26,6 @@ from benchmarks.harness.output import markdown, pyplot, save
 from benchmarks.harness.runs import Line, Task, Work, refuse
 from dpgm_core import DataError, SeededRandomness, learn
 
-__all__ = ["LEARNERS", "STUDY", "work"]
-
-
 EPSILONS = (0.01, 0.03, 0.1, 0.5, 1.0)
 LEARNERS: dict[str, Any] = {
     "naive-mle": "naive-mle",

@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from dpgm.interop.uai import read_uai
-from dpgm.interop.uai_tasks import apply_evidence, read_evidence, variable_marginals
 
 from benchmarks.harness.timing import cpu_seconds
+from dpgm.interop.uai import read_uai
+from dpgm.interop.uai_tasks import apply_evidence, read_evidence, variable_marginals
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
-
-__all__ = ["MADE", "beside", "constrained", "instance", "planted", "timed"]
 
 
 def beside(path: Path, ending: str) -> Path:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["markdown", "marked", "pyplot", "save"]
-
 
 def pyplot() -> Any:
     """matplotlib's, drawing into files only."""

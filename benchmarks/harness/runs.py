@@ -29,14 +29,12 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 from attrs import asdict, frozen
-from dpgm.study.one_run import Line, append, parse_lines, rewrite
-from dpgm.study.run import spread
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dpgm.study.one_run import Line, append, parse_lines, rewrite
+from dpgm.study.run import spread
 from dpgm_core import __version__
-
-__all__ = ["Line", "Task", "Work", "finished", "read", "refuse", "run", "say"]
 
 Work = Callable[["Task"], Mapping[str, Any]]
 

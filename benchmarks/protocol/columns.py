@@ -11,27 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from dpgm.cli import main
 from pyarrow import csv, parquet
 
 from benchmarks.cases.binned import binned, exact, off_numbers
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import peak_megabytes
+from dpgm.cli import main
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
 from dpgm_core.models.merged_codes import SampleMethod
-
-__all__ = [
-    "DELTA",
-    "adult_errors",
-    "bins_found",
-    "broken",
-    "commands",
-    "completed",
-    "constraints_broken",
-    "cut_errors",
-    "sampled",
-    "typed_model",
-]
 
 DELTA = "1e-9"
 TYPES: dict[str, dict[str, Any]] = {

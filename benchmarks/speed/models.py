@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
-from dpgm.interop.bif import read_bif
 
+from dpgm.interop.bif import read_bif
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
-
-__all__ = ["GENERATED", "NETWORKS", "SETS", "Case", "case", "domain", "names_of", "save"]
 
 SETS = 5
 #: Networks of the bnlearn repository that are read where `--networks` has them.
