@@ -30,7 +30,7 @@ from dpgm_naive_mle.projection import project_to_simplex
 
 from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
 from benchmarks.harness.main import Study, add_data_folder, main
-from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.output import markdown, mean_and_error, pyplot, save
 from benchmarks.harness.runs import Line, Task, Work, refuse
 from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing, stops_until
 from benchmarks.protocol.populations import non_private_mle
@@ -170,7 +170,9 @@ def tables(lines: Sequence[Line]) -> str:
             for method in METHODS:
                 some = [line for line in lines if line["cell"] == cell and line["method"] == method]
                 if some:
-                    rows.append([method, cell.split()[2], *(_spread([line[key] for line in some]) for key in keys)])
+                    rows.append(
+                        [method, cell.split()[2], *(mean_and_error([line[key] for line in some]) for key in keys)]
+                    )
                     rows[-1].append(str(len(some)))
         if rows:
             for line in exact:
@@ -180,11 +182,6 @@ def tables(lines: Sequence[Line]) -> str:
             said = f"Gaussian noise, delta = {DELTA}" if noise == "gaussian" else "Laplace noise"
             parts.append(f"## {name}, {said}\n\n{markdown(head, rows)}")
     return "\n".join(parts)
-
-
-def _spread(values: Sequence[float]) -> str:
-    error = f" ({np.std(values, ddof=1) / np.sqrt(len(values)):.1g})" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{error}"
 
 
 def plot(lines: Sequence[Line], folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from benchmarks.cases.census import load
 from benchmarks.cases.coded import Coded, off
 from benchmarks.cases.networks import SMOOTHING, Network, family_counts
 from benchmarks.cases.people import sensible, wrong
-from benchmarks.harness.output import markdown, marked
+from benchmarks.harness.output import markdown, marked, mean_and_error
 from benchmarks.harness.runs import Line
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core import (
@@ -489,7 +489,7 @@ def _people(lines: Sequence[Line]) -> str:
             if some:
                 _, epsilon, kind = cell.split()
                 said = {"pure": epsilon, "delta": f"({epsilon}, {DELTA})", "none": "no noise"}[kind]
-                errors = [_spread([line[key] for line in some]) for key in ("error2", "loglik")]
+                errors = [mean_and_error([line[key] for line in some]) for key in ("error2", "loglik")]
                 spent = f"{np.mean([line['seconds'] for line in some]):.1f}"
                 rows.append([said, method, *errors, spent, str(len(some))])
     head = ["budget", "method", "pairs, total variation", "log-likelihood, held out", "CPU s", "seeds"]
@@ -499,11 +499,6 @@ def _people(lines: Sequence[Line]) -> str:
 def _promise(cell: str) -> tuple[bool, float]:
     _, epsilon, kind = cell.split()
     return kind != "pure", float(epsilon)
-
-
-def _spread(values: Sequence[float]) -> str:
-    error = f" ({np.std(values, ddof=1) / np.sqrt(len(values)):.1g})" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{error}"
 
 
 def _values(runs: Sequence[Line], cell: str, method: str, error: str) -> Values:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from benchmarks.harness.output import markdown, marked
+from benchmarks.harness.output import markdown, marked, mean_and_error
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import PROTOTYPE, Crossing, crossing, prototype, slope
 from benchmarks.protocol.recovery import LABEL_METHODS, METHODS, noise_alone, saved
@@ -250,9 +250,8 @@ def _days(lines: Sequence[Line]) -> str:
         for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
             some = [line for line in lines if line["cell"] == cell and line["method"] == method]
             values = [line["pseudo"] for line in some]
-            error = f" ({np.std(values, ddof=1) / math.sqrt(len(values)):.2g})" if len(values) > 1 else ""
             mean = {key: float(np.mean([line[key] for line in some])) for key in ("seconds", "cliques")}
-            row = [cell.removeprefix("days "), method, f"{np.mean(values):.3f}{error}"]
+            row = [cell.removeprefix("days "), method, mean_and_error(values, "{:.3f}", " ({:.2g})")]
             rows.append([*row, f"{mean['cliques']:.0f}", f"{mean['seconds']:.1f}", str(len(some))])
     head = ["budget", "method", "log pseudo-likelihood of a day, held out", "cliques", "CPU s", "seeds"]
     return f"## Hours of working days, 72 binary attributes\n\n{marked('days', markdown(head, rows))}" if rows else ""
