@@ -19,7 +19,6 @@ and to the held-out ones, and the mean log-likelihood of a held-out record in na
 from __future__ import annotations
 
 import itertools
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,11 +29,11 @@ import numpy as np
 from dpgm_naive_mle.projection import project_to_simplex
 
 from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
-from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.main import Study, add_data_folder, main
+from benchmarks.harness.output import markdown, mean_and_error, pyplot, save
 from benchmarks.harness.runs import Line, Task, Work, refuse
 from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing, stops_until
-from benchmarks.protocol.references import non_private_mle
+from benchmarks.protocol.populations import non_private_mle
 from dpgm_core import (
     Budget,
     FloatArray,
@@ -50,8 +49,6 @@ from dpgm_core import (
 from dpgm_core.counting.kernel import count
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
-
-__all__ = ["independent", "judged", "STUDY", "measured", "over_tree", "work"]
 
 EPSILONS, DELTA = ("0.1", "0.5", "1", "2"), "1e-6"
 
@@ -173,7 +170,9 @@ def tables(lines: Sequence[Line]) -> str:
             for method in METHODS:
                 some = [line for line in lines if line["cell"] == cell and line["method"] == method]
                 if some:
-                    rows.append([method, cell.split()[2], *(_spread([line[key] for line in some]) for key in keys)])
+                    rows.append(
+                        [method, cell.split()[2], *(mean_and_error([line[key] for line in some]) for key in keys)]
+                    )
                     rows[-1].append(str(len(some)))
         if rows:
             for line in exact:
@@ -183,11 +182,6 @@ def tables(lines: Sequence[Line]) -> str:
             said = f"Gaussian noise, delta = {DELTA}" if noise == "gaussian" else "Laplace noise"
             parts.append(f"## {name}, {said}\n\n{markdown(head, rows)}")
     return "\n".join(parts)
-
-
-def _spread(values: Sequence[float]) -> str:
-    error = f" ({np.std(values, ddof=1) / np.sqrt(len(values)):.1g})" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{error}"
 
 
 def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
@@ -221,9 +215,7 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
 
 def arguments(parser: ArgumentParser) -> None:
     """Where the data are."""
-    named = os.environ.get("DPGM_SHARED")
-    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/ and adult_raw/")
+    add_data_folder(parser, "holds adult/ and adult_raw/")
 
 
 def check(asked: Namespace, cells: Sequence[str]) -> None:

@@ -24,7 +24,6 @@ log-likelihood of a held-out record (a fifth), nats, of (1 - 1e-4) p + 1e-4 / st
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -33,14 +32,20 @@ from typing import Any
 
 from benchmarks.cases.census import load
 from benchmarks.cases.networks import MADE, network, there
-from benchmarks.harness.main import Study, main
+from benchmarks.harness.main import Study, add_data_folder, main
 from benchmarks.harness.runs import Task, Work, refuse, say
-from benchmarks.protocol.directed import EXACT, METHODS, judged, seconds
-from benchmarks.protocol.directed_tables import tables
-from benchmarks.protocol.graphs_of_people import NO_NOISE, PEOPLE, REFERENCES, of_people
+from benchmarks.protocol.directed import (
+    EXACT,
+    METHODS,
+    NO_NOISE,
+    PEOPLE,
+    REFERENCES,
+    judged,
+    of_people,
+    seconds,
+    tables,
+)
 from dpgm_core import DpgmError
-
-__all__ = ["STUDY", "work"]
 
 NETWORKS = ("asia", "sachs", "child", "alarm", "insurance")
 #: The first is the one that targets are about.
@@ -95,9 +100,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
 
 def arguments(parser: ArgumentParser) -> None:
     """Where the data are, and how many draws."""
-    named = os.environ.get("DPGM_SHARED")
-    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds bif/ and adult/")
+    add_data_folder(parser, "holds bif/ and adult/")
     parser.add_argument("--draws", type=int, default=DRAWS, help="of records and noise")
 
 

@@ -8,11 +8,6 @@ rows, counts it in a process of its own and prints that process's peak memory.
 
 from __future__ import annotations
 
-import itertools
-import pickle
-import random
-import subprocess
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -24,17 +19,12 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import cpu_seconds
+from benchmarks.scale_table import NAMES, PAIRS, STRUCTURE, K, peak_of_count
 from dpgm_core.counting.kernel import count
-from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
-from dpgm_core.structure.structure import Structure
-
-K = 10
-NAMES = tuple(f"x{place}" for place in range(10))
-PAIRS = random.Random(0).sample(list(itertools.combinations(NAMES, 2)), 27)
-STRUCTURE = Structure(Domain.from_sizes(dict.fromkeys(NAMES, K)), PAIRS)
 
 
 def pairwise_numba(columns: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]] | None:
@@ -75,24 +65,6 @@ def texts(columns: dict[str, np.ndarray]) -> pa.Table:
     return pa.table({name: labels.take(pa.array(codes)) for name, codes in columns.items()})
 
 
-# What a process does that only counts. Not getrusage: its figure starts at that of the parent process.
-PEAK = """
-import pickle, sys
-from pathlib import Path
-from dpgm_core.counting.kernel import count
-from dpgm_core.sources import as_source
-count(as_source(Path(sys.argv[1])), pickle.load(sys.stdin.buffer))
-status = Path("/proc/self/status").read_text()
-print(int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024)
-"""
-
-
-def peak_of(path: Path) -> float:
-    """Megabytes: the peak resident memory of a process that counts the file."""
-    command = [sys.executable, "-c", PEAK, str(path)]
-    return float(subprocess.run(command, capture_output=True, input=pickle.dumps(STRUCTURE), check=True).stdout)
-
-
 def codes(asked: Namespace) -> None:
     """Codes in memory, CPU seconds."""
     columns = columns_of(rows(asked))
@@ -115,10 +87,11 @@ def parquet(asked: Namespace) -> None:
         for kind, table in (("uint8", pa.table), ("text", texts)):
             path = Path(folder) / f"{kind}.parquet"
             pq.write_table(table(columns), path)
-            alone = cpu_seconds(partial(decode, path), 3)
+            decoding = cpu_seconds(partial(decode, path), 3)
             counted = cpu_seconds(partial(count_file, path), 3)
             print(
-                f"Parquet {kind:5}         {counted:8.3f}   decode {alone:.3f}, ratio {counted / alone:.2f} (target 2)"
+                f"Parquet {kind:5}         {counted:8.3f}   decode {decoding:.3f}, "
+                f"ratio {counted / decoding:.2f} (target 2)"
             )
 
 
@@ -146,7 +119,7 @@ def memory(asked: Namespace) -> None:
         with pq.ParquetWriter(path, pa.table(columns_of(1)).schema) as writer:
             for seed, start in enumerate(range(0, asked.large, piece)):
                 writer.write_table(pa.table(columns_of(min(piece, asked.large - start), seed)))
-        print(f"peak memory, {asked.large:,} records from Parquet: {peak_of(path):.0f} MB (target 400)")
+        print(f"peak memory, {asked.large:,} records from Parquet: {alone(peak_of_count, path):.0f} MB (target 400)")
 
 
 def count_file(path: Path) -> None:

@@ -25,8 +25,6 @@ from benchmarks.protocol.trials import POPULATIONS, cells, data_set
 from dpgm_core import FloatArray, SeededRandomness, bootstrap, learn
 from dpgm_core.models.intervals import student
 
-__all__ = ["GRIDS", "STUDY"]
-
 BASE, DRAWS, REPLICATES, LEVEL = 80_000, 2, 40, 0.9
 LEARNERS = ("eb-map", "naive-mle", "cgm-em")
 BOTH = ("chain3", "er")

@@ -18,8 +18,7 @@ import numpy as np
 
 from benchmarks.cases.selected import SIZES, Selected, selected, structure_parameters
 from benchmarks.harness.main import Measurement, main
-from benchmarks.protocol.populations import Population, draw_release, structure_of
-from benchmarks.protocol.tuned import oracle, path
+from benchmarks.protocol.populations import Population, draw_release, oracle, path, structure_of
 from dpgm_core import Budget, Learner, NoisyTables, SeededRandomness, Terms, learn, make, release
 
 SEED = 9100
@@ -134,9 +133,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 MEASUREMENT = Measurement(
-    about=__doc__,
-    parts={"accuracy": accuracy, "wide": wide, "large": large},
-    arguments=_arguments,
+    about=__doc__, parts={"accuracy": accuracy, "wide": wide, "large": large}, arguments=_arguments
 )
 
 if __name__ == "__main__":

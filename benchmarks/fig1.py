@@ -31,9 +31,6 @@ from dpgm_core.counting.kernel import count
 from dpgm_core.learning import Likelihood
 from dpgm_core.sources import as_source
 
-__all__ = ["chain_counts", "STUDY", "prediction", "work"]
-
-
 # penalties, weak to strong
 LAMBDAS = [10.0 ** (half / 2) for half in range(-12, 1)]
 TINY = LAMBDAS[0]

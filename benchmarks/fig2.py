@@ -19,11 +19,21 @@ import numpy as np
 from benchmarks.harness.main import main
 from benchmarks.harness.output import markdown, marked, pyplot, save
 from benchmarks.harness.runs import Line
-from benchmarks.protocol.contenders import Results
-from benchmarks.protocol.scores import Scores, draws, geometric, interval, ranks, scores, spread
-from benchmarks.protocol.trials import BASE, Cell, Grid, cells, study
-
-__all__ = ["GRIDS", "STUDY"]
+from benchmarks.protocol.trials import (
+    BASE,
+    Cell,
+    Grid,
+    Results,
+    Scores,
+    cells,
+    draws,
+    geometric,
+    interval,
+    ranks,
+    scores,
+    spread,
+    study,
+)
 
 TICKS = (0.7, 1, 1.5, 2, 3, 4)
 GRAPHS = {"chain3": "third-order chain", "er": "Erdos-Renyi, 18 edges"}

@@ -28,8 +28,6 @@ from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
 
-__all__ = ["agreement", "STUDY", "work"]
-
 SHOWN = ("N=100000 eps=0.1 k=20", "N=100000 eps=0.5 k=20")  # in the scatter plots
 POINTS = 400  # of the cells, drawn once, in the scatter plots
 

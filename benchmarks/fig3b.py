@@ -22,12 +22,9 @@ import numpy as np
 
 from benchmarks.cases.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.output import markdown, mean_and_error, pyplot, save
 from benchmarks.harness.runs import Line, Task, Work, refuse
 from dpgm_core import DataError, SeededRandomness, learn
-
-__all__ = ["LEARNERS", "STUDY", "work"]
-
 
 EPSILONS = (0.01, 0.03, 0.1, 0.5, 1.0)
 LEARNERS: dict[str, Any] = {
@@ -100,8 +97,7 @@ def _row(lines: Sequence[Line], name: str, view: str, method: str, score: str, e
     row = [method]
     for epsilon in epsilons:
         found = _values(lines, f"{name}/{view}/eps{epsilon:g}", method, score)
-        error = f" ±{np.std(found, ddof=1) / np.sqrt(len(found)):.3f}" if len(found) > 1 else ""
-        row.append(f"{np.mean(found):.3f}{error}" if found else "-")
+        row.append(mean_and_error(found, "{:.3f}", " ±{:.3f}") if found else "-")
     return row
 
 

@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
 
+from benchmarks import uai
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
 from benchmarks.speed import busy, compiling, curved, exact, first, fits, many, page, published, roofline, sweeps
@@ -24,7 +25,7 @@ from benchmarks.speed.page import Part
 PARTS = {
     "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
     "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
-    "instances": Part(published.__doc__, published.measure, published.table),
+    "instances": Part(published.__doc__, published.measure, uai.table),
     "many": Part(many.__doc__, many.measure, many.table),
     "compile": Part(compiling.__doc__, compiling.measure, compiling.table, compiling.aims),
     "first": Part(first.__doc__, first.measure, first.table, first.aims),

@@ -15,8 +15,6 @@ from dpgm_core._util.arrays import Array
 from dpgm_core.models.intervals import interval
 from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights
 
-__all__ = ["main"]
-
 LABELS, RECORDS, REPLICATES = 30, 3_000, 40
 
 

@@ -16,7 +16,6 @@ scale and the number of pairs were chosen on the seeds from 91000 to 92999 alone
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ import numpy as np
 from attrs import frozen
 
 from benchmarks.cases.census import load
+from benchmarks.harness.main import add_data_folder
 from benchmarks.harness.output import markdown
 from benchmarks.protocol.populations import HEALTH, Population, structure_of
 from dpgm.spec import load_spec
@@ -32,8 +32,6 @@ from dpgm_core.models.intervals import student
 from dpgm_core.privacy.holdout import unmeasured_pairs
 from dpgm_core.sources import as_source
 from dpgm_core.structure.graphs import Clique
-
-__all__ = ["Case", "cases", "measured"]
 
 LEVEL, REPLICATES, MOST_LABELS = 0.9, 20, 45
 
@@ -132,8 +130,7 @@ def measured(case: Case, seed: int, share: float) -> list[float]:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    shared = os.environ.get("DPGM_SHARED", "../shared")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(shared) / "data")
+    add_data_folder(parser, "holds adult/ and adult_raw/")
     parser.add_argument("--base", type=int, default=95_000, help="of the seeds")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--share", type=float, default=0.05)

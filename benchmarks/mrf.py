@@ -19,7 +19,6 @@ that has spent --seconds of the CPU begins no trial more and is reported with th
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Container, Sequence
 from functools import partial
@@ -27,19 +26,27 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Study, main
+from benchmarks.harness.main import Study, add_data_folder, main
 from benchmarks.harness.runs import Line, Task, Work, refuse, say
-from benchmarks.protocol.many_binary import DAYS, of_days, of_wide
-from benchmarks.protocol.prototype import starts
-from benchmarks.protocol.recovery import METHODS, needed
-from benchmarks.protocol.recovery_labels import LABEL_METHODS, WALSH_METHODS, labels_needed, walsh_error
-from benchmarks.protocol.recovery_learners import KEPT, kept_error, known_errors
-from benchmarks.protocol.recovery_others import other_tables
-from benchmarks.protocol.recovery_tables import needed_tables
-from benchmarks.protocol.recovery_targets import targets
-from benchmarks.protocol.rounds import SWEEPERS, seconds_of_a_round, seconds_of_gibbs
-
-__all__ = ["STUDY", "work"]
+from benchmarks.protocol.crossing import starts
+from benchmarks.protocol.recovery import (
+    DAYS,
+    KEPT,
+    LABEL_METHODS,
+    METHODS,
+    SWEEPERS,
+    WALSH_METHODS,
+    kept_error,
+    known_errors,
+    labels_needed,
+    needed,
+    of_days,
+    of_wide,
+    seconds_of_a_round,
+    seconds_of_gibbs,
+    walsh_error,
+)
+from benchmarks.protocol.recovery_tables import needed_tables, other_tables, targets
 
 DAYS_FOLDER = "lbs_workweek"
 KNOWN, ROUND, WIDE = "eb-map", "mrf-fw's gradients", "mrf-select"
@@ -154,9 +161,7 @@ def tables(lines: Sequence[Line]) -> str:
 
 def arguments(parser: ArgumentParser) -> None:
     """Where the data are, and how long a search may take."""
-    named = os.environ.get("DPGM_SHARED")
-    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help=f"holds {DAYS_FOLDER}/")
+    add_data_folder(parser, f"holds {DAYS_FOLDER}/")
     parser.add_argument("--seconds", type=float, default=300, help="of the CPU for one search")
     parser.add_argument("--trials", type=int, default=10, help="at a point of a search")
 

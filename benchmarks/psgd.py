@@ -25,11 +25,15 @@ from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.output import markdown, pyplot
 from benchmarks.harness.runs import read
 from benchmarks.harness.timing import wall_seconds
-from benchmarks.protocol.dp_sgd import curator, learners
-from benchmarks.protocol.populations import Population, structure_of
-from benchmarks.protocol.references import non_private_mle, random_estimator
-from benchmarks.protocol.scores import scores
-from benchmarks.protocol.trials import STORE, data_set
+from benchmarks.protocol.populations import (
+    Population,
+    curator,
+    learners,
+    non_private_mle,
+    random_estimator,
+    structure_of,
+)
+from benchmarks.protocol.trials import STORE, data_set, scores
 from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure, learn
 from dpgm_core._util.progress import silent
 from dpgm_core.counting.kernel import count

@@ -17,8 +17,6 @@ from dpgm_core import Domain, Model, SeededRandomness, Structure, Tables
 from dpgm_core.models.merged_codes import SampleMethod
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["main", "model"]
-
 SIZES = (9, 16, 7, 15, 6, 5, 2, 42, 10, 8, 20, 12, 3, 2)
 TRIPLES: list[Clique] = [("x0", "x1", "x2"), ("x1", "x3", "x4"), ("x2", "x5", "x6"), ("x4", "x9", "x10")]
 

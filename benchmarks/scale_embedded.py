@@ -10,8 +10,6 @@ from benchmarks.scale_table import NAMES, STRUCTURE, Taken, peak_mb, sha_of
 from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 
-__all__ = ["run"]
-
 
 def run(folder: Path) -> Taken:
     """One sum. What it is measured against is another version's, which runs in a process of its own."""
@@ -20,8 +18,5 @@ def run(folder: Path) -> Taken:
     idle, start = peak_mb(), time.perf_counter()
     counted = count(source, STRUCTURE)
     return Taken(
-        seconds=time.perf_counter() - start,
-        baseline_seconds=None,
-        peak_mb=peak_mb() - idle,
-        counts_sha=sha_of(counted),
+        seconds=time.perf_counter() - start, baseline_seconds=None, peak_mb=peak_mb() - idle, counts_sha=sha_of(counted)
     )

@@ -12,15 +12,15 @@ import os
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
 from benchmarks.counting import STRUCTURE, columns_of, texts
+from benchmarks.scale_table import decode_only, descendants, peak_mb
 from dpgm_core.counting.kernel import counting
 from dpgm_core.sources import Reading, ReducingSource
 
@@ -45,15 +45,6 @@ def write(folder: Path, rows: int, kind: str, person: bool = False) -> None:
         if person:
             table = table.append_column("id", pa.array([str(place // 3) for place in range(start, start + some)]))
         pq.write_table(table, folder / f"{seed:04}.parquet", row_group_size=2**20)
-
-
-def decoded(batches: Iterable[Any]) -> Iterator[Any]:
-    """The bare loop: batches come in, nothing is done with them."""
-    rows = 0
-    for batch in batches:
-        for column in batch.columns:
-            rows += len(column)
-    yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
 
 
 def taken(call: Callable[[], object]) -> Time:
@@ -89,7 +80,7 @@ def main() -> None:
             wanted = list(reading.names)
 
             def bare(folder: Path = folder, wanted: list[str] = wanted) -> None:
-                found = spark.read.parquet(str(folder)).select(*wanted).mapInArrow(decoded, "rows long").collect()
+                found = spark.read.parquet(str(folder)).select(*wanted).mapInArrow(decode_only, "rows long").collect()
                 assert sum(row["rows"] for row in found) == asked.rows * len(wanted)
 
             bare()
@@ -112,7 +103,7 @@ def main() -> None:
                 print(f"    each further sum {three.wall:.2f} s ({three.cpu:.1f} CPU)")
             print(
                 "    peak memory above the bare loop's: "
-                + ", ".join(f"{name} {(_peaks()[name] - idle[name]) / 1024:.0f} MB" for name in idle)
+                + ", ".join(f"{name} {_peaks()[name] - idle[name]:.0f} MB" for name in idle)
             )
 
 
@@ -128,26 +119,10 @@ def _asked() -> Namespace:
     return parser.parse_args()
 
 
-def _below(pid: int) -> list[int]:
-    """A process and all its descendants."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended
-                continue
-            parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    found = [pid]
-    for one in found:
-        found += parents.get(one, [])
-    return found
-
-
 def _processors() -> float:
     """CPU seconds of this process and all below it, of those that have ended too."""
     ticks = 0
-    for pid in _below(os.getpid()):
+    for pid in descendants(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -156,17 +131,9 @@ def _processors() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _peaks() -> dict[str, int]:
-    """Peak resident kilobytes of Python and of the JVM that it drives."""
-    return {"Python": _peak(os.getpid()), "JVM": max(map(_peak, _below(os.getpid())[1:]))}
-
-
-def _peak(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+def _peaks() -> dict[str, float]:
+    """Peak resident MB of Python and of the JVM that it drives."""
+    return {"Python": peak_mb(), "JVM": max(map(peak_mb, descendants(os.getpid())[1:]))}
 
 
 if __name__ == "__main__":

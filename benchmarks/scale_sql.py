@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.counting import STRUCTURE, columns_of
+from benchmarks.scale_table import peak_mb
 from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.rows import opened
 from dpgm_core.sources import Reading, as_source
@@ -96,14 +97,10 @@ def timed(address: str, way: str) -> dict[str, float]:
         return lambda: _counted(source, reading, counts)
 
     run("one")()
-    idle = _peak()
+    idle = peak_mb()
     start, before = time.perf_counter(), time.process_time()
     run("records")()
-    return {
-        "wall": time.perf_counter() - start,
-        "cpu": time.process_time() - before,
-        "peak": (_peak() - idle) / 1024,
-    }
+    return {"wall": time.perf_counter() - start, "cpu": time.process_time() - before, "peak": peak_mb() - idle}
 
 
 def _counted(source: Any, reading: Reading, counts: Any) -> object:
@@ -133,12 +130,6 @@ def _server(folder: str) -> float:
         elif fields[1] == first:
             ticks += sum(map(int, fields[11:13]))
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _peak() -> int:
-    # Not getrusage, whose peak of a new process is that of the one that started it.
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 @contextmanager

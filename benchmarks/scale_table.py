@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -18,11 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgm_core.counting.kernel import Counted
+from dpgm_core.counting.kernel import Counted, count
 from dpgm_core.domain.domain import Domain
+from dpgm_core.sources import as_source
 from dpgm_core.structure.structure import Structure
-
-__all__ = ["K", "NAMES", "PAIRS", "STRUCTURE", "Taken", "make", "peak_mb", "sha_of", "sha_of_tables"]
 
 K = 10
 NAMES = tuple(f"a{place}" for place in range(10))
@@ -70,7 +70,40 @@ def sha_of_tables(tables: list[Any], records: int) -> str:
     return hashlib.sha256(b"".join([*cells, str(records).encode()])).hexdigest()
 
 
-def peak_mb() -> float:
-    """The peak resident memory of this process so far, in MB. Not getrusage's, which starts at the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
+def peak_mb(pid: int | str = "self") -> float:
+    """The peak resident memory of a process so far, in MB, 0 of one that has ended.
+
+    `getrusage` is of no use: its peak starts at that of the parent process.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0) / 1024
+
+
+def peak_of_count(path: Path) -> float:
+    """Count the file in this process, and return its peak memory, MB."""
+    count(as_source(path), STRUCTURE)
+    return peak_mb()
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all processes below it."""
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = [pid]
+    for one in found:
+        found += parents.get(one, [])
+    return found
+
+
+def decode_only(batches: Iterable[Any]) -> Iterator[Any]:
+    """For `mapInArrow`: decode the batches, and return the number of values."""
+    rows = sum(len(column) for batch in batches for column in batch.columns)
+    yield pa.record_batch({"rows": pa.array([rows], pa.int64())})

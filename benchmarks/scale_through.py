@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.scale_table import NAMES, STRUCTURE, Taken, peak_mb, sha_of
+from benchmarks.harness.timing import wall_seconds
+from benchmarks.scale_table import NAMES, STRUCTURE, Taken, decode_only, descendants, peak_mb, sha_of
 from dpgm_core.counting.kernel import Counts, count
 from dpgm_core.sources import ReducingSource
-
-__all__ = ["run_dask", "run_duckdb", "run_postgresql", "run_spark"]
 
 
 def run_spark(folder: Path) -> Taken:
@@ -30,7 +28,7 @@ def run_spark(folder: Path) -> Taken:
         frame = spark.read.parquet(str(folder)).select(*NAMES)
 
         def bare() -> None:
-            frame.mapInArrow(_decoded, "rows long").collect()
+            frame.mapInArrow(decode_only, "rows long").collect()
 
         bare()
         return _taken(SparkSource(path=str(folder)), lambda: _family("java"), bare)
@@ -93,48 +91,23 @@ def _taken(source: ReducingSource, peak: Callable[[], float], baseline: Callable
     ours, others = [], []
     for _ in range(2):
         if baseline is not None:
-            others.append(_seconds(baseline))
+            others.append(wall_seconds(baseline))
         start = time.perf_counter()
         counted = count(source, STRUCTURE)
         ours.append(time.perf_counter() - start)
     return Taken(
-        seconds=min(ours),
-        baseline_seconds=min(others, default=None),
-        peak_mb=peak() - idle,
-        counts_sha=sha_of(counted),
+        seconds=min(ours), baseline_seconds=min(others, default=None), peak_mb=peak() - idle, counts_sha=sha_of(counted)
     )
 
 
-def _seconds(call: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def _decoded(batches: Iterable[Any]) -> Iterator[Any]:
-    rows = sum(len(column) for batch in batches for column in batch.columns)
-    yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
-
-
 def _family(name: str) -> float:
-    """The peak of this process and of the largest one called so below it, MB."""
-    largest = 0.0
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:  # it has ended
-            continue
-        if lines["Name"].strip() == name and "VmHWM" in lines and _is_below(int(lines["PPid"])):
-            largest = max(largest, int(lines["VmHWM"].split()[0]) / 1024)
-    return peak_mb() + largest
+    """The peak of this process and of the largest process of this name below it, MB."""
+    below = [pid for pid in descendants(os.getpid())[1:] if _name_of(pid) == name]
+    return peak_mb() + max(map(peak_mb, below), default=0.0)
 
 
-def _is_below(pid: int) -> bool:
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            return False
-    return False
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # it has ended
+        return ""

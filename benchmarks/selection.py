@@ -12,7 +12,7 @@ the mean of |p - q|_1 over marginals on three attributes of at most 1e4 cells; 2
 over all pairs. Seconds are of the CPU, reading included; peak memory is of the whole process, Python and imports
 included, before anything is judged.
 
-"+ mirror descent" is the same selector around the fit of mbi 2.0.0, rewritten (`protocol/mirror.py`): 1,000 steps a
+"+ mirror descent" is the same selector around the fit of mbi 2.0.0, rewritten (`protocol/selecting.py`): 1,000 steps a
 fit, 10,000 where the row says x 10, and in MST, as mbi's script has it. "oneshot's release": the selection is made with
 `eb-map`, and mirror descent learns from the very release. Cells `release` hold it against mbi itself
 (DPGM_MBI_PYTHON), cells `noise` say how wide noise is for a promise, `wide` is 100,000 made-up records of 100
@@ -21,7 +21,6 @@ attributes. Peers' own whole mechanisms (see `peers/whole_peer.py`) get --limit 
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -32,14 +31,12 @@ import numpy as np
 
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Study, main
+from benchmarks.harness.main import Study, add_data_folder, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import Line, Task, Work, refuse, say
 from benchmarks.peers.mbi_peer import mbi_missing
 from benchmarks.peers.whole_peer import WHOLE, whole, whole_missing
 from benchmarks.protocol.selecting import DELTA, METHODS, compared_fits, noise, selection, selection_of_wide
-
-__all__ = ["STUDY", "arguments", "check", "folder_of", "tables", "work"]
 
 EPSILONS = ("0.1", "1", "10")
 SEEDS = 5
@@ -251,9 +248,7 @@ def _mean(lines: Sequence[Line], key: str) -> float:
 
 def arguments(parser: ArgumentParser) -> None:
     """Where the data are, and how long peers get."""
-    named = os.environ.get("DPGM_SHARED")
-    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/")
+    add_data_folder(parser, "holds adult/")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of the noise, 0 and on")
     parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a peer's whole mechanism")
 

@@ -23,11 +23,21 @@ from benchmarks.harness.main import main
 from benchmarks.harness.output import markdown, marked, pyplot, save
 from benchmarks.harness.runs import Line
 from benchmarks.protocol import families
-from benchmarks.protocol.contenders import Results
-from benchmarks.protocol.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
-from benchmarks.protocol.trials import ROOM, Cell, Grid, cells, study
-
-__all__ = ["DEFAULT", "GRIDS", "STUDY", "TARGETS"]
+from benchmarks.protocol.trials import (
+    ROOM,
+    Cell,
+    Grid,
+    Results,
+    Scores,
+    cells,
+    draws,
+    geometric,
+    kl_of,
+    plain_oracle,
+    scores,
+    study,
+    summary,
+)
 
 DEFAULT = "eb-map"
 RULES = ("eb-map", "naive auto", "cgm-em auto", "naive discrepancy", "cgm-em plateau")

@@ -23,8 +23,6 @@ from benchmarks.harness.alone import ONE_THREAD
 from benchmarks.harness.main import choose
 from benchmarks.harness.runs import say
 
-__all__ = ["IN_TESTS", "main", "names"]
-
 FOLDER = Path(__file__).parent
 #: Those whose smallest run is made by a file of tests/benchmarks: name -> file.
 IN_TESTS = {name: f"test_{name}.py" for name in (
@@ -54,13 +52,7 @@ def _fails(name: str, kind: str, scratch: str) -> bool:
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(FOLDER.parent), "DPGM_SHARED": scratch}
     began = time.monotonic()
     done = subprocess.run(
-        command,
-        cwd=scratch,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        command, cwd=scratch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     say(f"{name}: {'failed' if done.returncode else 'ran'}, {time.monotonic() - began:.1f} s")
     if done.returncode:

@@ -9,7 +9,6 @@ the CPU.
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -22,7 +21,7 @@ import numpy as np
 
 from benchmarks.cases.binned import JUDGES, WAYS
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.main import Measurement, add_data_folder, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
 from benchmarks.protocol.columns import (
@@ -37,8 +36,6 @@ from benchmarks.protocol.columns import (
 )
 from dpgm_core import FloatArray
 
-__all__ = ["MEASUREMENT"]
-
 
 def init(asked: Namespace) -> None:
     """`dpgm init` on 100 columns: a header alone, and with a codebook of ten codes each (target: 2 s)."""
@@ -52,9 +49,7 @@ def init(asked: Namespace) -> None:
             words = ["init", str(records), *more, "-o", str(Path(made, what))]
             start, used = time.perf_counter(), _used_by_others()
             subprocess.run(
-                [sys.executable, "-c", "from dpgm.cli import main; main()", *words],
-                check=True,
-                capture_output=True,
+                [sys.executable, "-c", "from dpgm.cli import main; main()", *words], check=True, capture_output=True
             )
             wall, used = time.perf_counter() - start, _used_by_others() - used
             print(f"{what:10} {wall:6.2f} s, CPU {used:.2f}, Python's start included", flush=True)
@@ -63,7 +58,7 @@ def init(asked: Namespace) -> None:
 def bins(asked: Namespace) -> None:
     """32 private bins of each of ten columns of a million records, epsilon = 1 (target: 10 s)."""
     records = 20_000 if asked.smoke else 1_000_000
-    for kind in ("pure", "approx"):
+    for kind in ("approx",) if asked.smoke else ("pure", "approx"):
         found = alone(bins_found, records, 10, kind)
         print(
             f"{kind:7} {records:9,} records x 10: {found['private']:6.2f} s, CPU {found['private CPU']:.2f}; "
@@ -103,10 +98,10 @@ def _with_error(ratios: FloatArray) -> str:
 
 def decoding(asked: Namespace) -> None:
     """A million records x 24 columns, numbers, dates and texts, into a file (target: 10 s); memory must not grow."""
-    counts = (2_000, 20_000) if asked.smoke else (100_000, 1_000_000)
+    counts = (2_000,) if asked.smoke else (100_000, 1_000_000)
     with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
         typed_model(24).save(Path(made, "m.dpgm"))
-        for suffix in ("parquet", "csv", "arrow"):
+        for suffix in ("arrow",) if asked.smoke else ("parquet", "csv", "arrow"):
             for count in counts:
                 _told(f"{suffix}, {count:,} records", alone(sampled, Path(made), count, suffix))
 
@@ -116,8 +111,8 @@ def complete(asked: Namespace) -> None:
     rows = 2_000 if asked.smoke else 100_000
     with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
         typed_model(24).save(Path(made, "m.dpgm"))
-        for suffix in ("parquet", "csv"):
-            for patterns in (10, 50):
+        for suffix in ("csv",) if asked.smoke else ("parquet", "csv"):
+            for patterns in (10,) if asked.smoke else (10, 50):
                 what = f"{suffix}, {rows:,} rows, {patterns} patterns"
                 _told(what, alone(completed, Path(made), rows, patterns, suffix))
 
@@ -125,8 +120,8 @@ def complete(asked: Namespace) -> None:
 def constraints(asked: Namespace) -> None:
     """Sampled records that break a constraint, of a million of each model (target: none), at epsilon = .1."""
     count = 20_000 if asked.smoke else 1_000_000
-    for how in ("chain", "mst", "auto"):
-        for method in ("independent", "rounded"):
+    for how in ("auto",) if asked.smoke else ("chain", "mst", "auto"):
+        for method in ("rounded",) if asked.smoke else ("independent", "rounded"):
             found = alone(constraints_broken, how, method, count)
             print(f"{how:6} {method:12} {count:9,} records, broken: {found}", flush=True)
 
@@ -172,9 +167,7 @@ def _folder(asked: Namespace, file: str) -> Path | None:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    named = os.environ.get("DPGM_SHARED")
-    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
-    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/ and nist_acs_ma2019/")
+    add_data_folder(parser, "holds adult/ and nist_acs_ma2019/")
     parser.add_argument("--seeds", type=int, default=5, help="of the runs on Adult")
 
 

@@ -22,8 +22,6 @@ from attrs import frozen
 
 from dpgm_core import DataError
 
-__all__ = ["ABSENT", "BUILDINGS", "SLOTS", "Person", "a_day", "main", "segments", "traces", "write"]
-
 ABSENT, SLOTS, MINUTES = 0, 144, 10
 HALLS, CLASSES = 4, 6
 BUILDINGS = (

@@ -22,8 +22,6 @@ from dpgm_core import Attribute, FloatArray
 from dpgm_core.models.numeric import mean_of
 from dpgm_core.models.within_bins import BinDistribution, bin_distribution, fit_wide_bins
 
-__all__ = ["GROUPS", "MEASUREMENT", "errors", "means"]
-
 LAYOUTS = ((0, 1, 2, 3, 5, 9, 366), (0, 1, 3, 10, 40, 366))
 RECORDS, RELEASES, END = 10_000, 30, 366.0
 STEPS = 2**20  # in which a distribution of numbers is integrated

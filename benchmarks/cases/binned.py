@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.cases.coded import Coded, shares
 from dpgm_core import Array, Attribute, Clique, Domain, FloatArray
 
-__all__ = ["HAND", "HAND_16", "JUDGES", "WAYS", "binned", "exact", "off_numbers", "spread", "tenths"]
-
 #: Edges as an expert of censuses would write them down, from what the columns mean: five years of age (code 0 is 16),
 #: usual working weeks (code 0 is one hour; 40 hours are a bin of their own), capital by growing amounts with a bin for
 #: none, equal ones for the survey's weight.

@@ -14,8 +14,6 @@ from attrs import frozen
 
 from dpgm_core import Domain, FloatArray, IntArray, Structure, Tables
 
-__all__ = ["RAW", "TREES", "Census", "load", "records_margins", "scores", "tree_margins"]
-
 # One margin: the attributes, and a probability for each of their values.
 Margin = tuple[tuple[str, ...], FloatArray]
 

@@ -14,8 +14,6 @@ from pyarrow import csv
 
 from dpgm_core import Array, Clique, Domain, FloatArray
 
-__all__ = ["Coded", "adult", "adult_domain", "of_records", "off", "shares", "wide"]
-
 #: Cells of the marginals on three attributes that count, as in the AIM paper's experiments.
 MOST_CELLS = 10_000
 

@@ -19,8 +19,6 @@ from attrs import field, frozen
 from dpgm_core import Array, Domain, FloatArray, Structure
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["GRAPHS", "LISTED", "Ising", "Labels", "Pair", "Polynomial", "Truth", "ising", "names_of", "walsh"]
-
 #: eta, and with the degree the width: |A| of every edge.
 COUPLING = 0.4
 #: max |W| of every edge where attributes have k labels.

@@ -44,8 +44,6 @@ from dpgm_core.learning import Likelihood
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
-__all__ = ["VIEWS", "WEIGHTS", "Days", "counted", "draw", "load", "reference", "scores", "split", "structure_of"]
-
 VIEWS = ("segments", "pairs")
 # the weightings compared: tied or not, and how much a row counts
 WEIGHTS: dict[str, tuple[bool, str | None]] = {

@@ -13,8 +13,6 @@ from dpgm.interop.bif import read_bif
 from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.models.cpds import cpds_of
 
-__all__ = ["MADE", "SMOOTHING", "Network", "Question", "family_counts", "network", "row_smoothed", "there"]
-
 #: Needs no file.
 MADE = "made"
 QUESTIONS = 30

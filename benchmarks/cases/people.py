@@ -6,8 +6,6 @@ import numpy as np
 
 from dpgm_core import Dag, Domain, StructureError
 
-__all__ = ["SENSE", "sensible", "wrong"]
-
 #: Written down from what the attributes mean, before any table, score or result of this benchmark was seen, and not
 #: changed since. Age, sex and country of origin come first. Schooling goes with age, marriage with age and sex, the
 #: place in the household with marriage and sex; the job with schooling and sex, the class of worker with the job,

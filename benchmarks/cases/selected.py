@@ -10,8 +10,6 @@ from attrs import frozen
 
 from dpgm_core import Clique, Domain, FloatArray, IntArray, Model, Structure
 
-__all__ = ["SIZES", "Selected", "margin", "selected", "structure_parameters"]
-
 RECORDS = 48_842
 SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 60, 99, 42, 2)  # those of the Adult table, more or less
 _CLASSES = 30  # of people; attributes are independent given the class

@@ -19,8 +19,6 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["MADE", "beside", "constrained", "instance", "planted", "timed"]
-
 
 def beside(path: Path, ending: str) -> Path:
     """What belongs to a file: its name with another ending added."""

@@ -19,8 +19,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ONE_THREAD", "Crashed", "alone", "peak_megabytes"]
-
 #: For the environment of whatever is to run on one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ goes and keeps nothing. Whatever is asked for and not known by name is refused i
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -19,8 +20,6 @@ from pathlib import Path
 from attrs import field, frozen
 
 from benchmarks.harness.runs import Line, Task, Work, read, refuse, run, say
-
-__all__ = ["RESULTS", "Measurement", "Study", "choose", "main"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 PLOTS = Path(__file__).parents[2] / "docs" / "plots"
@@ -151,6 +150,12 @@ def main(command: Study | Measurement, given: Sequence[str] | None = None) -> No
     parser = ArgumentParser(description=command.about, formatter_class=RawDescriptionHelpFormatter)
     command.add_arguments(parser)
     command.run(parser.parse_args(given))
+
+
+def add_data_folder(parser: ArgumentParser, help: str) -> None:
+    """Add the positional argument `folder`: by default $DPGM_SHARED/data, or shared/data beside the checkout."""
+    shared = Path(os.environ.get("DPGM_SHARED") or Path(__file__).parents[3] / "shared")
+    parser.add_argument("folder", type=Path, nargs="?", default=shared / "data", help=help)
 
 
 def choose(what: str, wanted: str, known: Sequence[str]) -> list[str]:

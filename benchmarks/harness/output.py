@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["markdown", "marked", "pyplot", "save"]
+import numpy as np
 
 
 def pyplot() -> Any:
@@ -32,6 +32,12 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
     rule = "|" + "|".join("-" * (width + 1) + "-:"[r] for width, r in zip(widths, right, strict=True)) + "|"
     return "\n".join([line(head), rule, *map(line, body)]) + "\n"
+
+
+def mean_and_error(values: Sequence[float], mean: str = "{:.4f}", error: str = " ({:.1g})") -> str:
+    """Return the mean and, of more than one value, its standard error, each in its format."""
+    text = mean.format(np.mean(values))
+    return text + error.format(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else text
 
 
 def marked(name: str, text: str) -> str:

@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,11 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 from attrs import asdict, frozen
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dpgm.progress import shown
 from dpgm.study.one_run import Line, append, parse_lines, rewrite
 from dpgm.study.runs import spread
 from dpgm_core import __version__
-
-__all__ = ["Line", "Task", "Work", "finished", "read", "refuse", "run", "say"]
 
 Work = Callable[["Task"], Mapping[str, Any]]
 
@@ -71,14 +68,14 @@ def run(tasks: Iterable[Task], work: Work, store: Path, *, jobs: int = 1) -> int
         known = f"{len(done)} runs are in {store.name}"
         say(f"{known}, {len(waiting)} to do" if waiting else f"{known}, nothing to do")
         stamp, failed = _stamp(), 0
-        with store.open("a", encoding="utf-8") as file, _progress() as progress:
-            bar = progress.add_task("runs", total=len(waiting))
-            for line in _results(waiting, work, jobs):
+        with store.open("a", encoding="utf-8") as file, shown() as progress:
+            progress("runs", 0, len(waiting))
+            for number, line in enumerate(spread(partial(_timed, work=work), waiting, jobs), 1):
                 append(file, line | {"by": stamp})
                 if "error" in line:
                     failed += 1
                     say(f"failed, tried again at the next start: {_key(line)}: {line['error']}")
-                progress.advance(bar)
+                progress("runs", number, len(waiting))
     return failed
 
 
@@ -91,10 +88,6 @@ def read(store: Path) -> list[Line]:
 def finished(store: Path) -> dict[Task, Line]:
     """Finished runs by task."""
     return {_key(line): line for line in read(store)}
-
-
-def _results(tasks: Sequence[Task], work: Work, jobs: int) -> Iterator[Line]:
-    yield from spread(partial(_timed, work=work), tasks, jobs)
 
 
 def _timed(task: Task, work: Work) -> Line:
@@ -141,11 +134,6 @@ def _locked(store: Path) -> Iterator[None]:
         except OSError:
             refuse(f"another run is writing to {store}; wait for it, or give this one another --store")
         yield
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True))
 
 
 def _stamp() -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["cpu_seconds", "wall_seconds"]
-
 
 def cpu_seconds(call: Callable[[], object], runs: int = 1) -> float:
     """The least CPU seconds, of all threads of this process."""

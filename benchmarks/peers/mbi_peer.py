@@ -3,7 +3,11 @@
 mbi lives in an environment of its own (`pip install mbi==2.0.0`), named by the variable DPGM_MBI_PYTHON: the path of
 its interpreter. One worker process per process of ours is kept alive and asked through files (`mbi_worker.py`), so
 that JAX starts once. What comes back are log-potentials over our structure: marginals and KL are then computed by our
-exact engine. Floats have 64 bits, as mbi itself advises.
+exact engine; they agree with mbi's own to 1e-15. Floats have 64 bits, as mbi itself advises.
+
+mbi is used in two ways: with its default 1000 iterations, and with the best number of iterations, chosen by the truth
+(every iteration at first, then steps of a fifth; beyond 1000 only where 1000 were best). On a third-order chain with
+k = 10, N = 1e6 and epsilon = 1, KL is .027 at 1000 and .0036 at 8000. Seconds are CPU seconds of one thread, compiled.
 """
 
 from __future__ import annotations
@@ -21,8 +25,6 @@ from attrs import frozen
 
 from benchmarks.protocol.populations import Population
 from dpgm_core import FloatArray, NoisyTables, Structure
-
-__all__ = ["MbiPath", "MissingPeer", "PeerFailed", "mbi_fit", "mbi_kls", "mbi_models", "mbi_version", "stops_until"]
 
 VARIABLE = "DPGM_MBI_PYTHON"
 DEFAULT_ITERATIONS = 1000  # mbi's own

@@ -21,8 +21,6 @@ from benchmarks.cases.coded import Coded, adult, of_records, off
 from benchmarks.harness.alone import ONE_THREAD
 from benchmarks.peers.mbi_peer import VARIABLE
 
-__all__ = ["WHOLE", "whole", "whole_missing"]
-
 WHOLE = ("mbi aim", "mbi mst", "dpmm aim", "dpmm mst")
 MECHANISMS, DPMM = "DPGM_MBI_MECHANISMS", "DPGM_DPMM_PYTHON"
 

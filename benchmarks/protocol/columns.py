@@ -20,19 +20,6 @@ from dpgm.cli import main
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
 from dpgm_core.models.merged_codes import SampleMethod
 
-__all__ = [
-    "DELTA",
-    "adult_errors",
-    "bins_found",
-    "broken",
-    "commands",
-    "completed",
-    "constraints_broken",
-    "cut_errors",
-    "sampled",
-    "typed_model",
-]
-
 DELTA = "1e-9"
 TYPES: dict[str, dict[str, Any]] = {
     "integer": {"type": "integer", "min": 0, "max": 99, "bins": 20},

@@ -18,11 +18,7 @@ from attrs import frozen
 
 from benchmarks.harness.output import markdown, marked
 from benchmarks.harness.runs import Line
-from benchmarks.protocol.contenders import Results
-from benchmarks.protocol.scores import Scores, geometric, scores
-from benchmarks.protocol.trials import ROOM, Cell, Grid
-
-__all__ = ["GRID", "ORACLES", "family_of", "floor", "report", "told_ratio"]
+from benchmarks.protocol.trials import ROOM, Cell, Grid, Results, Scores, geometric, scores
 
 DEFAULT = "eb-map"
 ORACLES = ("naive oracle", "ridge oracle", "cgm-em oracle")

@@ -1,49 +1,172 @@
-"""Methods that find the structure and the parameters of a known Markov random field, and whether a trial succeeds.
-
-Each goes through dpgm's public verbs: records in, a model or a release out. Only the regressions without privacy
-(`plain_regressions`) and the sparse model of all products (`entropy`) are the benchmark's own.
-"""
+"""Methods that recover Markov random fields, and the measurements of `benchmarks.mrf`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import frozen
+from scipy.optimize import minimize
 
-from benchmarks.cases.markov import COUPLING, Ising, Pair, ising, walsh
+from benchmarks.cases.markov import COUPLING, LABEL_COUPLING, LISTED, Ising, Labels, Pair, Polynomial, ising, walsh
+from benchmarks.cases.mobility import load
+from benchmarks.harness.alone import peak_megabytes
+from benchmarks.harness.timing import cpu_seconds
 from benchmarks.protocol.crossing import search
-from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
-from benchmarks.protocol.plain_regressions import by_logistic
 from dpgm_core import (
     Array,
     Budget,
+    Domain,
+    Fit,
     FloatArray,
     Model,
     SeededRandomness,
     Structure,
+    Tables,
     Terms,
     Workload,
     fit,
+    make,
     release,
     select,
 )
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.privacy import monomials
 from dpgm_core.privacy.contrasts import products
+from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.sources import as_source
+from dpgm_core.structure.graphs import Clique
 
-__all__ = [
-    "BASE",
-    "BUDGETS",
-    "METHODS",
-    "VOTES",
-    "couplings_of",
-    "found_edges",
-    "judged",
-    "needed",
-    "picks_of",
-    "selected",
-    "trial",
-]
+# --------------------------------------------------------------------------------------------------
+# All pairs from one release: the sparse Ising model of greatest entropy that the noisy products support.
+#
+# Post-processing, and the benchmark's own. Pairs join while some product is further from the model's than an edge would
+# have it; several at once, each the best at both of its ends; then all couplings are fitted anew, exactly, by listing
+# the states of each connected part. Parts of more than 16 attributes do not happen near n* and are refused.
+
+#: Of the product of an edge with half the least coupling: smaller residuals are taken for noise.
+SHARE = 0.8
+ROUNDS = 12
+
+
+class TooDense(Exception):
+    """Edges of noise join too many attributes."""
+
+
+def by_greatest_entropy(products: FloatArray, least: float) -> FloatArray:
+    """A, (p, p), from noisy means of z_i z_j, (p, p), no fields. least: eta. Raises TooDense."""
+    size = len(products)
+    couplings, model = np.zeros((size, size)), np.zeros((size, size))
+    edges: set[Pair] = set()
+    for _ in range(ROUNDS):
+        residuals = np.abs(products - model)
+        np.fill_diagonal(residuals, 0)
+        for i, j in edges:
+            residuals[i, j] = residuals[j, i] = 0
+        best = residuals.argmax(axis=1)
+        found = {
+            (i, int(j))
+            for i, j in enumerate(best)
+            if i < j and best[j] == i and residuals[i, j] > SHARE * np.tanh(least / 2)
+        }
+        if not found:
+            break
+        edges |= found
+        couplings, model = _fitted(products, edges)
+    return couplings
+
+
+def _fitted(products: FloatArray, edges: set[Pair]) -> tuple[FloatArray, FloatArray]:
+    """Couplings of the edges, and all products under them."""
+    size = len(products)
+    couplings, model = np.zeros((size, size)), np.eye(size)
+    for part in _parts(size, edges):
+        if len(part) > LISTED:
+            raise TooDense(f"{len(part)} attributes are joined; at most {LISTED} can be listed")
+        place = {attribute: at for at, attribute in enumerate(part)}
+        inside = [(i, j) for i, j in edges if i in place]
+        bits = np.array([2 ** place[i] + 2 ** place[j] for i, j in inside])
+        wanted = np.clip([products[i, j] for i, j in inside], -0.98, 0.98)
+
+        def loss(
+            values: FloatArray, bits: np.ndarray = bits, wanted: np.ndarray = wanted, many: int = len(part)
+        ) -> tuple[float, FloatArray]:
+            shares, log_sum = _distribution(values, bits, many)
+            return log_sum - float(values @ wanted) + 1e-4 * float(values @ values), walsh(shares)[
+                bits
+            ] - wanted + 2e-4 * values
+
+        values = minimize(loss, np.arctanh(wanted) / 2, jac=True, method="L-BFGS-B", bounds=[(-2, 2)] * len(bits)).x
+        moments = walsh(_distribution(values, bits, len(part))[0])
+        for (i, j), value in zip(inside, values, strict=True):
+            couplings[i, j] = couplings[j, i] = value
+        for i in part:
+            for j in part:
+                model[i, j] = moments[2 ** place[i] + 2 ** place[j]] if i != j else 1.0
+    return couplings, model
+
+
+def _distribution(values: FloatArray, bits: np.ndarray, many: int) -> tuple[FloatArray, float]:
+    """Probabilities of all states, and the log of their sum before."""
+    polynomial = np.zeros(2**many)
+    np.add.at(polynomial, bits, values)
+    weights = walsh(polynomial)
+    top = float(weights.max())
+    shares = np.exp(weights - top)
+    return shares / shares.sum(), top + float(np.log(shares.sum()))
+
+
+def _parts(size: int, edges: set[Pair]) -> list[list[int]]:
+    """Connected parts with an edge."""
+    of = list(range(size))
+    for i, j in edges:
+        one, two = of[i], of[j]
+        of = [one if part == two else part for part in of]
+    return [part for name in set(of) if len(part := [at for at in range(size) if of[at] == name]) > 1]
+
+
+# --------------------------------------------------------------------------------------------------
+# Ising models learned without privacy: an l1-penalised logistic regression of every attribute on the others.
+
+_LOGISTIC_PENALTY, _LOGISTIC_STEPS = 0.2, 200
+
+
+def by_logistic(codes: Array) -> FloatArray:
+    """A, (p, p): the penalty is .2 sqrt(log p / n) on each weight and 0 on constants; (i, j) and (j, i) averaged.
+
+    Accelerated proximal gradient on all attributes at once, z_i = +1 with probability sigma(w . (z, 1)), A = w / 2.
+    """
+    spins = (1 - 2 * codes.astype(np.float32)).astype(np.float32)
+    count, size = spins.shape
+    inputs = np.hstack([spins, np.ones((count, 1), dtype=np.float32)])
+    step = 4 * count / float(np.linalg.eigvalsh(inputs.T.astype(np.float64) @ inputs)[-1])
+    penalty = np.full((size, size + 1), _LOGISTIC_PENALTY * np.sqrt(np.log(size) / count) * step)
+    penalty[:, -1] = 0
+    allowed = np.hstack([~np.eye(size, dtype=bool), np.ones((size, 1), dtype=bool)])
+    weights = ahead = np.zeros((size, size + 1))
+    pace = 1.0
+    for _ in range(_LOGISTIC_STEPS):
+        residual = spins / (1 + np.exp(spins * (inputs @ ahead.T.astype(np.float32))))
+        moved = ahead + step * allowed * (residual.T @ inputs) / count
+        found = np.sign(moved) * np.maximum(np.abs(moved) - penalty, 0)
+        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        ahead = found + (pace - 1) / faster * (found - weights)
+        weights, pace = found, faster
+    return (weights[:, :size] + weights[:, :size].T) / 4
+
+
+# --------------------------------------------------------------------------------------------------
+# Methods that find the structure and the parameters of a known Markov random field, and whether a trial succeeds.
+#
+# Each goes through dpgm's public verbs: records in, a model or a release out. Only the regressions without privacy
+# (`by_logistic`) and the sparse model of all products (`by_greatest_entropy`) are the benchmark's own.
 
 #: Of all seeds: records of a trial depend on this, the graph, its size, their number and the trial alone, so all
 #: methods get the same.
@@ -77,12 +200,19 @@ def couplings_of(model: Model) -> FloatArray:
     return found + found.T
 
 
-def _terms(codes: Array) -> Terms:
-    return Terms(neighbours="add-remove", total=len(codes))
+def _settings(codes: Array, seed: int) -> dict[str, Any]:
+    """The terms and the randomness of a run: add-remove neighbours, N declared, seeded noise."""
+    return {"terms": Terms(neighbours="add-remove", total=len(codes)), "randomness": SeededRandomness(seed)}
 
 
-def _wanted(truth: Ising) -> Workload:
-    return Workload.all(truth.domain, order=2)
+def _matrix(truth: Ising, pairs: Mapping[Clique, float]) -> FloatArray:
+    """The symmetric matrix, (p, p), of a value for each pair of attributes, 0 elsewhere."""
+    places = {name: at for at, name in enumerate(truth.domain.names)}
+    matrix = np.zeros((truth.size, truth.size))
+    for clique, value in pairs.items():
+        i, j = (places[name] for name in clique)
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
 
 
 def _plainly(truth: Ising, codes: Array, budget: Budget, seed: int) -> FloatArray:
@@ -95,18 +225,12 @@ def _all_pairs(truth: Ising, codes: Array, budget: Budget, seed: int, *, split: 
         Structure.complete(truth.domain, 2),
         budget,
         "laplace" if budget.kind == "pure" else "gaussian",
-        terms=_terms(codes),
-        randomness=SeededRandomness(seed),
+        **_settings(codes, seed),
         split=split,
     )
-    sums = products(noisy.tables)
-    found = np.zeros((truth.size, truth.size))
-    names = {name: at for at, name in enumerate(truth.domain.names)}
-    for clique, value in zip(noisy.structure.cliques, sums, strict=True):
-        if len(clique) == 2:
-            i, j = (names[name] for name in clique)
-            found[i, j] = found[j, i] = value / len(codes)
-    return by_greatest_entropy(found, COUPLING)
+    sums = zip(noisy.structure.cliques, products(noisy.tables), strict=True)
+    means = {clique: value / len(codes) for clique, value in sums if len(clique) == 2}
+    return by_greatest_entropy(_matrix(truth, means), COUPLING)
 
 
 def selected(
@@ -118,9 +242,8 @@ def selected(
         {"name": "mrf-select", "picks": picks_of(truth), **options},
         budget,
         learner=learner,
-        workload=_wanted(truth),
-        terms=_terms(codes),
-        randomness=SeededRandomness(seed),
+        workload=Workload.all(truth.domain, order=2),
+        **_settings(codes, seed),
     )
     return couplings_of(done.model)
 
@@ -132,15 +255,7 @@ def _in_rounds(truth: Ising, codes: Array, budget: Budget, seed: int, **options:
 
 def _regressed(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any) -> FloatArray:
     learner = {"name": "mrf-fw", "width": truth.width, "least": COUPLING, **options}
-    done = fit(
-        codes,
-        Structure.complete(truth.domain, 2),
-        budget,
-        "gaussian",
-        learner,
-        terms=_terms(codes),
-        randomness=SeededRandomness(seed),
-    )
+    done = fit(codes, Structure.complete(truth.domain, 2), budget, "gaussian", learner, **_settings(codes, seed))
     return couplings_of(done.model)
 
 
@@ -151,17 +266,10 @@ def _voted(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any
         codes,
         {"name": "mrf-stable", "least": COUPLING, "share": 0.5, **options},
         budget * 2,
-        _wanted(truth),
-        terms=_terms(codes),
-        randomness=SeededRandomness(seed),
+        Workload.all(truth.domain, order=2),
+        **_settings(codes, seed),
     )
-    names = {name: at for at, name in enumerate(truth.domain.names)}
-    found = np.zeros((truth.size, truth.size))
-    for clique in selection.structure.cliques:
-        if len(clique) == 2:
-            i, j = (names[name] for name in clique)
-            found[i, j] = found[j, i] = COUPLING
-    return found
+    return _matrix(truth, {clique: COUPLING for clique in selection.structure.cliques if len(clique) == 2})
 
 
 #: These find structure alone.
@@ -217,3 +325,395 @@ def needed(
     """The points of a search for n* in every goal of `starts`."""
     starts = {goal: start for goal, start in starts.items() if goal == "structure" or method not in VOTES}
     return search(partial(trial, graph, size, method, promise), starts, trials=trials, seconds=seconds)
+
+
+# --------------------------------------------------------------------------------------------------
+# Methods for attributes of k labels and for binary t-wise models, on known truths.
+
+LABEL_BASE = 320_000
+RHO = Budget.zcdp("0.1")
+
+#: Whether a pair of attributes is an edge, from codes and a seed.
+LabelRecovery = Callable[[Labels, Array, int], frozenset[Pair]]
+
+
+def centred(table: FloatArray) -> FloatArray:
+    """W of a pair from its log-potentials: rows and columns without their means."""
+    rows = table - table.mean(axis=0, keepdims=True)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def edges_of(model: Model) -> frozenset[Pair]:
+    """Pairs whose max |W| is beyond half the least."""
+    names = {name: at for at, name in enumerate(model.structure.domain.names)}
+    found = set()
+    for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
+        for clique in group:
+            if len(clique) == 2 and np.abs(centred(table)).max() > LABEL_COUPLING / 2:
+                one, two = sorted(names[name] for name in clique)
+                found.add((one, two))
+    return frozenset(found)
+
+
+def _all_label_pairs(truth: Labels, codes: Array, seed: int) -> frozenset[Pair]:
+    """On matchings a pair's W is the centred log of its own table."""
+    structure = Structure.complete(truth.domain, 2)
+    noisy = release(codes, structure, RHO, "gaussian", **_settings(codes, seed), split="even")
+    names = {name: at for at, name in enumerate(truth.domain.names)}
+    found = set()
+    for clique in structure.cliques:
+        shares = np.maximum(noisy.tables[clique], 1.0)
+        if np.abs(centred(np.log(shares))).max() > LABEL_COUPLING / 2:
+            found.add((names[clique[0]], names[clique[1]]))
+    return frozenset(found)
+
+
+def _chosen(truth: Labels, codes: Array, seed: int, *, selector: Mapping[str, Any]) -> frozenset[Pair]:
+    done = fit(codes, selector, RHO, workload=Workload.all(truth.domain, order=2), **_settings(codes, seed))
+    return edges_of(done.model)
+
+
+def _regress_labels(truth: Labels, codes: Array, seed: int, **options: Any) -> frozenset[Pair]:
+    learner = {"name": "mrf-fw", "width": truth.width, "least": LABEL_COUPLING, **options}
+    done = fit(codes, Structure.complete(truth.domain, 2), RHO, "gaussian", learner, **_settings(codes, seed))
+    return edges_of(done.model)
+
+
+LABEL_METHODS: dict[str, LabelRecovery] = {
+    "mrf-fw pairs, printed split": partial(_regress_labels, regression="pairs", budget_split="paper"),
+    "mrf-fw pairs, touched split": partial(_regress_labels, regression="pairs"),
+    "mrf-fw softmax": _regress_labels,
+    "all pairs, tables": _all_label_pairs,
+    "mrf-select tables": partial(_chosen, selector={"name": "mrf-select", "picks": 1}),
+}
+
+
+def label_trial(labels: int, size: int, method: str, records: int, number: int) -> dict[str, bool]:
+    """One trial: effects and records of its own."""
+    rng = np.random.default_rng([LABEL_BASE, labels, size, records, number])
+    truth = Labels.draw(labels, size, rng)
+    codes = truth.records(records, rng)
+    return {"structure": LABEL_METHODS[method](truth, codes, int(rng.integers(2**32))) == truth.edges}
+
+
+def labels_needed(labels: int, size: int, method: str, start: int, trials: int, seconds: float) -> dict[str, Any]:
+    """The points of a search for n*, structure alone."""
+    return search(partial(label_trial, labels, size, method), {"structure": start}, trials=trials, seconds=seconds)
+
+
+WALSH_METHODS = {"mrf-walsh release": "release", "mrf-walsh paper": "paper"}
+
+
+def walsh_error(method: str, records: int, rho: str, number: int) -> dict[str, float]:
+    """The largest error of the maximal monomials' coefficients, one draw."""
+    rng = np.random.default_rng([LABEL_BASE, records, *rho.encode(), number])
+    truth = Polynomial.triples(rng)
+    codes = truth.records(records, rng)
+    model = _by_walsh(truth, codes, WALSH_METHODS[method], Budget.zcdp(rho), int(rng.integers(2**32)))
+    return {"off": max(abs(coefficient(model, clique) - value) for clique, value in truth.monomials.items())}
+
+
+def _by_walsh(truth: Polynomial, codes: Array, method: str, budget: Budget, seed: int) -> Model:
+    learner: dict[str, Any] = {"name": "mrf-walsh", "order": 3, "method": method}
+    return fit(
+        codes,
+        Structure.complete(truth.domain, 3),
+        budget,
+        "gaussian",
+        learner | ({"width": truth.width} if method == "paper" else {}),
+        **_settings(codes, seed),
+    ).model
+
+
+def coefficient(model: Model, clique: tuple[str, ...]) -> float:
+    """Of the product of these attributes' signs in the log-potentials."""
+    total = 0.0
+    for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
+        for one in group:
+            if set(clique) <= set(one):
+                signs = np.ones((2,) * len(one))
+                for at, name in enumerate(one):
+                    if name in clique:
+                        signs = signs * np.array([1, -1]).reshape([2 if here == at else 1 for here in range(len(one))])
+                total += float((signs * table).mean())
+    return total
+
+
+# --------------------------------------------------------------------------------------------------
+# What learning is worth around selection: two learners at 1.5 n*, and contrasts beside cells for a known structure.
+
+#: learner -> the method's name; at 1.5 times the prototype's n* for structure.
+KEPT = {"mrf-select tables, eb-map": "eb-map", "mrf-select tables, naive-mle": "naive-mle"}
+#: Of known structures: noise is a hundred times the sampling, and an edge stands five deviations out.
+KNOWN_RHO = "0.001"
+STEPS = (1.0, 2**0.5, 2.0, 2**1.5, 4.0)
+
+
+def kept_error(method: str, graph: str, size: int, records: int, number: int) -> dict[str, float]:
+    """Mean |A - A^| over the pairs that are measured or edges, one draw; the selection is the same for both, and of
+    cells, because `naive-mle` does not take contrasts."""
+    rng = np.random.default_rng([BASE, size, *graph.encode(), records, number, 1])
+    truth = ising(graph, size, rng)
+    codes = truth.records(records, rng)
+    found = selected(
+        truth,
+        codes,
+        BUDGETS["zcdp"],
+        int(rng.integers(2**32)),
+        learner=KEPT[method],
+        measure="tables",
+        share_one_way=0.0,
+    )
+    return {"off": float(np.abs(found - truth.couplings)[(found != 0) | (truth.couplings != 0)].mean())}
+
+
+def known_errors(graph: str, size: int, relation: str, number: int) -> dict[str, Any]:
+    """RMS error of the couplings of all pairs in the structure and KL, cells and contrasts, at growing numbers of
+    records; and how many times the records cells need for the error that contrasts have at the second."""
+    rng = np.random.default_rng([BASE, size, *graph.encode(), number, 2])
+    truth, structure = _known(graph, size, rng)
+    first = 12 * math.sqrt(2 * len(structure.cliques) / float(KNOWN_RHO)) * (2 if relation == "replace-one" else 1)
+    errors: dict[str, list[float]] = {"cells": [], "contrasts": []}
+    for at, step in enumerate(STEPS):
+        codes = truth.records(round(first * step), rng)
+        for split in errors:
+            errors[split].append(_rms(truth, structure, codes, split, relation, 10 * number + at))
+    return {key: [float(f"{one:.4g}") for one in values] for key, values in errors.items()}
+
+
+def _known(graph: str, size: int, rng: np.random.Generator) -> tuple[Ising, Structure]:
+    """A model, and what is measured of it: its edges; of "all-pairs" a matching, and silent pairs too."""
+    truth = ising("matching" if graph == "all-pairs" else graph, size, rng)
+    return truth, Structure.complete(truth.domain, 2) if graph == "all-pairs" else truth.structure
+
+
+def noise_alone(graph: str, size: int, relation: str) -> float:
+    """How many times wider the noise of a pair's product is from cells than from contrasts, at one budget.
+
+    Of one draw of the graph; with nothing but noise the records for one error have this ratio. A product from cells is
+    a sum of four; contrasts measure each attribute alone, too.
+    """
+    structure = _known(graph, size, np.random.default_rng(BASE))[1]
+    terms = Terms(neighbours=relation, total=1000)
+    cells = terms.sensitivity(structure).l2_squared
+    contrasts = terms.sensitivity(monomials(structure, empty=False), contrasts=True).l2_squared
+    return math.sqrt(4 * cells / contrasts)
+
+
+def _rms(truth: Ising, structure: Structure, codes: Array, split: str, relation: str, seed: int) -> float:
+    done = fit(
+        codes,
+        structure,
+        Budget.zcdp(KNOWN_RHO),
+        "gaussian",
+        "eb-map",
+        terms=Terms(neighbours=relation, total=len(codes)),
+        randomness=SeededRandomness(seed),
+        split="even" if split == "cells" else "contrasts",
+    )
+    names = {name: at for at, name in enumerate(truth.domain.names)}
+    off = couplings_of(done.model) - truth.couplings
+    return float(np.sqrt(np.mean([off[names[i], names[j]] ** 2 for i, j in structure.cliques])))
+
+
+def saved(runs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[float, float]:
+    """Records that cells need over those that contrasts need for the same error, and the standard error of its log.
+
+    Root mean squares over the draws, as powers of the records with one exponent for both; the jackknife over draws.
+    """
+    every = {key: np.square([run[key] for run in runs]) for key in ("cells", "contrasts")}
+    alone = [
+        _log_saved({key: np.delete(squares, at, axis=0) for key, squares in every.items()}) for at in range(len(runs))
+    ]
+    spread = math.sqrt((len(runs) - 1) * float(np.var(alone))) if len(runs) > 1 else math.nan
+    return math.exp(_log_saved(every)), spread
+
+
+def _log_saved(squares: Mapping[str, FloatArray]) -> float:
+    if not len(squares["cells"]):
+        return math.nan
+    steps = np.log(STEPS) - np.mean(np.log(STEPS))
+    curves = {key: np.log(values.mean(axis=0)) / 2 for key, values in squares.items()}
+    exponent = float(np.mean([steps @ curve / (steps @ steps) for curve in curves.values()]))
+    return float((curves["contrasts"] - curves["cells"]).mean() / exponent)
+
+
+# --------------------------------------------------------------------------------------------------
+# Records of many binary attributes: hours of working days, held out; and how far selection scales.
+#
+# The days are those of `cases.mobility` (a folder with one table of person-days in 24 hourly slots and their labels);
+# each slot and label but the first is an attribute, yes or no. What is judged is the pseudo-likelihood, which asks for
+# no engine: the mean over held-out days of sum_i log P(x_i | all others), nats, of (1 - 1e-4) p + 1e-4 / 2.
+
+SMOOTHING, HELD_OUT = 1e-4, 0.25
+TERMS = Terms(neighbours="add-remove")
+
+
+@frozen
+class Asked:
+    """selector: and its options; None: attributes alone."""
+
+    selector: Mapping[str, Any] | str | None
+
+
+#: Rare codes are left as they are, so that all models are over the same attributes.
+DAYS = {
+    "independence": Asked(None),
+    "mst": Asked({"name": "mst", "merge": False}),
+    "aim": Asked({"name": "aim", "merge": False}),
+    "mrf-select contrasts": Asked({"name": "mrf-select", "measure": "contrasts"}),
+    "mrf-select tables": Asked({"name": "mrf-select", "measure": "tables"}),
+    "mrf-select tables, 2 picks": Asked({"name": "mrf-select", "measure": "tables", "picks": 2}),
+}
+
+
+@frozen(kw_only=True, eq=False)
+class Days:
+    """Codes of days to learn from and of days held out, (days, attributes); always the same ones."""
+
+    domain: Domain
+    learned: Array
+    held_out: Array
+
+
+def days(folder: Path) -> Days:
+    """A slot and a label: whether it was that one. Raises DataError."""
+    table = load(str(folder), length=24)
+    labels = [code for code in range(len(table.labels)) if table.labels[code] != (table.empty or table.labels[0])]
+    slots = table.codes[:, 0, :]
+    codes = np.stack([slots == code for code in labels], axis=2).reshape(len(slots), -1).astype(np.uint8)
+    names = [f"h{slot:02}-{table.labels[code]}" for slot in range(slots.shape[1]) for code in labels]
+    order = np.random.default_rng(0).permutation(len(codes))
+    cut = round(HELD_OUT * len(codes))
+    domain = Domain.from_sizes(dict.fromkeys(names, 2))
+    return Days(domain=domain, learned=codes[order[cut:]], held_out=codes[order[:cut]])
+
+
+def of_days(method: str, folder: Path, promise: str, seed: int) -> dict[str, Any]:
+    """One method. promise: "rho .01" or "(1, 1e-9)", as in `BUDGETS`."""
+    table, budget = days(folder), DAYS_BUDGETS[promise]
+    start = time.process_time()
+    done = _learned(DAYS[method], table, budget, seed)
+    spent = time.process_time() - start
+    return {
+        "pseudo": pseudo_likelihood(done.model, table.held_out),
+        "seconds": round(spent, 3),
+        "peak": round(peak_megabytes(), 1),
+        "cliques": len(done.model.structure.cliques),
+        "said": list(done.notes),
+    }
+
+
+DAYS_BUDGETS = {"0.01": Budget.zcdp("0.01"), "1": Budget.approx("1", "1e-9")}
+
+
+def _learned(asked: Asked, table: Days, budget: Budget, seed: int) -> Fit:
+    randomness = SeededRandomness(seed)
+    if asked.selector is None:
+        alone = Structure(table.domain, [(name,) for name in table.domain.names])
+        return fit(table.learned, alone, budget, "gaussian", terms=TERMS, randomness=randomness)
+    wanted = Workload.all(table.domain, order=2)
+    return fit(table.learned, asked.selector, budget, workload=wanted, terms=TERMS, randomness=randomness)
+
+
+def pseudo_likelihood(model: Model, codes: Array) -> float:
+    """The mean over records of sum_i log P(x_i | all others), binary attributes, smoothed."""
+    structure, place = model.structure, {name: at for at, name in enumerate(model.structure.domain.names)}
+    gain = np.zeros(codes.shape)  # log-odds of the record's own value
+    for group, table in zip(structure.groups, model.potentials.arrays(), strict=True):
+        bounded = np.clip(table, -50, 50)  # of a cell ruled out; -inf less -inf has no value
+        for clique in group:
+            columns = [codes[:, place[name]] for name in clique]
+            own = bounded[tuple(columns)]
+            for at, name in enumerate(clique):
+                other = [1 - column if here == at else column for here, column in enumerate(columns)]
+                gain[:, place[name]] += own - bounded[tuple(other)]
+    shares = 1 / (1 + np.exp(-np.clip(gain, -500, 500)))
+    return float(np.log((1 - SMOOTHING) * shares + SMOOTHING / 2).sum(axis=1).mean())
+
+
+def of_wide(attributes: int, records: int, seed: int) -> dict[str, Any]:
+    """`mrf-select` on made-up records of a matching: seconds, peak memory and the edges found. Records come first."""
+    rng = np.random.default_rng([BASE, seed])
+    truth = ising("matching", attributes, rng)
+    codes = truth.records(records, rng)
+    start = time.process_time()
+    done = fit(
+        codes,
+        "mrf-select",
+        Budget.zcdp("0.01"),
+        workload=Workload.all(truth.domain, order=2),
+        terms=TERMS,
+        randomness=SeededRandomness(seed),
+    )
+    found = {"seconds": time.process_time() - start, "peak": peak_megabytes()}
+    edges = found_edges(couplings_of(done.model))
+    said = f"{len(edges & truth.edges)} of {len(truth.edges)} found, {len(edges - truth.edges)} others"
+    return {key: round(value, 2) for key, value in found.items()} | {"said": said}
+
+
+# --------------------------------------------------------------------------------------------------
+# How long a round of gradients takes, beside the two matrix products that it is made of; and Gibbs sampling.
+
+ROUND_RECORDS, ROUND_TURNS, ROUND_CLIP = 2**16, 15, Fraction(3, 10)
+#: Method -> whether numba may be found.
+SWEEPERS = {"gibbs with numba": True, "gibbs without": False}
+DRAWN = 200_000
+
+
+def seconds_of_a_round(attributes: int) -> dict[str, float]:
+    """A whole step of a session on 65,536 records, clipped, with its choice; and float32 products of the same sizes.
+
+    CPU seconds, the least of fifteen turns; weights are those of a start, a third of the radius on one partner each.
+    """
+    rng = np.random.default_rng(330_000)
+    truth = ising("matching", attributes, rng)
+    codes = truth.records(ROUND_RECORDS, rng)
+    regressions = Regressions(candidates=Structure.complete(truth.domain, 2), loss="logistic")
+    radius = Fraction(str(round(2 * truth.width, 6)))
+    weights = regressions.zeros()
+    for row in range(attributes):
+        weights[row, (row + 1) % attributes] = int(64 * radius) // 3
+    gradients = NodeGradients(regressions=regressions, weights=weights, radius=radius, clip=ROUND_CLIP)
+    curator = LiveCurator(
+        as_source(codes),
+        Structure(truth.domain, [(name,) for name in truth.domain.names]),
+        make("mechanism", "gaussian"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.zcdp(2),
+        randomness=SeededRandomness(1),
+    )
+    inputs = np.vstack([1 - 2 * codes.T.astype(np.float32), np.ones((1, ROUND_RECORDS), dtype=np.float32)])
+    plain = weights.astype(np.float32)
+
+    def products() -> None:
+        linear = plain @ inputs
+        linear @ inputs.T
+
+    with curator.session(workload=Workload.all(truth.domain, order=2)) as session:
+        session.descend(gradients, Budget.zcdp("0.1"))  # the first one reads and checks
+        turns = [
+            (cpu_seconds(lambda: session.descend(gradients, Budget.zcdp("0.1"))), cpu_seconds(products))
+            for _ in range(ROUND_TURNS)
+        ]
+    spent, plainly = map(min, zip(*turns, strict=True))
+    return {"round": spent, "products": plainly}
+
+
+def seconds_of_gibbs(method: str, attributes: int) -> dict[str, float]:
+    """CPU seconds of marginals and of 200,000 records by `gibbs`, a 3-regular graph; in a process of its own.
+
+    compiled: what the first call takes besides, where loops are compiled.
+    """
+    if not SWEEPERS[method]:
+        sys.modules["numba"] = None  # type: ignore[assignment]
+    truth = ising("3-regular", attributes, np.random.default_rng(330_001))
+    structure, signs = truth.structure, np.outer([1, -1], [1, -1])
+    ordered = sorted(truth.edges)
+    potentials = Tables(structure, np.concatenate([(truth.couplings[edge] * signs).ravel() for edge in ordered]))
+    engine = make("inference", "gibbs").compile(structure)
+    marginals = cpu_seconds(lambda: engine.infer(potentials), runs=3)
+    first, records = (
+        cpu_seconds(lambda: engine.sample(potentials, DRAWN, np.random.default_rng(1)), runs) for runs in (1, 3)
+    )
+    return {"compiled": first - records, "marginals": marginals, "records": records}

@@ -8,8 +8,6 @@ from attrs import frozen
 
 from benchmarks.harness.output import markdown
 
-__all__ = ["Aim", "aims_table"]
-
 
 @frozen
 class Aim:

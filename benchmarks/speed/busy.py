@@ -22,8 +22,6 @@ from benchmarks.harness.output import markdown
 from benchmarks.speed.aimed import Aim
 from benchmarks.speed.contestants import ROOT
 
-__all__ = ["aims", "measure", "table"]
-
 EXAMPLE = ROOT / "docs" / "examples" / "health"
 MOST = 1.2
 RUNS = 5

@@ -19,8 +19,6 @@ from benchmarks.speed.models import Case, case, names_of
 from dpgm_core.inference.junction_tree.order import plan_inference
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["aims", "measure", "table"]
-
 #: Milliseconds that a round of adaptive selection should wait at most.
 MOST = 20.0
 RUNS = 7

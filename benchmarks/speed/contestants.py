@@ -19,16 +19,9 @@ from benchmarks.harness.runs import refuse, say
 from benchmarks.peers.marginals import CONTESTANTS
 from dpgm_core._util.arrays import FloatArray
 
-__all__ = ["PEERS", "Contestant", "Silent", "contestants", "interpreters", "make"]
-
 ROOT = Path(__file__).parents[2]
 #: Environment -> what pip installs into it.
-PEERS = {
-    "mbi": ["mbi==2.0.0"],
-    "pyagrum": ["pyagrum==3.3.1"],
-    "pgmpy": ["pgmpy==1.1.2"],
-    "pgmax": ["pgmax==0.6.1"],
-}
+PEERS = {"mbi": ["mbi==2.0.0"], "pyagrum": ["pyagrum==3.3.1"], "pgmpy": ["pgmpy==1.1.2"], "pgmax": ["pgmax==0.6.1"]}
 # One thread for the peers too, and nothing kept from an earlier run.
 XLA = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",

@@ -16,8 +16,6 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["measure", "table"]
-
 
 def trees_and_pairs(count: int = 40) -> Structure:
     """A random tree over attributes of 2 to 5 labels, and a fifth as many pairs besides."""

@@ -19,8 +19,6 @@ from benchmarks.speed.contestants import contestants
 from benchmarks.speed.models import case, names_of, save
 from benchmarks.speed.race import fastest_peer, least, ours, race
 
-__all__ = ["TARGETS", "aims", "measure", "table"]
-
 CONTESTANTS = ("dpgm", "mbi", "mbi64", "pyagrum", "pgmpy")
 #: Ours over the fastest peer.
 TARGETS = {

@@ -26,8 +26,6 @@ from benchmarks.speed.aimed import Aim
 from benchmarks.speed.contestants import ROOT, XLA, interpreters
 from benchmarks.speed.models import case, names_of, save
 
-__all__ = ["aims", "measure", "table"]
-
 MODELS = ("chain3-k10", "grid10-k2", "asia", "alarm")
 MOST = 0.333
 RUNS = 5

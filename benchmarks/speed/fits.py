@@ -15,8 +15,6 @@ from benchmarks.protocol.populations import Population, draw_release, structure_
 from benchmarks.speed.aimed import Aim
 from dpgm_core import SeededRandomness, bootstrap, learn, make
 
-__all__ = ["aims", "fitted", "measure", "table"]
-
 #: Learner -> its options, and the CPU seconds aimed at.
 LEARNERS: dict[str, tuple[dict[str, Any], float]] = {
     "eb-map": ({}, 2.5),

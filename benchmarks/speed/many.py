@@ -19,8 +19,6 @@ from benchmarks.peers.exact_dpgm import engine_of, executors
 from benchmarks.speed.models import case, names_of
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["measure", "table"]
-
 COUNT, ROUNDS = 40, 7
 
 

@@ -14,8 +14,6 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["GENERATED", "NETWORKS", "SETS", "Case", "case", "domain", "names_of", "save"]
-
 SETS = 5
 #: Networks of the bnlearn repository that are read where `--networks` has them.
 NETWORKS = ("asia", "sachs", "child", "insurance", "alarm", "hailfinder")

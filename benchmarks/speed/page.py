@@ -13,10 +13,9 @@ from typing import Any
 
 from attrs import frozen
 
+from benchmarks.harness.output import marked
 from benchmarks.speed.aimed import Aim, aims_table
 from benchmarks.speed.contestants import ROOT, Silent, contestants
-
-__all__ = ["Part", "stamped", "text"]
 
 HEAD = "# Inference\n\nWritten by `python -m benchmarks.inference`; see docs/performance.md.\n"
 LIBRARIES = ("dpgm-core", "numpy", "scipy", "numba", "mbi", "jax", "pyagrum", "pgmpy", "pgmax")
@@ -59,8 +58,7 @@ def text(parts: Mapping[str, Part], kept: Mapping[str, Any]) -> str:
 
 
 def _section(name: str, about: str, table: str) -> str:
-    marked = f"<!-- --8<-- [start:{name}] -->\n\n{table}\n<!-- --8<-- [end:{name}] -->\n"
-    return f"## {name.capitalize()}\n\n{about}{marked}"
+    return f"## {name.capitalize()}\n\n{about}{marked(name, table)}"
 
 
 def _where(kept: Mapping[str, Any]) -> str:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from benchmarks.uai import published, table
-
-__all__ = ["measure", "table"]
+from benchmarks.uai import published
 
 
 def measure(asked: Namespace) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from benchmarks.harness.runs import refuse, say
 from benchmarks.speed.contestants import Contestant, Silent
 from dpgm_core._util.arrays import FloatArray
 
-__all__ = ["Agreement", "fastest_peer", "least", "ours", "race"]
-
 #: Probabilities that differ by more do not agree: 64 bits, and 32.
 TOLERANCE, COARSE = 1e-9, 1e-4
 SHORT = ("mbi", "pgmax")
@@ -72,12 +70,7 @@ def race(all_of_them: Sequence[Contestant], path: Path, asked: Namespace) -> dic
         say(f"  {who} is left out on {path.stem}: {why}")
     if agreement.left_out and all(one.name.startswith("dpgm") for one, _ in timed) and len(all_of_them) > 1:
         say(f"  nobody else agrees on {path.stem}")
-    return {
-        "ms": ms,
-        "first ms": first,
-        "log Z": agreement.log_z,
-        "left out": agreement.left_out,
-    }
+    return {"ms": ms, "first ms": first, "log Z": agreement.log_z, "left out": agreement.left_out}
 
 
 def _variants(one: Contestant, path: Path, limit: float, agreement: Agreement) -> Iterator[str]:

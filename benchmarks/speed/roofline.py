@@ -19,8 +19,6 @@ from benchmarks.harness.timing import wall_seconds
 from benchmarks.peers.exact_dpgm import engine_of
 from benchmarks.speed.models import case, names_of
 
-__all__ = ["limit", "measure", "rates", "table"]
-
 #: A working set of so many bytes is taken to stay in the cache of one core.
 CACHED = 2**20
 

@@ -19,8 +19,6 @@ from benchmarks.speed.models import SETS, Case, domain, save
 from benchmarks.speed.race import fastest_peer, least, ours, race
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["measure", "table"]
-
 SIZES = (2, 3, 4, 5)
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from benchmarks.protocol.populations import Population, draw_release, structure_of
-from benchmarks.protocol.tuned import path
+from benchmarks.protocol.populations import Population, draw_release, path, structure_of
 from dpgm_core import SeededRandomness, learn, make
 
 RECORDS, SEED = 10**5, 1

@@ -13,9 +13,7 @@ from benchmarks.cases.networks import MADE, Network, network, row_smoothed
 from benchmarks.cases.people import MOST, SENSE, sensible, wrong
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
-from benchmarks.protocol.directed import by_counts
-from benchmarks.protocol.directed_tables import budget_ratio, over_baseline, tables
-from benchmarks.protocol.graphs_of_people import likelihood
+from benchmarks.protocol.directed import budget_ratio, by_counts, likelihood, over_baseline, tables
 from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, log_likelihood, release
 
 NOWHERE = Path("/nowhere")

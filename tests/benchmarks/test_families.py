@@ -15,10 +15,8 @@ from benchmarks import selftuning
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import Task
 from benchmarks.protocol import families
-from benchmarks.protocol.contenders import METHODS
-from benchmarks.protocol.populations import GRAPHS, Population, structure_of
-from benchmarks.protocol.references import one_way_margins
-from benchmarks.protocol.trials import FAMILY_BASE, FAMILY_TRUTHS, Cell, data_set, serves, work
+from benchmarks.protocol.populations import GRAPHS, Population, one_way_margins, structure_of
+from benchmarks.protocol.trials import FAMILY_BASE, FAMILY_TRUTHS, METHODS, Cell, data_set, serves, work
 from dpgm_core import Tables
 
 REPRODUCED = "matched/pairs8/k2/N5e3/rho0.01/zcdp"

@@ -13,23 +13,27 @@ from benchmarks import mrf
 from benchmarks.cases.markov import Ising, Labels, Polynomial, _gibbs, ising, walsh
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
-from benchmarks.protocol.crossing import crossing, records_at, search, slope
-from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
-from benchmarks.protocol.many_binary import pseudo_likelihood
-from benchmarks.protocol.plain_regressions import by_logistic
-from benchmarks.protocol.prototype import starts
-from benchmarks.protocol.recovery import METHODS, VOTES, couplings_of, judged, trial
-from benchmarks.protocol.recovery_labels import (
+from benchmarks.protocol.crossing import crossing, records_at, search, slope, starts
+from benchmarks.protocol.recovery import (
     LABEL_METHODS,
+    METHODS,
+    STEPS,
+    VOTES,
     WALSH_METHODS,
+    TooDense,
+    by_greatest_entropy,
+    by_logistic,
     coefficient,
+    couplings_of,
     edges_of,
+    judged,
+    pseudo_likelihood,
+    saved,
+    trial,
     walsh_error,
 )
-from benchmarks.protocol.recovery_labels import trial as one_of_labels
-from benchmarks.protocol.recovery_learners import STEPS, saved
-from benchmarks.protocol.recovery_tables import SELECT, found
-from benchmarks.protocol.recovery_targets import targets
+from benchmarks.protocol.recovery import label_trial as one_of_labels
+from benchmarks.protocol.recovery_tables import SELECT, found, targets
 from dpgm_core import Domain, Model, Structure, Tables
 
 

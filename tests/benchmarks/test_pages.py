@@ -79,7 +79,7 @@ def test_figure_2_s_claims():
     """Draws, who is first, and every range of ratios of KL that the page states, from the store itself."""
     from benchmarks.fig2 import USABLE, by_size
     from benchmarks.harness.runs import read
-    from benchmarks.protocol.scores import draws, geometric
+    from benchmarks.protocol.trials import draws, geometric
 
     def ratio(trials, one, other):
         """The geometric mean of KL over KL on the draws that have both."""

@@ -14,8 +14,7 @@ from benchmarks.cases.coded import Coded, of_records, off, shares, wide
 from benchmarks.harness.alone import Crashed, alone, peak_megabytes
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
-from benchmarks.protocol.mirror import MirrorDescent, descend, smoothness
-from benchmarks.protocol.selecting import noise
+from benchmarks.protocol.selecting import MirrorDescent, descend, noise, smoothness
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.releases.pooling import pool

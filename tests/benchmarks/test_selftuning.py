@@ -5,8 +5,7 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks.harness.runs import Task
-from benchmarks.protocol.contenders import learner
-from benchmarks.protocol.trials import data_set, work
+from benchmarks.protocol.trials import data_set, learner, work
 from dpgm_core import learn
 
 # (cell, trial): both graphs, both kinds of noise; the true models have 216 to 384 potentials.

@@ -14,10 +14,22 @@ pytest.importorskip("matplotlib")
 from benchmarks import fig2, selftuning
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import Task, finished, read
-from benchmarks.protocol.contenders import METHODS, Method
 from benchmarks.protocol.populations import Population, draw_release, structure_of
-from benchmarks.protocol.scores import interval, kl_of, plain_oracle, ranks, scores, summary
-from benchmarks.protocol.trials import Cell, cells, data_set, study, work
+from benchmarks.protocol.trials import (
+    METHODS,
+    Cell,
+    Method,
+    cells,
+    data_set,
+    interval,
+    kl_of,
+    plain_oracle,
+    ranks,
+    scores,
+    study,
+    summary,
+    work,
+)
 from dpgm_core import InferenceError
 
 TINY = "dirichlet/chain1/k2/N3e3/eps0.5/laplace"
