@@ -1,4 +1,4 @@
-"""Fixtures that tests share: wheels, and environments without the checkout; a learner; hostile files; rounds of noise."""
+"""Fixtures that tests share: wheels, environments without the checkout, a learner, hostile files, rounds of noise."""
 
 import contextlib
 import io

@@ -306,7 +306,7 @@ OWN_ROWS = (
     "filled in, and of nothing else, holds: "
 )
 #: Rows filled together: equal patterns of missing cells share work, and memory stays small.
-_ROWS_AT_ONCE = 2**16
+ROWS_AT_ONCE = 2**16
 _MISSING = -1
 _MAX_LABELS_SHOWN = 8  # labels in an error
 
@@ -409,8 +409,8 @@ class Completion:
             raise DataError(f"the table has two columns {repeated_name!r}; rename one")
         generator = randomness.generator()
         done = [
-            self.table(rows.slice(start, _ROWS_AT_ONCE), generator, start=start)
-            for start in range(0, max(rows.num_rows, 1), _ROWS_AT_ONCE)
+            self.table(rows.slice(start, ROWS_AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), ROWS_AT_ONCE)
         ]
         return pa.concat_tables(done)
 
