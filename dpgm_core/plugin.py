@@ -56,7 +56,7 @@ class Component:
     it most checks of a source are skipped. The table's chunks stand for partitions: a source that sums where the rows
     are should keep them apart, empty ones too, where its engine can. takes: for a source, "package.module:Class" of
     objects, such as an engine's frames, that are records by themselves: an object of that class or a subclass is given
-    the source as option `data`. Raises PluginError.
+    to the source as option `data`. Raises PluginError.
 
     >>> Component(kind="learner", name="mine", target="my_package.learner:Mine", summary="a demonstration").name
     'mine'
