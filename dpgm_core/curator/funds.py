@@ -25,7 +25,7 @@ from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import Room, save_elsewhere
-from dpgm_core.releases.totals import estimate_total, stated_total
+from dpgm_core.releases.totals import estimate_total
 from dpgm_core.structure.tables import Tables
 
 __all__ = ["Funds", "Measurer", "Receipt", "Single", "Turns"]
@@ -146,10 +146,13 @@ class Measurer(Single):
     _randomness: Randomness
 
     def _measure(
-        self, measurement: Measurement, count: Callable[[], Tables], records: int
+        self, measurement: Measurement, count: Callable[[], Tables], stated: float
     ) -> tuple[Tables, float, float]:
-        """The tables with fresh noise, N and its variance. count: the true tables. records: how many, or 0."""
-        stated = stated_total(self._terms, records)
+        """Return the tables with fresh noise, N and its variance.
+
+        count: the true tables. stated: N as the terms state it, 0 where it is estimated. The true number of records
+        must be no local variable here: an error's frames are shown.
+        """
         drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
         tables = strip_traceback(lambda: drawn.draw(count(), self._randomness, stated))
         if stated:

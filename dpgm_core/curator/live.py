@@ -47,6 +47,7 @@ from dpgm_core.releases.labels import Discovery
 from dpgm_core.releases.queries import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.saving import release_size, session_size, unsaved
+from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
 from dpgm_core.sources.persons import by_person
@@ -474,7 +475,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         progress = unfailing(self._progress)  # it is paid for
         progress("adding noise", 0, None)
         counts = _only(measurement.structure, counted.tables)
-        drawn = self._measure(measurement, lambda: counts, counted.records)
+        drawn = self._measure(measurement, lambda: counts, stated_total(self._terms, counted.records))
         progress("adding noise", 1, 1)
         return drawn
 

@@ -35,6 +35,7 @@ from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
+from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import check_untouched
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -335,7 +336,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
             self._check_kind(budget)
             measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        drawn = self._measure(measurement, lambda: self._tables(measurement.structure), self._records)
+        stated = stated_total(self._terms, self._records)
+        drawn = self._measure(measurement, lambda: self._tables(measurement.structure), stated)
         release = self._make_release(measurement, *drawn, holdout=holdout)
         self._keep(release)
         return release

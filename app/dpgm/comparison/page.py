@@ -198,13 +198,13 @@ def _gaps_table(gaps: Sequence[Gap]) -> Html:
 
 def _long_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> Html:
     """Return the worst rows, and more on demand."""
-    top = data_table(caption, header, rows[:_MAX_ROWS_SHOWN], numbers=numbers)
+    top = data_table(caption, header, rows[:_MAX_ROWS_SHOWN], number_columns=numbers)
     rest = rows[_MAX_ROWS_SHOWN : _MAX_ROWS_SHOWN + _MAX_MORE_ROWS]
     if not rest:
         return top
     left = len(rows) - _MAX_ROWS_SHOWN - len(rest)
     more = f"The next {several(len(rest), 'row')}" + (f"; {left:,} are closer together yet" if left else "")
-    return join([top, fold(more, data_table(f"{caption}, continued", header, rest, numbers=numbers))])
+    return join([top, fold(more, data_table(f"{caption}, continued", header, rest, number_columns=numbers))])
 
 
 def _guarantees(comparison: Comparison, short: dict[str, str]) -> Html:

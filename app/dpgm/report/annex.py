@@ -114,7 +114,7 @@ def _summary(
         "other cells: 0 where model and records agree, 1 where they have nothing in common."
     )
     header = ["compared", "how many", "mean", "largest"]
-    table = data_table("Total variation between model and records", header, rows, numbers={1, 2, 3})
+    table = data_table("Total variation between model and records", header, rows, number_columns={1, 2, 3})
     return Section("summary", "How near the model is", join([paragraph(words), table]))
 
 
@@ -124,7 +124,7 @@ def _distances(key: str, title: str, cliques: Sequence[Clique], distances: Mappi
     worst = sorted(cliques, key=lambda clique: -distances[clique])[:_MAX_ROWS]
     rows = [[" × ".join(map(cut, clique)), f"{distances[clique]:.4f}"] for clique in worst]
     left = f"The {_MAX_ROWS} furthest of {len(cliques):,} are listed." if len(cliques) > _MAX_ROWS else ""
-    table = data_table("The furthest first", ["table", "total variation"], rows, numbers={1}, label=title)
+    table = data_table("The furthest first", ["table", "total variation"], rows, number_columns={1}, label=title)
     return Section(key, title, join([paragraph(left, class_="note") if left else "", table]))
 
 
@@ -146,7 +146,7 @@ def _marginals(
             for code in (sorted(order) if len(order) == len(labels) else order)
         ]
         caption = f"{cut(name)}: shares in the records and in the model"
-        parts.append(data_table(caption, ["label", "records", "model", "difference"], rows, numbers={1, 2, 3}))
+        parts.append(data_table(caption, ["label", "records", "model", "difference"], rows, number_columns={1, 2, 3}))
         if len(order) < len(labels):
             parts.append(paragraph(f"The {most} commonest of {len(labels):,} labels.", class_="note"))
     return Section("marginals", "Attributes side by side", join(parts))

@@ -108,7 +108,7 @@ def _shares_table(material: Material, of: Attribute, shares: Shares, most: int) 
             [tag("bdi", cut(of.labels[code])), *(per_cent(float(one[code])) for one in values if one is not None)]
         )
     caption = f"Shares of {cut(of.name)}" + (f", with {100 * material.level:g} % intervals" if sure else "")
-    table = data_table(caption, header, rows, numbers={1, 2, 3})
+    table = data_table(caption, header, rows, number_columns={1, 2, 3})
     if len(rows) == of.size:
         return table
     left = several(of.size - len(rows), "rarer label")
@@ -164,7 +164,7 @@ def _dependence_table(dependence: Dependence) -> Html:
         else f"; {100 * dependence.level:g} % intervals of the mutual information"
     )
     caption = f"The {len(rows)} pairs that depend most{level}"
-    return data_table(caption, header, rows, numbers=set(range(1, len(header) - 1)))
+    return data_table(caption, header, rows, number_columns=set(range(1, len(header) - 1)))
 
 
 def _nats(value: float) -> str:
@@ -242,7 +242,7 @@ def _misfit_parts(material: Material) -> list[Html]:
         if len(scores) > _MAX_MISFITS_LISTED
         else "Tables and their distance from the model"
     )
-    table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
+    table = data_table(caption, ["table", "standard errors"], rows, number_columns={1})
     return [heading, paragraph(words), listing(verdict), table]
 
 

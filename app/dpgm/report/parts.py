@@ -118,7 +118,7 @@ def data_table(
     header: Sequence[object],
     rows: Iterable[Sequence[object]],
     *,
-    numbers: Collection[int] = (),
+    number_columns: Collection[int] = (),
     label: str | None = None,
 ) -> Html:
     """Return a table in a scrollable region that takes the focus; the first cell of a row is its heading."""
@@ -126,7 +126,7 @@ def data_table(
     def kind(column: int, cell: object = "") -> str | None:
         return (
             "n"
-            if column in numbers
+            if column in number_columns
             else "w"
             if len(str(cell)) > _MAX_LINE_LETTERS and not isinstance(cell, Html)
             else None

@@ -130,7 +130,7 @@ def _promise(promised: Promised, cost: Budget) -> Html:
     if promised.budget.kind == "zcdp":
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
         table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
-        parts.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
+        parts.append(data_table("What the ρ implies", ["at", "at most"], table, number_columns={1}))
     return join(parts)
 
 
@@ -174,7 +174,7 @@ def _attacker(promised: Promised) -> Html:
     if cost.kind == "pure" and cost.epsilon <= 20:
         rows = [[per_cent(belief, 0), _posterior(belief, float(cost.epsilon))] for belief in _BELIEFS]
         caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
-        parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
+        parts.append(data_table(caption, ["sure before", "afterwards at most"], rows, number_columns={0, 1}))
     if adding:
         parts.append(paragraph(_known_to_be_in(promised.exchange)))
     return join(parts)
@@ -212,7 +212,7 @@ def _groups(terms: Terms, promised: Promised) -> Html:
         f"group together has the weaker bound of this table.{whose}"
     )
     caption = "Several units together"
-    table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, numbers={0, 1, 2})
+    table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, number_columns={0, 1, 2})
     return join([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
 
 
@@ -506,10 +506,10 @@ def _tables_of_noise(tables: Sequence[Measured]) -> list[object]:
     rows = [_table_row(one, again) for one in tables]
     numbers = {1, 2, 3, 4, 5}
     parts: list[object] = [
-        data_table("Tables and their noise, in records", header, rows[:_MAX_TABLES_SHOWN], numbers=numbers)
+        data_table("Tables and their noise, in records", header, rows[:_MAX_TABLES_SHOWN], number_columns=numbers)
     ]
     if len(rows) > _MAX_TABLES_SHOWN:
-        more = data_table("Further tables", header, rows[_MAX_TABLES_SHOWN:_MAX_TABLES_LISTED], numbers=numbers)
+        more = data_table("Further tables", header, rows[_MAX_TABLES_SHOWN:_MAX_TABLES_LISTED], number_columns=numbers)
         parts.append(fold(f"The other {several(len(rows) - _MAX_TABLES_SHOWN, 'table')}", more))
     if len(rows) > _MAX_TABLES_LISTED:
         parts.append(paragraph(f"The first {_MAX_TABLES_LISTED} of {len(rows):,} are listed.", class_="note"))
@@ -596,7 +596,7 @@ def _labels_part(material: Material) -> list[Html]:
     return [
         Html("<h3>Labels</h3>"),
         paragraph(words),
-        data_table("Labels found privately", header, rows, numbers={1, 2}),
+        data_table("Labels found privately", header, rows, number_columns={1, 2}),
     ]
 
 
@@ -613,7 +613,7 @@ def _bins_part(material: Material) -> list[Html]:
     if not rows:
         return []
     words = "The edges of these bins were chosen from the records, for a share of the budget."
-    table = data_table("Bins found privately", ["column", "bins", "cost", "they are"], rows, numbers={1})
+    table = data_table("Bins found privately", ["column", "bins", "cost", "they are"], rows, number_columns={1})
     return [Html("<h3>Bins</h3>"), paragraph(words), table]
 
 
@@ -669,11 +669,13 @@ def _steps_table(steps: list[dict[str, Any]]) -> Html:
             "Each step could depend on what came out of those before it",
             header,
             rows[:_MAX_CHOICES_SHOWN],
-            numbers=numbers,
+            number_columns=numbers,
         )
     )
     if len(rows) > _MAX_CHOICES_SHOWN:
-        further = data_table("Further steps", header, rows[_MAX_CHOICES_SHOWN:_MAX_CHOICES_LISTED], numbers=numbers)
+        further = data_table(
+            "Further steps", header, rows[_MAX_CHOICES_SHOWN:_MAX_CHOICES_LISTED], number_columns=numbers
+        )
         parts.append(fold(f"The other {several(len(rows) - _MAX_CHOICES_SHOWN, 'step')}", further))
     return join(parts)
 

@@ -117,7 +117,9 @@ def _certificate(certificate: object) -> list[Html]:
         for key, value in certificate.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
-    return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []
+    return (
+        [data_table("What the learner says of its end", ["figure", "value"], rows, number_columns={1})] if rows else []
+    )
 
 
 # --- Examples of use ---

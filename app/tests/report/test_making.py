@@ -29,7 +29,7 @@ def page(model) -> str:
 
 
 def test_the_page_is_whole_and_can_be_walked_by_headings(page, parsed):
-    """Ten sections in their order, each with an anchor that the contents name; no level of heading is left out."""
+    """All sections in their order, each with an anchor that the contents name; no level of heading is left out."""
     seen = parsed(page)
     assert seen.sections == SECTIONS
     assert [one["href"] for one in seen.all("a")] == ["#main", *(f"#{key}" for key in SECTIONS)]

@@ -24,7 +24,7 @@ def test_names_are_cut_and_isolated():
 
 def test_cells_of_tables_are_texts():
     """Whatever is in them; the first of a row is its heading."""
-    made = data_table("<c>", ["<h>", "n"], [["<a>", "<b>"]], numbers={1})
+    made = data_table("<c>", ["<h>", "n"], [["<a>", "<b>"]], number_columns={1})
     assert "<a>" not in made
     assert '<th scope="row">&lt;a&gt;</th><td class="n">&lt;b&gt;</td>' in made
     assert 'aria-label="&lt;c&gt;"' in made
