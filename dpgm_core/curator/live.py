@@ -81,7 +81,7 @@ def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
 # --------------------------------------------------------------------------------------------------
 # The curator
 #
-# The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
+# The order of a release is fixed (docs/privacy.md): check funds, read and count, commit the charge, draw noise, save
 # the release. A crash in between wastes budget and never leaks it.
 
 

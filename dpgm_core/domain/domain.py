@@ -1,7 +1,7 @@
 """Domains: the ordered public attributes of a table, declared in a file or in code.
 
 A :class:`Domain` is declared by the owner and never inferred from records: whatever is read from the data to
-choose labels would be a leak. Every raw value, however broken, lands on exactly one code (DESIGN section 4).
+choose labels would be a leak. Every raw value, however broken, lands on exactly one code (docs/privacy.md).
 """
 
 from __future__ import annotations

@@ -483,7 +483,7 @@ def add_noise(counts: Array, drawn: object) -> Array:
     """Return counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
     noise = check_draw(drawn, counts.shape)
     if noise.dtype.kind == "i":
-        # Values are clamped, never an error after the noise (DESIGN section 4).
+        # Values are clamped, never an error after the noise (docs/privacy.md).
         return np.clip(counts, -CLAMP, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
     return counts + noise.astype(np.float64)
 

@@ -38,7 +38,7 @@ def estimate_total(
     """(N_hat, its variance): the minimum-variance estimate from the noisy sums; records, at least 1.
 
     N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
-    group g (DESIGN section 4). Post-processing: free. With contributions N is in persons, and m_g is what one person
+    group g (docs/proofs.md). Post-processing: free. With contributions N is in persons, and m_g is what one person
     adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
 
     >>> from dpgm_core import Domain, Structure

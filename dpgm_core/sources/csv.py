@@ -46,7 +46,7 @@ __all__ = [
     "without",
 ]
 
-# Reading must not let one line change what another means, or the declared sensitivity is wrong (DESIGN section 4). So
+# Reading must not let one line change what another means, or the declared sensitivity is wrong (docs/privacy.md). So
 # types are never inferred, a quote never reaches past its line, and a line that cannot be a record becomes one whose
 # every attribute is unknown. A line ends at LF; one CR before it belongs to the line end. It is malformed when it has
 # another number of fields than the header, holds a NUL or another CR, is not of the file's encoding, is longer than

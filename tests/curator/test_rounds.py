@@ -364,7 +364,7 @@ def test_refusals_touch_no_record_and_charge_nothing(name):
 
 
 def test_a_full_ledger_refuses_before_reading(tmp_path):
-    """Funds come first (DESIGN section 4)."""
+    """Funds come first (docs/privacy.md)."""
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove")
     made = curator(Trap(), budget=Budget.pure(2), ledger=ledger, unit=ledger.terms.unit)
     with pytest.raises(Overspent):
