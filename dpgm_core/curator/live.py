@@ -29,14 +29,12 @@ from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Structure
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.bins import check_determined, plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.holdout import Split, chosen_pairs
+from dpgm_core.privacy.holdout import Split, check_split, chosen_pairs, may_be_contrasts
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.measurement import (
     Measurement,
     check_mechanism,
-    check_split,
     check_structure,
-    may_be_contrasts,
     measure,
 )
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrated

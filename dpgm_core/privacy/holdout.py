@@ -29,11 +29,19 @@ from attrs import field, frozen
 from dpgm_core._util.exact_numbers import Amount, amount
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.measurement import check_split
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Split", "candidate_pairs", "chosen_pairs", "holdout_share", "pairs_to_check", "unmeasured_pairs"]
+__all__ = [
+    "Split",
+    "candidate_pairs",
+    "check_split",
+    "chosen_pairs",
+    "holdout_share",
+    "may_be_contrasts",
+    "pairs_to_check",
+    "unmeasured_pairs",
+]
 
 #: Most pairs that are measured; see `chosen_pairs`.
 MAX_PAIRS = 12
@@ -56,6 +64,32 @@ def holdout_share(share: Amount) -> Fraction:
     return exact
 
 
+#: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
+#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.privacy.contrasts`. sharper:
+#: contrasts, or "even" where these have more noise or there are none.
+SPLITS = ("even", "optimal", "contrasts", "sharper")
+
+
+def check_split(split: object) -> str:
+    """The name of a way to split, or OptionError.
+
+    >>> check_split("even")
+    'even'
+    """
+    if not isinstance(split, str) or split not in SPLITS:
+        raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
+    return split
+
+
+def may_be_contrasts(split: str) -> bool:
+    """Whether contrasts may come out of it, which not every learner takes.
+
+    >>> [may_be_contrasts(split) for split in SPLITS]
+    [False, False, True, True]
+    """
+    return split in ("contrasts", "sharper")
+
+
 @frozen
 class Split:
     """How a budget is divided: a share for a holdout first, then the rest over the tables.
@@ -63,7 +97,7 @@ class Split:
     Parameters
     ----------
     tables : str
-        One of `dpgm_core.privacy.measurement.SPLITS`.
+        One of `SPLITS`.
     holdout : Fraction
         Share of the budget for the holdout, 0 (none) to below 1.
 

@@ -12,9 +12,10 @@ import numpy as np
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
+from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, BudgetKind, check_budget, zcdp_rho
 from dpgm_core.privacy.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
+from dpgm_core.privacy.holdout import check_split
 from dpgm_core.privacy.joint_gaussian import largest_rho
 from dpgm_core.privacy.mechanism import (
     DELTAS_TOGETHER,
@@ -34,11 +35,8 @@ from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "Measurement",
-    "SPLITS",
     "check_mechanism",
-    "check_split",
     "check_structure",
-    "may_be_contrasts",
     "measure",
     "noisy_contrasts",
     "optimal_shares",
@@ -365,33 +363,8 @@ def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Bu
 # --------------------------------------------------------------------------------------------------
 # Split of a budget over tables of unequal size
 
-#: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
-#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.privacy.contrasts`. sharper:
-#: contrasts, or "even" where these have more noise or there are none.
-SPLITS = ("even", "optimal", "contrasts", "sharper")
-
 #: Weights and their products with numbers of cells stay within doubles.
 _MAX_WEIGHT = Fraction(10**100)
-
-
-def check_split(split: object) -> str:
-    """The name of a way to split, or OptionError.
-
-    >>> check_split("even")
-    'even'
-    """
-    if not isinstance(split, str) or split not in SPLITS:
-        raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
-    return split
-
-
-def may_be_contrasts(split: str) -> bool:
-    """Whether contrasts may come out of it, which not every learner takes.
-
-    >>> [may_be_contrasts(split) for split in SPLITS]
-    [False, False, True, True]
-    """
-    return split in ("contrasts", "sharper")
 
 
 def optimal_split(

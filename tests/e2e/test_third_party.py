@@ -17,9 +17,9 @@ pytestmark = pytest.mark.landing
 
 @pytest.fixture(scope="module")
 def scripts(wheel_of, environment_with, tmp_path_factory):
-    """The programs of an environment with core, three first-party plugins and the examples, all from wheels."""
+    """The programs of an environment with core, application, kit, three of our plugins and the examples, as wheels."""
     pytest.importorskip("opendp")
-    sources = [ROOT, *(ROOT / "plugins" / name for name in FIRST)]
+    sources = [ROOT, ROOT / "app", ROOT / "plugins/dpgm-testing", *(ROOT / "plugins" / name for name in FIRST)]
     sources += [EXAMPLES / name for name in THIRD]
     return environment_with(tmp_path_factory.mktemp("third-party"), [wheel_of(source) for source in sources])
 
