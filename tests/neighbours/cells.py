@@ -16,11 +16,14 @@ import pyarrow.parquet as pq
 
 from tests.neighbours.runs import TERMS, Pair, file_run, python_run
 
-try:
+try:  # frames of what is not installed are left out
     import pandas
+except ImportError:
+    pandas = None
+try:
     import polars
-except ImportError:  # then their frames are left out
-    pandas = polars = None
+except ImportError:
+    polars = None
 
 __all__ = [
     "FORMATS",
@@ -113,6 +116,7 @@ _FRAMES: dict[str, Callable[[Any], Any]] = {"table": lambda table: table, "reade
 if pandas is not None:
     # pandas keeps Arrow's types only so; what it would make of them by itself depends on the cells, as on nulls
     _FRAMES["pandas"] = lambda table: table.to_pandas(types_mapper=pandas.ArrowDtype)
+if polars is not None:
     _FRAMES["polars"] = lambda table: _as_polars(table)
 FORMATS = (*_FILES, *_FRAMES)
 

@@ -94,7 +94,7 @@ def engine_pairs(name: str, seed: int = 0, first: int = 0) -> Iterator[Iterator[
 def _pair(name: str, number: int, seed: int, place: Any, folder: Path) -> Pair:
     engine = ENGINES[name]
     draw = random.Random(f"{name} {seed} {number}")
-    while True:
+    for attempt in count():
         role, change = draw.choice(_COLUMNS), draw.choice(list(TERMS))
         parts = draw.choice([1, 2, 3]) if engine.mixed else 1
         kinds = [draw.choice(engine.kinds)] * parts
@@ -109,6 +109,8 @@ def _pair(name: str, number: int, seed: int, place: Any, folder: Path) -> Pair:
             for prepare, *_ in placed:
                 prepare()
         except Exception:  # the engine cannot hold this type or this cell
+            if attempt == 200:
+                raise  # it can hold none: something else is wrong
             continue
         break
     by_spec = draw.random() < 0.5
