@@ -122,14 +122,14 @@ def step(records: int, size: int, rate: float, steps: int) -> None:
     population = Population.draw(structure_of("chain3", size), 0)
     codes = population.records(records, 0)
     with curator(codes, population, 1.0, 0).rounds(10**6, sampling_rate=rate) as rounds:
-        draws, measurement = SeededRandomness(0), rounds._measurement
-        counts = rounds._sum(rounds._open_records.subsample(rounds._rate, draws), None)
+        draws, measurement, records = SeededRandomness(0), rounds._measurement, rounds._open_records
+        counts = rounds._sum(records.subsample(rounds._rate, draws), None)
         cells = population.structure.cells
         ascent = _ascent(population, rounds, steps)
         one = wall_seconds(lambda: ascent._step(0), steps)
         parts = {
             "inference": wall_seconds(lambda: population.engine.infer(population.potentials), steps),
-            "count": wall_seconds(lambda: rounds._sum(rounds._open_records.subsample(rounds._rate, draws), None), steps),
+            "count": wall_seconds(lambda: rounds._sum(records.subsample(rounds._rate, draws), None), steps),
             "noise": wall_seconds(lambda: measurement.draw(counts, draws), steps),
         }
     text = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in parts.items())
