@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpgm.study.result import Estimate, Row, StudyResult
     from dpgm.study.runs import run
     from dpgm.study.spec import load_study
+    from dpgm.study.store import run_tasks
     from dpgm.study.study import Case, Method, Study, dirichlet_potentials, generated_truth, normal_potentials
 
 # module -> its public names
@@ -20,6 +21,7 @@ _LAZY = {
     "result": ["Estimate", "Row", "StudyResult"],
     "runs": ["run"],
     "spec": ["load_study"],
+    "store": ["run_tasks"],
     "study": ["Case", "Method", "Study", "dirichlet_potentials", "generated_truth", "normal_potentials"],
 }
 
@@ -35,6 +37,7 @@ __all__ = [
     "load_study",
     "normal_potentials",
     "run",
+    "run_tasks",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
-import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+from dpgm.study.store import Line
 from dpgm.study.study import Case
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.randomness import SeededRandomness
@@ -37,16 +35,12 @@ from dpgm_core.structure.workload import Workload
 
 __all__ = [
     "Judge",
-    "Line",
     "MEASURES",
     "OutOfTime",
     "Setting",
     "StudyRun",
-    "append",
     "check_limit",
     "judge_of",
-    "parse_lines",
-    "rewrite",
     "seed_of",
     "time_limit",
 ]
@@ -98,50 +92,6 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# --- Files of JSON lines ---
-#
-# A line is written whole, flushed and synced. A partial last line is removed at the next start.
-
-Line = dict[str, Any]
-
-
-def append(file: IO[str], line: Mapping[str, Any]) -> None:
-    """Write a line at the end. Raises ValueError for infinity or NaN, which JSON does not have."""
-    file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def parse_lines(content: bytes, key: Callable[[Line], object]) -> tuple[list[Line], list[int]]:
-    """The whole lines, and the numbers of the others. A last line without its end is whole if it can be read.
-
-    key: what tells runs apart; a line of which it raises KeyError, TypeError or ValueError is none.
-
-    >>> parse_lines(b'{"run":1}\\n{"ru', lambda line: line["run"])
-    ([{'run': 1}], [2])
-    """
-    whole, broken = [], []
-    for number, text in enumerate(content.split(b"\n"), 1):
-        if not text.strip():
-            continue
-        try:
-            line = json.loads(text)
-            key(line)
-            whole.append(line)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            broken.append(number)
-    return whole, broken
-
-
-def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Replace the lines of a file atomically."""
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w", encoding="utf-8") as file:
-        for line in lines:
-            append(file, line)
-    fresh.replace(path)
-
-
 # --- Runs ---
 #
 # Records exist only in the memory of the process that draws them.
@@ -175,7 +125,11 @@ class StudyRun:
     run: int
 
     def __call__(self) -> Line:
-        """Plain values, errors among them: whatever a component raises is a result."""
+        """Plain values, errors among them: whatever a component raises is a result.
+
+        Raises TooLarge for a truth from which nothing can be drawn.
+        """
+        judge_of(self.setting)
         facts = {**self.case.to_dict(), "run": self.run}
         try:
             with time_limit(self.setting.limit):

@@ -14,8 +14,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from dpgm.study.one_run import MEASURES, Line
+from dpgm.study.one_run import MEASURES
 from dpgm.study.picture import Point, draw_result
+from dpgm.study.store import Line
 from dpgm.study.study import KINDS, Study
 from dpgm_core._util.html import table
 from dpgm_core.errors import brief, clipped

@@ -1,70 +1,28 @@
-"""Runs of a study: workers and the folder of results."""
+"""Runs of a study and the folder of their results."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any
 
-from dpgm.study.one_run import MEASURES, Line, Setting, StudyRun, append, check_limit, judge_of, parse_lines, rewrite
+from dpgm.study.one_run import MEASURES, Setting, StudyRun, check_limit
 from dpgm.study.result import StudyResult
+from dpgm.study.store import Line, check_jobs, run_tasks
 from dpgm.study.study import KINDS, Study
 from dpgm_core._util.files import atomic_write, bounded_bytes, check_writable, plain
 from dpgm_core._util.progress import Progress, check_progress, silent
 from dpgm_core.errors import ModelFileError, OptionError
 
-__all__ = ["Folder", "RUNS", "check_jobs", "run", "spread"]
-
-
-# --- Workers ---
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-def check_jobs(jobs: int) -> None:
-    """Refuse, with OptionError, a number of processes that cannot be had here."""
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise OptionError(f"jobs must be a whole number of at least 1, got {jobs!r}")
-    if jobs > 1:
-        _joblib()
-
-
-def spread(call: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
-    """Yield the result of `call` for each task: in order and in this process with one job, otherwise as each is done.
-
-    call, tasks: picklable if there are several jobs. Processes have one thread each, and end with this one.
-    """
-    if jobs == 1:
-        yield from map(call, tasks)
-        return
-    joblib = _joblib()
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        # One task at a time and unordered, so that a result is kept as soon as it is there; nothing goes through files.
-        parallel = joblib.Parallel(
-            n_jobs=jobs, batch_size=1, pre_dispatch=2 * jobs, return_as="generator_unordered", max_nbytes=None
-        )
-    yield from parallel(joblib.delayed(call)(task) for task in tasks)
-
-
-def _joblib() -> Any:
-    try:
-        import joblib
-    except ImportError:
-        raise OptionError(
-            "several jobs need joblib, which is not installed: pip install 'dpgm[study]', or take one job"
-        ) from None
-    return joblib
+__all__ = ["Folder", "RUNS", "run"]
 
 
 # --- Folder ---
 
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
-_MAX_FILE_BYTES = 2**30
 #: Beyond it a measure is infinite or was not computed by a run.
 _MAX_FINITE = 1e100
 _FACT_NAMES = {
@@ -86,7 +44,6 @@ class Folder:
 
     def __init__(self, path: str | Path, facts: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        self.dropped = 0
         known = self._read_facts()
         if known is None:
             if self.path.is_dir() and any(self.path.iterdir()):
@@ -96,34 +53,6 @@ class Folder:
             atomic_write(self.path / ASKED, content)
         else:
             self._compare(known, plain(facts))
-
-    @property
-    def _runs(self) -> Path:
-        return self.path / RUNS
-
-    def lines(self) -> list[Line]:
-        """Finished runs. What a kill left of a line, and what no run wrote, is dropped, from the file too; `dropped`
-        says how many."""
-        if not self._runs.exists():
-            return []
-        try:
-            content = bounded_bytes(self._runs, _MAX_FILE_BYTES)
-        except (OSError, ValueError) as error:
-            raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parse_lines(content, _check_line)
-        self.dropped = len(broken)
-        if self.dropped or not content.endswith(b"\n"):
-            rewrite(self._runs, whole)
-        return whole
-
-    @contextmanager
-    def writing(self) -> Iterator[IO[str]]:
-        """The file of runs, to append lines to."""
-        try:
-            with self._runs.open("a", encoding="utf-8") as file:
-                yield file
-        except OSError as error:
-            raise ModelFileError(f"cannot write {self._runs}: {error.strerror or error}") from None
 
     def _read_facts(self) -> Any:
         path = self.path / ASKED
@@ -147,8 +76,8 @@ class Folder:
             )
 
 
-def _check_line(line: Line) -> None:
-    """Raise KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
+def _key(line: Line) -> tuple[str, int]:
+    """Return case and run of a line; raises KeyError, TypeError or ValueError if no run wrote it, as after an edit."""
     texts = [line["key"], *(line[kind] for kind in KINDS)]
     texts += [line["error"], line["message"]] if "error" in line else []
     texts += [line["unanswered"]] if "unanswered" in line else []
@@ -158,6 +87,7 @@ def _check_line(line: Line) -> None:
         value = float(line[measure]) if line.get(measure) is not None else 0.0
         if not (0 <= value < _MAX_FINITE or math.isinf(value)):
             raise ValueError
+    return line["key"], line["run"]
 
 
 # --- Execution ---
@@ -214,28 +144,7 @@ def run(
     >>> [(row.method, row.runs, row.failures) for row in run(study).rows]
     [('naive-mle', 2, 0), ('naive-mle(l2=0.1)', 2, 0)]
     """
-    check_progress(progress)
-    check_jobs(jobs)
     check_limit(limit)
-    store = None if folder is None else Folder(folder, study.facts())
-    lines = [] if store is None else store.lines()
-    known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
-    waiting = _runs_left(study, known, limit)
-    done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
-    progress("runs", done, total)
-    with nullcontext() if store is None or not waiting else store.writing() as file:
-        for line in spread(StudyRun.__call__, waiting, max(1, min(jobs, len(waiting)))):
-            if file is not None:
-                append(file, line)
-            known[line["key"], line["run"]] = line
-            done += 1
-            progress("runs", done, total)
-    ordered = [known[case.key, number] for case in study.cases for number in range(study.repeat)]
-    return StudyResult.of(study, ordered)
-
-
-def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[StudyRun]:
-    """Return the open runs: every case's first run before any case's second, so that an early stop covers all cases."""
     setting = Setting(
         name=str(study.facts()),
         distribution=study.distribution,
@@ -246,12 +155,14 @@ def _runs_left(study: Study, known: dict[tuple[str, int], Line], limit: float | 
         seed=study.seed,
         limit=limit,
     )
-    missing = [
-        StudyRun(setting=setting, case=case, run=number)
+    # Every case's first run before any case's second, so that an early stop covers all cases.
+    tasks = {
+        (case.key, number): StudyRun(setting=setting, case=case, run=number)
         for number in range(study.repeat)
         for case in study.cases
-        if (case.key, number) not in known
-    ]
-    if missing:
-        judge_of(setting)  # a truth that nothing can be drawn from is refused, and is no failure of components
-    return missing
+    }
+    check_progress(progress)
+    check_jobs(jobs)
+    path = None if folder is None else Folder(folder, study.facts()).path / RUNS
+    lines = run_tasks(StudyRun.__call__, tasks, path, key=_key, jobs=jobs, retry=retry, progress=progress)
+    return StudyResult.of(study, [lines[case.key, number] for case in study.cases for number in range(study.repeat)])
