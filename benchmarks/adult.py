@@ -19,9 +19,8 @@ and to the held-out ones, and the mean log-likelihood of a held-out record in na
 from __future__ import annotations
 
 import itertools
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ import numpy as np
 from dpgm_naive_mle.projection import project_to_simplex
 
 from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
-from benchmarks.harness.main import Study, add_data_folder, main
-from benchmarks.harness.output import markdown, mean_and_error, pyplot, save
-from benchmarks.harness.runs import Line, Task, Work, refuse
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import grouped, having, markdown, mean_and_error, pyplot, save
+from benchmarks.harness.runs import Line, Task, refuse
 from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing, stops_until
 from benchmarks.protocol.populations import non_private_mle
 from dpgm_core import (
@@ -95,10 +94,10 @@ def independent(census: Census, noise: str, epsilon: str, seed: int) -> Tables:
     return over_tree(census.tree, shares)
 
 
-def work(task: Task, folder: Path) -> dict[str, Any]:
+def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One method on one release: cell "adult laplace 0.5", or "adult exact" for the references."""
     name, noise, *rest = task.cell.split()
-    census = load(folder, name)
+    census = load(_folder(asked), name)
     if noise == "exact":
         return reference(census, task.method)
     if task.method == "independent":
@@ -164,21 +163,16 @@ def tables(lines: Sequence[Line]) -> str:
     keys = ["training2", "training3", "heldout2", "heldout3", "loglik"]
     for name, noise in itertools.product(TREES, ("laplace", "gaussian")):
         rows = []
-        exact = [line for line in lines if line["cell"] == f"{name} exact"]
-        cells = dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith(f"{name} {noise} "))
+        cells = {line["cell"] for line in lines if line["cell"].startswith(f"{name} {noise} ")}
         for cell in sorted(cells, key=lambda cell: float(cell.split()[2])):
             for method in METHODS:
-                some = [line for line in lines if line["cell"] == cell and line["method"] == method]
-                if some:
-                    rows.append(
-                        [method, cell.split()[2], *(mean_and_error([line[key] for line in some]) for key in keys)]
-                    )
-                    rows[-1].append(str(len(some)))
+                if some := having(lines, cell=cell, method=method):
+                    means = [mean_and_error([line[key] for line in some]) for key in keys]
+                    rows.append([method, cell.split()[2], *means, str(len(some))])
         if rows:
-            for line in exact:
-                rows.append(
-                    [line["method"], "none", *(f"{line[key]:.4f}" if key in line else "-" for key in keys), "1"]
-                )
+            for line in having(lines, cell=f"{name} exact"):
+                scored = [f"{line[key]:.4f}" if key in line else "-" for key in keys]
+                rows.append([line["method"], "none", *scored, "1"])
             said = f"Gaussian noise, delta = {DELTA}" if noise == "gaussian" else "Laplace noise"
             parts.append(f"## {name}, {said}\n\n{markdown(head, rows)}")
     return "\n".join(parts)
@@ -196,41 +190,16 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     for place, (noise, (key, label)) in enumerate(itertools.product(("laplace", "gaussian"), quantities)):
         axes = panels[place]
         for color, method in enumerate(METHODS):
-            some = [
-                (float(line["cell"].split()[2]), line[key])
-                for line in lines
-                if line["cell"].startswith(f"adult {noise} ") and line["method"] == method
-            ]
-            at = sorted({epsilon for epsilon, _ in some})
-            values = [[value for epsilon, value in some if epsilon == one] for one in at]
-            means = [np.mean(one) for one in values]
-            axes.errorbar(at, means, [np.std(one) for one in values], marker="o", color=f"C{color}", label=method)
-        for line in lines:
-            if line["cell"] == "adult exact" and line["method"] == "exact tables":
-                axes.axhline(line[key], color="k", lw=1, ls=":", label="the tree, no noise")
+            some = [line for line in having(lines, method=method) if line["cell"].startswith(f"adult {noise} ")]
+            values = {float(cell.split()[2]): [line[key] for line in of] for cell, of in grouped(some, "cell").items()}
+            at = sorted(values)
+            means, deviations = ([function(values[one]) for one in at] for function in (np.mean, np.std))
+            axes.errorbar(at, means, deviations, marker="o", color=f"C{color}", label=method)
+        for line in having(lines, cell="adult exact", method="exact tables"):
+            axes.axhline(line[key], color="k", lw=1, ls=":", label="the tree, no noise")
         axes.set(xscale="log", xlabel="epsilon", ylabel=label, title=f"Adult, {noise} noise")
     panels[0].legend(fontsize=8)
     return [save(figure, folder / "adult")]
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Where the data are."""
-    add_data_folder(parser, "holds adult/ and adult_raw/")
-
-
-def check(asked: Namespace, cells: Sequence[str]) -> None:
-    """The tables can be read."""
-    folder = _folder(asked)
-    for name in dict.fromkeys(cell.split()[0] for cell in cells):
-        try:
-            load(folder, name)
-        except (OSError, ValueError) as error:
-            refuse(f"adult cannot read {folder / name}: {str(error).splitlines()[0]}")
-
-
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    return partial(work, folder=_folder(asked))
 
 
 def _folder(asked: Namespace) -> Path:
@@ -241,13 +210,13 @@ def _folder(asked: Namespace) -> Path:
 STUDY = Study(
     about=__doc__,
     name="adult",
-    arguments=arguments,
-    check=check,
+    data="adult/ and adult_raw/",
+    check=lambda asked, cell: load(_folder(asked), cell.split()[0]),
     cells=cells,
     methods=[*METHODS, *REFERENCES],
     serves=lambda cell, draw, method: (method in REFERENCES) == cell.endswith(" exact"),
     missing=lambda method: mbi_missing() if method.startswith("mbi") else None,
-    work=working,
+    work=work,
     text=tables,
     pictures=plot,
 )

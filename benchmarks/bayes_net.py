@@ -25,15 +25,12 @@ log-likelihood of a held-out record (a fifth), nats, of (1 - 1e-4) p + 1e-4 / st
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks.cases.census import load
 from benchmarks.cases.networks import MADE, network, there
-from benchmarks.harness.main import Study, add_data_folder, main
-from benchmarks.harness.runs import Task, Work, refuse, say
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.runs import Task, refuse, say
 from benchmarks.protocol.directed import (
     EXACT,
     METHODS,
@@ -45,7 +42,6 @@ from benchmarks.protocol.directed import (
     seconds,
     tables,
 )
-from dpgm_core import DpgmError
 
 NETWORKS = ("asia", "sachs", "child", "alarm", "insurance")
 #: The first is the one that targets are about.
@@ -55,8 +51,9 @@ RECORDS, FEW = 10_000, 1000
 DRAWS, SEEDS, BASE = 20, 5, 260_000
 
 
-def work(task: Task, folder: Path, records: int) -> dict[str, Any]:
+def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One run: its cell is "alarm 0.5", "time alarm" or "adult 1 pure"."""
+    folder, records = asked.folder, FEW if asked.extent == "smoke" else RECORDS
     kind, *rest = task.cell.split()
     if kind == "adult":
         return of_people(task.method, folder, rest[0], rest[1], task.trial)
@@ -99,39 +96,30 @@ def serves(cell: str, draw: int, method: str) -> bool:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Where the data are, and how many draws."""
-    add_data_folder(parser, "holds bif/ and adult/")
+    """How many draws."""
     parser.add_argument("--draws", type=int, default=DRAWS, help="of records and noise")
 
 
-def check(asked: Namespace, cells: Sequence[str]) -> None:
-    """The files can be read."""
-    for cell in cells:
-        kind, *rest = cell.split()
-        try:
-            if kind == "adult":
-                load(asked.folder.absolute(), "adult")
-            else:
-                network(asked.folder.absolute() / "bif", rest[0] if kind == "time" else kind)
-        except (DpgmError, OSError, ValueError, KeyError) as error:
-            refuse(f"bayes_net cannot read what {cell!r} needs: {str(error).splitlines()[0]}")
-
-
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    return partial(work, folder=asked.folder.absolute(), records=FEW if asked.extent == "smoke" else RECORDS)
+def check(asked: Namespace, cell: str) -> None:
+    """Read the file of a cell."""
+    kind, *rest = cell.split()
+    if kind == "adult":
+        load(asked.folder, "adult")
+    else:
+        network(asked.folder / "bif", rest[0] if kind == "time" else kind)
 
 
 STUDY = Study(
     about=__doc__,
     name="bayes_net",
+    data="bif/ and adult/",
     arguments=arguments,
     check=check,
     cells=cells,
     methods=[*METHODS, *PEOPLE, *REFERENCES],
     serves=serves,
     trial=lambda asked, cell, draw: BASE + draw,
-    work=working,
+    work=work,
     text=tables,
 )
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown
+from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Line, Task
 from benchmarks.protocol.trials import POPULATIONS, cells, data_set
 from dpgm_core import FloatArray, SeededRandomness, bootstrap, learn
@@ -42,7 +42,7 @@ KINDS = ("interval", "spread alone", "percentiles")
 PARTS = ("all", "lower third", "middle third", "upper third")
 
 
-def work(task: Task) -> Mapping[str, Any]:
+def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """One learner on one data set: covered shares by kind and part, and seconds."""
     data = data_set(task.cell, task.trial)
     start = time.process_time()
@@ -88,10 +88,9 @@ def tables(lines: Sequence[Line]) -> str:
     parts.append(f"Coverage of nominal {LEVEL:.0%} intervals, k = 5\n\n" + markdown(head, rows))
     head = ["cell", "learner", *PARTS, "fit s", "40 refits / fit"]
     rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines):
+    for cell, here in grouped(lines, "cell").items():
         for learner in LEARNERS:
-            mine = [line for line in lines if (line["cell"], line["method"]) == (cell, learner)]
-            if mine:
+            if mine := having(here, method=learner):
                 shares = np.mean([line["covered"]["interval"] for line in mine], axis=0)
                 fit, refits = (np.median([line[key] for line in mine]) for key in ("fit", "refits"))
                 rows.append([cell, learner, *(f"{value:.3f}" for value in shares), f"{fit:.2f}", f"{refits / fit:.1f}"])
@@ -116,7 +115,7 @@ STUDY = Study(
     cells=lambda asked: {cell.name: DRAWS for cell in GRIDS[asked.extent]},
     methods=LEARNERS,
     trial=_trial,
-    work=lambda asked: work,
+    work=work,
     text=tables,
 )
 

@@ -121,7 +121,7 @@ def path(population: Population, target: Tables) -> list[float]:
     return kls[::-1]
 
 
-def work(task: Task) -> dict[str, Any]:
+def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One run; the cell says the panel and its numbers, "a eps=0.1 N=1000"."""
     panel, *rest = task.cell.split()
     numbers = {name: float(value) for name, value in (part.split("=") for part in rest)}
@@ -260,7 +260,7 @@ STUDY = Study(
     cells=cells,
     methods=[method for methods in METHODS.values() for method in methods],
     serves=lambda cell, draw, method: method in METHODS[cell[0]],
-    work=lambda asked: work,
+    work=work,
     text=tables,
     pictures=lambda lines, folder: [plot(lines, folder / "fig1")],
 )

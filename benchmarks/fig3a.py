@@ -58,7 +58,7 @@ def agreement(true: FloatArray, inferred: FloatArray, edges: int) -> dict[str, f
     }
 
 
-def work(task: Task) -> dict[str, Any]:
+def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One learner on one release."""
     facts = _facts(task.cell)
     population = Population.draw(structure_of("er", int(facts["k"])), task.trial)
@@ -175,7 +175,7 @@ STUDY = Study(
     cells=cells,
     methods=METHODS,
     missing=lambda method: mbi_missing() if method == "mbi" else None,
-    work=lambda asked: work,
+    work=work,
     text=tables,
     pictures=plot,
 )

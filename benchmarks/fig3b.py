@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ import numpy as np
 
 from benchmarks.cases.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, mean_and_error, pyplot, save
-from benchmarks.harness.runs import Line, Task, Work, refuse
-from dpgm_core import DataError, SeededRandomness, learn
+from benchmarks.harness.output import having, markdown, mean_and_error, pyplot, save
+from benchmarks.harness.runs import Line, Task, refuse
+from dpgm_core import SeededRandomness, learn
 
 EPSILONS = (0.01, 0.03, 0.1, 0.5, 1.0)
 LEARNERS: dict[str, Any] = {
@@ -37,11 +36,11 @@ METHODS = [f"{weights} {learner}" for weights in WEIGHTS for learner in LEARNERS
 REFERENCES = ["tied reference", "R2 reference"]
 
 
-def work(task: Task, source: str | None, persons: int, days: int) -> dict[str, Any]:
+def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One run: a release and a model learned from it, or the non-private reference; its scores."""
     _, view, *epsilon = task.cell.split("/")
     weights, learner = task.method.split(" ", 1)
-    train, test = split(load(source, persons, days))
+    train, test = split(load(asked.data, *people(asked)))
     if learner == "reference":
         return scores(test, view, *reference(train, view, weights))
     noisy = draw(train, view, weights, float(epsilon[0].removeprefix("eps")), task.trial)
@@ -62,7 +61,7 @@ def _score(view: str) -> str:
 
 
 def _values(lines: Sequence[Line], cell: str, method: str, score: str) -> list[float]:
-    return [line[score] for line in lines if (line["cell"], line["method"]) == (cell, method) and score in line]
+    return [line[score] for line in having(lines, cell=cell, method=method) if score in line]
 
 
 def _epsilons(lines: Sequence[Line], name: str, view: str) -> list[float]:
@@ -159,19 +158,10 @@ def people(asked: Namespace) -> tuple[int, int]:
     return (40, 5) if asked.extent == "smoke" else (1000, 20)
 
 
-def check(asked: Namespace, cells: Sequence[str]) -> None:
-    """The data can be read, and say where nobody knows."""
-    try:
-        if load(asked.data, *people(asked)).empty is None:
-            refuse("the data have no label 'absent' or 'null'; name the one that means nobody knows so")
-    except DataError as error:
-        refuse(str(error))
-
-
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    persons, days = people(asked)
-    return partial(work, source=asked.data, persons=persons, days=days)
+def check(asked: Namespace, cell: str) -> None:
+    """Read the data, which must say where nobody knows."""
+    if load(asked.data, *people(asked)).empty is None:
+        refuse("the data have no label 'absent' or 'null'; name the one that means nobody knows so")
 
 
 STUDY = Study(
@@ -182,7 +172,7 @@ STUDY = Study(
     cells=cells,
     methods=[*METHODS, *REFERENCES],
     serves=lambda cell, draw, method: (method in REFERENCES) == ("/eps" not in cell),
-    work=working,
+    work=work,
     text=tables,
     pictures=plots,
 )

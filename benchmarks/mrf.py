@@ -21,13 +21,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Container, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Study, add_data_folder, main
-from benchmarks.harness.runs import Line, Task, Work, refuse, say
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.runs import Line, Task, refuse, say
 from benchmarks.protocol.crossing import starts
 from benchmarks.protocol.recovery import (
     DAYS,
@@ -90,8 +88,9 @@ STRUCTURES = ("matching 16", "3-regular 16", "grid 16", "all-pairs 10")
 SMOKE = ("zcdp matching 8", "delta matching 8", "known matching 16 add-remove", "round 8")
 
 
-def work(task: Task, folder: Path, trials: int, seconds: float) -> Any:
+def work(task: Task, asked: Namespace) -> Any:
     """One run: its cell is as the help has it."""
+    trials, seconds = 3 if asked.extent == "smoke" else asked.trials, asked.seconds
     kind, *rest = task.cell.split()
     if kind == "labels":
         start = starts("labels", " ".join(rest), task.method)[0]
@@ -107,7 +106,7 @@ def work(task: Task, folder: Path, trials: int, seconds: float) -> Any:
     if kind == "gibbs":
         return alone(seconds_of_gibbs, task.method, int(rest[0]))
     if kind == "days":
-        return alone(of_days, task.method, folder / DAYS_FOLDER, rest[0], task.trial)
+        return alone(of_days, task.method, asked.folder / DAYS_FOLDER, rest[0], task.trial)
     if kind == "wide":
         return alone(of_wide, int(rest[0]), int(rest[1]), task.trial)
     goals = dict(zip(("structure", "parameters"), starts(kind, " ".join(rest), task.method), strict=True))
@@ -160,13 +159,12 @@ def tables(lines: Sequence[Line]) -> str:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Where the data are, and how long a search may take."""
-    add_data_folder(parser, f"holds {DAYS_FOLDER}/")
+    """How long a search may take."""
     parser.add_argument("--seconds", type=float, default=300, help="of the CPU for one search")
     parser.add_argument("--trials", type=int, default=10, help="at a point of a search")
 
 
-def check(asked: Namespace, cells: Sequence[str]) -> None:
+def check(asked: Namespace, cell: str) -> None:
     """What a search needs."""
     if asked.trials < 1 or not asked.seconds > 0:
         refuse(
@@ -174,15 +172,10 @@ def check(asked: Namespace, cells: Sequence[str]) -> None:
         )
 
 
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    trials = 3 if asked.extent == "smoke" else asked.trials
-    return partial(work, folder=asked.folder.absolute(), trials=trials, seconds=asked.seconds)
-
-
 STUDY = Study(
     about=__doc__,
     name="mrf",
+    data=f"{DAYS_FOLDER}/",
     arguments=arguments,
     check=check,
     cells=cells,
@@ -190,7 +183,7 @@ STUDY = Study(
         dict.fromkeys([*METHODS, *LABEL_METHODS, *WALSH_METHODS, *KEPT, *DAYS, *SWEEPERS, KNOWN, ROUND, WIDE])
     ),
     serves=serves,
-    work=working,
+    work=work,
     text=tables,
 )
 

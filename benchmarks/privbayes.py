@@ -12,30 +12,29 @@ selector's shares of the budget and its price of a cell were chosen on this tabl
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import selection
+from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, marked
-from benchmarks.harness.runs import Line, Task, Work, read, refuse
+from benchmarks.harness.output import having, markdown, marked
+from benchmarks.harness.runs import Line, Task, read
 from benchmarks.protocol.selecting import DIRECTED, directed
 
 CELLS = ("adult 0.1", "adult 1", "pure 0.1", "pure 1")
-SEEDS = 5
 KNOWN = ("mst", "aim", "oneshot")
 
 
-def work(task: Task, folder: Path) -> Any:
+def work(task: Task, asked: Namespace) -> Any:
     """One run: its cell is "adult 1" or "pure 1"."""
     kind, epsilon = task.cell.split()
-    return alone(directed, task.method, folder, "pure" if kind == "pure" else "approx", epsilon, task.trial)
+    promise = "pure" if kind == "pure" else "approx"
+    return alone(directed, task.method, selection.folder_of(asked), promise, epsilon, task.trial)
 
 
 def cells(asked: Namespace) -> dict[str, int]:
@@ -54,11 +53,11 @@ def tables(lines: Sequence[Line]) -> str:
     all_lines = [line for line in [*lines, *known] if "error3" in line]
     rows = []
     for cell in CELLS:
-        here = [line for line in all_lines if line["cell"] == cell]
-        seeds = {line["trial"] for line in lines if line["cell"] == cell}
-        base = {line["trial"]: line for line in here if line["method"] == "mst"}
+        here = having(all_lines, cell=cell)
+        seeds = {line["trial"] for line in having(lines, cell=cell)}
+        base = {line["trial"]: line for line in having(here, method="mst")}
         for method in DIRECTED:
-            some = [line for line in here if line["method"] == method and line["trial"] in seeds]
+            some = [line for line in having(here, method=method) if line["trial"] in seeds]
             if some:
                 both = [(line["error3"], base[line["trial"]]["error3"]) for line in some if line["trial"] in base]
                 ratio = float(np.exp(np.mean([np.log(ours / theirs) for ours, theirs in both]))) if both else None
@@ -72,33 +71,16 @@ def tables(lines: Sequence[Line]) -> str:
     return title + marked("table", markdown(head, rows))
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Those of selections."""
-    selection.arguments(parser)
-    parser.set_defaults(seeds=SEEDS)
-
-
-def check(asked: Namespace, cells: Sequence[str]) -> None:
-    """The table is there and can be read."""
-    if not (selection.folder_of(asked) / "adult.csv").is_file():
-        refuse(f"there is no {selection.folder_of(asked) / 'adult.csv'}; name a folder that holds adult/")
-    selection.check(asked, ["adult"])
-
-
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    return partial(work, folder=selection.folder_of(asked))
-
-
 STUDY = Study(
     about=__doc__,
     name="privbayes",
-    arguments=arguments,
-    check=check,
+    data=selection.STUDY.data,
+    arguments=selection.arguments,
+    check=lambda asked, cell: adult(selection.folder_of(asked)),
     cells=cells,
     methods=list(DIRECTED),
     serves=serves,
-    work=working,
+    work=work,
     text=tables,
 )
 

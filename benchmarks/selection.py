@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,9 @@ import numpy as np
 
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Study, add_data_folder, main
-from benchmarks.harness.output import markdown
-from benchmarks.harness.runs import Line, Task, Work, refuse, say
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import beginning, grouped, having, markdown
+from benchmarks.harness.runs import Line, Task, say
 from benchmarks.peers.mbi_peer import mbi_missing
 from benchmarks.peers.whole_peer import WHOLE, whole, whole_missing
 from benchmarks.protocol.selecting import DELTA, METHODS, compared_fits, noise, selection, selection_of_wide
@@ -66,9 +65,9 @@ SPENT = {"0.1": (15, 250), "1": (15, 250), "10": (180, 1000)}
 WIDE_SPENT = (120, 1000)
 
 
-def work(task: Task, folder: Path, limit: float) -> Any:
+def work(task: Task, asked: Namespace) -> Any:
     """One run: its cell is "adult 1", "release 1", "noise 1" or "wide 100 x 100000"."""
-    kind, *rest = task.cell.split()
+    folder, (kind, *rest) = folder_of(asked), task.cell.split()
     if kind == "noise":
         return noise(rest[0])
     if kind == "release":
@@ -76,7 +75,7 @@ def work(task: Task, folder: Path, limit: float) -> Any:
     if kind == "wide":
         return alone(selection_of_wide, task.method, int(rest[0]), int(rest[2]), task.trial)
     if task.method in WHOLE:
-        return whole(task.method, folder, rest[0], DELTA, task.trial, limit)
+        return whole(task.method, folder, rest[0], DELTA, task.trial, asked.limit)
     return alone(selection, task.method, folder, rest[0], task.trial)
 
 
@@ -115,7 +114,7 @@ def missing(method: str) -> str | None:
 def tables(lines: Sequence[Line]) -> str:
     """All in one table, then ratios with their targets, and the three checks."""
     parts = ["# Private selection\n"]
-    runs = [line for line in lines if line["cell"].startswith("adult ")]
+    runs = beginning(lines, "adult")
     if runs:
         parts += ["<!-- --8<-- [start:table] -->\n", _runs(runs), "\n", _ratios(runs), "<!-- --8<-- [end:table] -->\n"]
         parts.append(_spent(runs))
@@ -128,11 +127,11 @@ def _runs(lines: Sequence[Line]) -> str:
     rows = []
     for cell in _cells(lines):
         for method in (*METHODS, *WHOLE):
-            some = _of(lines, cell, method)
-            if some:
-                rows.append([cell.split()[1], method, *(f"{_mean(some, key):.4f}" for key in ("error3", "error2"))])
-                rows[-1] += [f"{_mean(some, 'seconds'):.1f}", f"{max(line['peak'] for line in some):.0f}"]
-                rows[-1] += [f"{_mean(some, 'measured') - 1:.0f}" if "measured" in some[0] else "-", str(len(some))]
+            if some := _of(lines, cell, method):
+                errors = [f"{_mean(some, key):.4f}" for key in ("error3", "error2")]
+                spent = [f"{_mean(some, 'seconds'):.1f}", f"{max(line['peak'] for line in some):.0f}"]
+                rounds = f"{_mean(some, 'measured') - 1:.0f}" if "measured" in some[0] else "-"
+                rows.append([cell.split()[1], method, *errors, *spent, rounds, str(len(some))])
     return markdown(["epsilon", "method", "3-way L1", "2-way TV", "CPU s", "peak MB", "rounds", "seeds"], rows)
 
 
@@ -142,23 +141,16 @@ def _ratios(lines: Sequence[Line]) -> str:
     for ours, theirs in PAIRS:
         for cell in _cells(lines):
             seeds = _both(_of(lines, cell, ours), _of(lines, cell, theirs))
-            if seeds:
-                ratios = {
-                    key: [mine[key] / other[key] for mine, other in seeds] for key in ("error3", "error2", "seconds")
-                }
-                most = TARGETS.get((ours, theirs, cell.split()[1]))
-                mean = {key: float(np.exp(np.mean(np.log(values)))) for key, values in ratios.items()}
-                same = all(mine["release"] == other["release"] for mine, other in seeds)
-                rows.append(
-                    [f"{ours} / {theirs}", cell.split()[1], f"{mean['error3']:.3f}", f"{max(ratios['error3']):.3f}"]
-                )
-                rows[-1] += [
-                    f"{mean['error2']:.3f}",
-                    f"{mean['seconds']:.2f}",
-                    str(len(seeds)),
-                    "yes" if same else "no",
-                ]
-                rows[-1] += ["-" if most is None else f"{most:.2f}, {'met' if mean['error3'] <= most else 'missed'}"]
+            if not seeds:
+                continue
+            ratios = {key: [mine[key] / other[key] for mine, other in seeds] for key in ("error3", "error2", "seconds")}
+            mean = {key: float(np.exp(np.mean(np.log(values)))) for key, values in ratios.items()}
+            same = all(mine["release"] == other["release"] for mine, other in seeds)
+            most = TARGETS.get((ours, theirs, cell.split()[1]))
+            row = [f"{ours} / {theirs}", cell.split()[1], f"{mean['error3']:.3f}", f"{max(ratios['error3']):.3f}"]
+            row += [f"{mean['error2']:.3f}", f"{mean['seconds']:.2f}", str(len(seeds)), "yes" if same else "no"]
+            met = "met" if most is None or mean["error3"] <= most else "missed"
+            rows.append([*row, "-" if most is None else f"{most:.2f}, {met}"])
     head = ["ratio", "epsilon", "3-way", "worst seed", "2-way", "CPU s", "seeds", "one release", "3-way at most"]
     return markdown(head, rows) if rows else ""
 
@@ -179,8 +171,7 @@ def _wide(lines: Sequence[Line]) -> str:
     """Made-up tables, all pairs."""
     rows = [
         [line["cell"].removeprefix("wide "), line["method"], f"{line['error2']:.4f}", *_against([line], WIDE_SPENT)]
-        for line in lines
-        if line["cell"].startswith("wide ")
+        for line in beginning(lines, "wide")
     ]
     head = ["attributes x records", "method", "2-way TV", "CPU s", "peak MB", "at most"]
     return "## Wide: all pairs, epsilon = 1\n\n" + markdown(head, rows) if rows else ""
@@ -197,13 +188,10 @@ def _against(lines: Sequence[Line], most: tuple[float, float] | None) -> list[st
 def _fits(lines: Sequence[Line]) -> str:
     """Our mirror descent and mbi's on one release."""
     rows = []
-    for line in lines:
-        if line["cell"].startswith("release "):
-            errors = [
-                f"{line[f'{who}_{key}']:.5f}" for who in ("ours", "nudged", "mbi") for key in ("error3", "error2")
-            ]
-            rows.append([line["cell"].split()[1], *errors, f"{line['apart_100']:.0e}", f"{line['apart']:.0e}"])
-            rows[-1] += [f"{line['seconds']:.2f}", f"{line['mbi_seconds']:.2f} + {line['mbi_compile']:.0f}"]
+    for line in beginning(lines, "release"):
+        errors = [f"{line[f'{who}_{key}']:.5f}" for who in ("ours", "nudged", "mbi") for key in ("error3", "error2")]
+        rows.append([line["cell"].split()[1], *errors, f"{line['apart_100']:.0e}", f"{line['apart']:.0e}"])
+        rows[-1] += [f"{line['seconds']:.2f}", f"{line['mbi_seconds']:.2f} + {line['mbi_compile']:.0f}"]
     head = ["epsilon", "3-way, rewritten", "2-way", "3-way, nudged", "2-way", "3-way, mbi", "2-way"]
     head += ["apart after 100 steps", "apart after 1,000", "CPU s", "mbi, + compiling"]
     said = (
@@ -216,8 +204,7 @@ def _noise(lines: Sequence[Line]) -> str:
     """Widths for a promise."""
     rows = [
         [line["cell"].split()[1], f"{line['ours']:.6f}", f"{line['mbi']:.6f}", f"{line['ours'] / line['mbi']:.7f}"]
-        for line in lines
-        if line["cell"].startswith("noise ")
+        for line in beginning(lines, "noise")
     ]
     said = "Standard deviation of one table's noise, records, for all of (epsilon, 1e-9).\n\n"
     return "## Noise\n\n" + said + markdown(["epsilon", "ours", "mbi", "ratio"], rows) if rows else ""
@@ -230,11 +217,11 @@ def _ended(lines: Sequence[Line]) -> str:
 
 
 def _cells(lines: Sequence[Line]) -> list[str]:
-    return sorted(dict.fromkeys(line["cell"] for line in lines), key=lambda cell: float(cell.split()[1]))
+    return sorted(grouped(lines, "cell"), key=lambda cell: float(cell.split()[1]))
 
 
 def _of(lines: Sequence[Line], cell: str, method: str) -> list[Line]:
-    return [line for line in lines if line["cell"] == cell and line["method"] == method and "error3" in line]
+    return [line for line in having(lines, cell=cell, method=method) if "error3" in line]
 
 
 def _both(ours: Sequence[Line], theirs: Sequence[Line]) -> list[tuple[Line, Line]]:
@@ -247,42 +234,34 @@ def _mean(lines: Sequence[Line], key: str) -> float:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Where the data are, and how long peers get."""
-    add_data_folder(parser, "holds adult/")
+    """How often, and how long peers get."""
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of the noise, 0 and on")
     parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a peer's whole mechanism")
 
 
-def check(asked: Namespace, cells: Sequence[str]) -> None:
-    """The table can be read."""
-    if any(cell.startswith(("adult", "release")) for cell in cells):
-        try:
-            adult(folder_of(asked))
-        except (OSError, ValueError, KeyError) as error:
-            refuse(f"selection cannot read {folder_of(asked)}: {str(error).splitlines()[0]}")
+def check(asked: Namespace, cell: str) -> None:
+    """Read the table."""
+    if cell.startswith(("adult", "release")):
+        adult(folder_of(asked))
 
 
 def folder_of(asked: Namespace) -> Path:
     """Where adult.csv is, or would be."""
     folder: Path = asked.folder
-    return (folder if (folder / "adult.csv").is_file() else folder / "adult").absolute()
-
-
-def working(asked: Namespace) -> Work:
-    """`work` on the data."""
-    return partial(work, folder=folder_of(asked), limit=asked.limit)
+    return folder if (folder / "adult.csv").is_file() else folder / "adult"
 
 
 STUDY = Study(
     about=__doc__,
     name="selection",
+    data="adult/",
     arguments=arguments,
     check=check,
     cells=cells,
     methods=[*METHODS, NOISE, FITS, *WHOLE],
     serves=serves,
     missing=missing,
-    work=working,
+    work=work,
     text=tables,
 )
 

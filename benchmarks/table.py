@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.cases.binned import JUDGES, WAYS
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Measurement, add_data_folder, main
+from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
 from benchmarks.protocol.columns import (
@@ -167,7 +167,6 @@ def _folder(asked: Namespace, file: str) -> Path | None:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    add_data_folder(parser, "holds adult/ and nist_acs_ma2019/")
     parser.add_argument("--seeds", type=int, default=5, help="of the runs on Adult")
 
 
@@ -180,7 +179,7 @@ PARTS = {
     "constraints": constraints,
     "lines": lines,
 }
-MEASUREMENT = Measurement(about=__doc__, parts=PARTS, arguments=_arguments)
+MEASUREMENT = Measurement(about=__doc__, parts=PARTS, data="adult/ and nist_acs_ma2019/", arguments=_arguments)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

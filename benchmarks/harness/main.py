@@ -1,12 +1,12 @@
 """The one `main` of all benchmarks: the command line, and for a study also what is resumed and what is reported.
 
-    STUDY = Study(about=__doc__, name="fig1", cells=cells, methods=METHODS, work=lambda asked: work, text=tables)
+    STUDY = Study(about=__doc__, name="fig1", cells=cells, methods=METHODS, work=work, text=tables)
 
     if __name__ == "__main__":
         main(STUDY)
 
-A *study* has cells x draws x methods, whose finished runs are kept in a store (runs.py). A *measurement* prints as it
-goes and keeps nothing. Whatever is asked for and not known by name is refused in one line, with exit code 2.
+A *study* has cells x draws x methods, whose finished runs `dpgm.study.run_tasks` keeps in a store. A *measurement*
+prints as it goes and keeps nothing. Whatever is asked for and not known by name is refused in one line, exit code 2.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from benchmarks.harness.runs import Line, Task, Work, read, refuse, run, say
+from dpgm_core import DpgmError
 
 RESULTS = Path(__file__).parents[1] / "results"
 PLOTS = Path(__file__).parents[2] / "docs" / "plots"
@@ -29,38 +30,57 @@ def _nothing(parser: ArgumentParser) -> None:
     """No arguments of its own."""
 
 
-def _no_pictures(lines: Sequence[Line], folder: Path) -> Sequence[Path]:
-    return ()
-
-
 @frozen(kw_only=True)
-class Study:
-    """Cells x draws x methods: what to run and how, and what to say of the finished runs.
+class Command:
+    """What studies and measurements share.
 
-    about: help for the command line. name: of its table and pictures. store: its file in `results`, by default named
-    like itself. arguments: adds its own to the parser. extents: grids of its own, name -> help. In the functions below
-    `asked` is what was asked for, with `asked.extent` one of "smoke", "usual", "full" and the names of `extents`.
-
-    cells: how many draws each cell has, in order. methods: all that there are. serves: whether a method runs on a draw
-    (0, 1, ...) of a cell. trial: the name of that draw in the store, mostly its seed. missing: why a method cannot run
-    here. check: refuses what cannot be done, before anything is. work: a picklable function, task -> plain values.
-    text: tables in markdown. pictures: written into the folder; their paths without suffix.
+    about: help for the command line. data: what the folder of data holds, for benchmarks that take one. arguments: adds
+    its own to the parser.
     """
 
     about: str | None
+    data: str = ""
+    arguments: Callable[[ArgumentParser], None] = _nothing
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the folder of data, by default $DPGM_SHARED/data or shared/data beside the checkout, and its own."""
+        if self.data:
+            shared = Path(os.environ.get("DPGM_SHARED") or Path(__file__).parents[3] / "shared")
+            parser.add_argument("folder", type=_absolute, nargs="?", default=shared / "data", help=f"holds {self.data}")
+        self.arguments(parser)
+
+
+def _absolute(text: str) -> Path:
+    return Path(text).absolute()
+
+
+@frozen(kw_only=True)
+class Study(Command):
+    """Cells x draws x methods: what to run and how, and what to say of the finished runs.
+
+    name: of its table and pictures. store: its file in `results`, by default named like itself. extents: grids of its
+    own, name -> help. In the functions below `asked` is what was asked for, with `asked.extent` one of "smoke",
+    "usual", "full" and the names of `extents`.
+
+    cells: how many draws each cell has, in order. methods: all that there are. serves: whether a method runs on a draw
+    (0, 1, ...) of a cell. trial: the name of that draw in the store, mostly its seed. missing: why a method cannot run
+    here. check: reads what a cell needs, before anything is run; what it raises is one line. work: a picklable
+    function, task and `asked` -> plain values. text: tables in markdown. pictures: written into the folder; their paths
+    without suffix.
+    """
+
     name: str
     cells: Callable[[Namespace], Mapping[str, int]]
     methods: Sequence[str]
-    work: Callable[[Namespace], Work]
+    work: Work
     text: Callable[[Sequence[Line]], str]
     store: str = ""
     extents: Mapping[str, str] = field(factory=dict)
-    arguments: Callable[[ArgumentParser], None] = _nothing
-    check: Callable[[Namespace, Sequence[str]], None] = lambda asked, cells: None
+    check: Callable[[Namespace, str], object] = lambda asked, cell: None
     serves: Callable[[str, int, str], bool] = lambda cell, draw, method: True
     trial: Callable[[Namespace, str, int], int] = lambda asked, cell, draw: draw
     missing: Callable[[str], str | None] = lambda method: None
-    pictures: Callable[[Sequence[Line], Path], Iterable[Path]] = _no_pictures
+    pictures: Callable[[Sequence[Line], Path], Iterable[Path]] = lambda lines, folder: ()
 
     @property
     def committed(self) -> Path:
@@ -80,14 +100,14 @@ class Study:
         parser.add_argument("--only-methods", default="*", help="likewise")
         store = self.committed
         parser.add_argument("--store", type=Path, default=store, help=f"file of results (default {store.name})")
-        self.arguments(parser)
+        super().add_arguments(parser)
 
     def run(self, asked: Namespace) -> None:
         """Do what is missing in the store, then report everything in it. Exit code 1 if a run failed."""
         asked.extent = next((name for name in ("smoke", "full", *self.extents) if vars(asked)[name]), "usual")
         if asked.smoke and asked.store == self.committed:  # which a smoke run never touches
             asked.store = RESULTS / "smoke" / asked.store.name
-        failed = 0 if asked.report else run(self.tasks(asked), self.work(asked), asked.store, jobs=asked.jobs)
+        failed = 0 if asked.report else run(self.tasks(asked), self.work, asked.store, asked, jobs=asked.jobs)
         lines = read(asked.store)
         if not lines:
             refuse(f"there are no finished runs in {asked.store}; run without --report first")
@@ -100,7 +120,12 @@ class Study:
         known = self.cells(asked)
         cells = choose("cell", asked.cells, list(known))
         methods = choose("method", asked.only_methods, self.methods)
-        self.check(asked, cells)
+        for cell in cells:
+            try:
+                self.check(asked, cell)
+            except (DpgmError, OSError, ValueError, KeyError) as error:
+                hint = f"; name a folder that holds {self.data}" * bool(self.data)
+                refuse(f"{self.name} cannot read what {cell!r} needs: {str(error).splitlines()[0]}{hint}")
         left_out = {method: why for method in methods if (why := self.missing(method))}
         for method, why in left_out.items():
             say(f"{method} is left out: {why}")
@@ -122,21 +147,19 @@ class Study:
 
 
 @frozen(kw_only=True)
-class Measurement:
+class Measurement(Command):
     """Parts that print what they find, each told by its docstring; nothing is kept.
 
-    about: help for the command line. parts: by name, in order; each gets what was asked for. arguments: adds its own.
+    parts: by name, in order; each gets what was asked for.
     """
 
-    about: str | None
     parts: Mapping[str, Callable[[Namespace], None]]
-    arguments: Callable[[ArgumentParser], None] = _nothing
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What all measurements share, then its own."""
         parser.add_argument("--smoke", action="store_true", help="the smallest sizes, to see that it runs")
         parser.add_argument("--only", default="*", help=f"of {', '.join(self.parts)}; separated by commas")
-        self.arguments(parser)
+        super().add_arguments(parser)
 
     def run(self, asked: Namespace) -> None:
         """All parts, or those asked for."""
@@ -150,12 +173,6 @@ def main(command: Study | Measurement, given: Sequence[str] | None = None) -> No
     parser = ArgumentParser(description=command.about, formatter_class=RawDescriptionHelpFormatter)
     command.add_arguments(parser)
     command.run(parser.parse_args(given))
-
-
-def add_data_folder(parser: ArgumentParser, help: str) -> None:
-    """Add the positional argument `folder`: by default $DPGM_SHARED/data, or shared/data beside the checkout."""
-    shared = Path(os.environ.get("DPGM_SHARED") or Path(__file__).parents[3] / "shared")
-    parser.add_argument("folder", type=Path, nargs="?", default=shared / "data", help=help)
 
 
 def choose(what: str, wanted: str, known: Sequence[str]) -> list[str]:

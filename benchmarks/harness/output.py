@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from dpgm.study import Estimate
+from dpgm.study.store import Line
 
 
 def pyplot() -> Any:
@@ -17,6 +18,25 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+def having(lines: Iterable[Line], **facts: object) -> list[Line]:
+    """Return the lines with these facts, such as cell="adult 1" and method="mst"."""
+    return [line for line in lines if all(line.get(name) == value for name, value in facts.items())]
+
+
+def beginning(lines: Iterable[Line], word: str) -> list[Line]:
+    """Return the lines whose cell has this first word."""
+    return [line for line in lines if line["cell"].split()[0] == word]
+
+
+def grouped(lines: Iterable[Line], *facts: str) -> dict[Any, list[Line]]:
+    """Return lines by one fact, or by a tuple of several, in the order in which they come first."""
+    found: dict[Any, list[Line]] = {}
+    for line in lines:
+        key = tuple(line[fact] for fact in facts)
+        found.setdefault(key if len(facts) > 1 else key[0], []).append(line)
+    return found
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -36,8 +56,8 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def mean_and_error(values: Sequence[float], mean: str = "{:.4f}", error: str = " ({:.1g})") -> str:
     """Return the mean and, of more than one value, its standard error, each in its format."""
-    text = mean.format(np.mean(values))
-    return text + error.format(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else text
+    found = Estimate.of(values)
+    return mean.format(found.mean) + (error.format(found.error) if found.count > 1 else "")
 
 
 def marked(name: str, text: str) -> str:

@@ -417,7 +417,7 @@ def cells(
     ]
 
 
-def work(task: Task) -> Mapping[str, Any]:
+def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """One method on one data set, numbers with no more digits than mean something."""
     data = data_set(task.cell, task.trial)
     results = {
@@ -503,7 +503,7 @@ def study(
         trial=trial,
         extents={"families": f"the families of truths; base {FAMILY_BASE}"} if "families" in grids else {},
         missing=lambda method: METHODS[method].missing(),
-        work=lambda asked: work,
+        work=work,
         text=text,
         pictures=pictures,
     )

@@ -32,7 +32,7 @@ def test_the_default_is_as_good_as_the_best_that_the_truth_could_choose(cell, tr
     .65 to .82; with one random-effects mean over loud and silent tables it was 7.0 to 7.4, 5.2 and 1.22."""
     results = {}
     for method in CONTENDERS:
-        results |= work(Task(cell, trial, method))["results"]
+        results |= work(Task(cell, trial, method), None)["results"]
     best = min(results[label]["kl"] for label in families.ORACLES)
     assert families.told_ratio(results["eb-map"]["kl"], best) <= families.WORST
     assert results["eb-map"]["kl"] < 0.9 * families.floor(results)

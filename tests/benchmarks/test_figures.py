@@ -63,7 +63,7 @@ def test_the_path_is_that_of_the_learner():
 
 def test_true_statistics_want_no_penalty_and_noisy_ones_do():
     """Figure 1c in small: the best penalty is a weak one for true tables, a strong one for noisy tables."""
-    kls = {method: fig1.work(Task("c N=10000 k=4", 0, method))["kl"] for method in ("true", "noisy")}
+    kls = {method: fig1.work(Task("c N=10000 k=4", 0, method), None)["kl"] for method in ("true", "noisy")}
     assert np.argmin(kls["true"]) < np.argmin(kls["noisy"])
     assert min(kls["true"]) < min(kls["noisy"])
     assert kls["noisy"][0] > 3 * min(kls["noisy"])
@@ -72,7 +72,7 @@ def test_true_statistics_want_no_penalty_and_noisy_ones_do():
 def test_projection_brings_tables_nearer_to_the_truth(monkeypatch):
     """In squared error, where the noise makes cells negative; the way along the penalty is left out here."""
     monkeypatch.setattr(fig1, "path", lambda population, target: [])
-    found = {method: fig1.work(Task("b N=2000 k=4", 0, method)) for method in ("projected", "unprojected")}
+    found = {method: fig1.work(Task("b N=2000 k=4", 0, method), None) for method in ("projected", "unprojected")}
     assert found["projected"]["mse"] < found["unprojected"]["mse"] <= found["unprojected"]["mse_noisy"]
 
 
@@ -89,7 +89,7 @@ def test_agreement_of_a_table_with_itself():
 @pytest.mark.parametrize("method", ["noisy tables", "naive", "cgm-em"])
 def test_more_records_agree_better(method):
     """Thirty times the records at eps = 1: every measure of agreement improves."""
-    few, many = (fig3a.work(Task(f"N={n} eps=1.0 k=3", 0, method)) for n in (1000, 30_000))
+    few, many = (fig3a.work(Task(f"N={n} eps=1.0 k=3", 0, method), None) for n in (1000, 30_000))
     assert many["l1"] < few["l1"]
     assert many["correlation"] > few["correlation"]
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 TASKS = [Task("cell", trial, "square") for trial in range(8)]
 
 
-def square(task: Task) -> dict[str, float]:
+def square(task: Task, asked: object = None) -> dict[str, float]:
     return {"value": task.trial**2}
 
 
@@ -34,7 +34,7 @@ def without_times(store: Path) -> list[dict[str, object]]:
 def test_one_line_per_run_with_versions_and_seconds(tmp_path):
     """Each run is one JSON line with its key, its numbers, the time it took and the versions that made it."""
     store = tmp_path / "folder" / "store.jsonl"
-    assert run(TASKS, square, store) == 0
+    assert run(TASKS, square, store, None) == 0
     lines = [json.loads(text) for text in store.read_text().splitlines()]
     assert [line["value"] for line in lines] == [trial**2 for trial in range(8)]
     assert {"cell", "trial", "method", "value", "cpu", "wall", "by"} == set(lines[0])
@@ -44,9 +44,9 @@ def test_one_line_per_run_with_versions_and_seconds(tmp_path):
 def test_finished_runs_are_not_repeated(tmp_path):
     """A second start does only what is missing, and asking twice for a task runs it once."""
     store = tmp_path / "store.jsonl"
-    run(TASKS[:3] * 2, square, store)
+    run(TASKS[:3] * 2, square, store, None)
     before = store.read_bytes()
-    run(TASKS[:5], square, store)
+    run(TASKS[:5], square, store, None)
     assert store.read_bytes().startswith(before)
     assert len(store.read_bytes().splitlines()) == 5
 
@@ -56,12 +56,12 @@ import sys, time
 from pathlib import Path
 from benchmarks.harness.runs import Task, run
 
-def slow(task):
+def slow(task, asked):
     time.sleep(0.15)
     return {"value": task.trial**2}
 
 if __name__ == "__main__":
-    run([Task("cell", trial, "square") for trial in range(8)], slow, Path(sys.argv[1]), jobs=int(sys.argv[2]))
+    run([Task("cell", trial, "square") for trial in range(8)], slow, Path(sys.argv[1]), None, jobs=int(sys.argv[2]))
 """
 
 
@@ -81,7 +81,7 @@ def test_kill_and_resume_gives_the_same_lines(tmp_path, jobs):
     process.wait()
     assert 2 <= len(read(store)) < 8
     subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
-    run(TASKS, square, tmp_path / "whole.jsonl")
+    run(TASKS, square, tmp_path / "whole.jsonl", None)
     assert without_times(store) == without_times(tmp_path / "whole.jsonl")
     assert store.read_bytes().count(b"\n") == 8
 
@@ -90,7 +90,7 @@ def test_kill_and_resume_gives_the_same_lines(tmp_path, jobs):
 def test_broken_lines_are_dropped_and_nothing_else(tmp_path, capsys, damage):
     """A line half-written or broken costs its own run and no other; the old file is kept, and one line says so."""
     store = tmp_path / "store.jsonl"
-    run(TASKS[:4], square, store)
+    run(TASKS[:4], square, store, None)
     lines = store.read_bytes().splitlines(keepends=True)
     damaged = {
         "last": b"".join(lines[:3]) + lines[3][:17],
@@ -99,7 +99,7 @@ def test_broken_lines_are_dropped_and_nothing_else(tmp_path, capsys, damage):
     }[damage]
     store.write_bytes(damaged)
     capsys.readouterr()
-    run(TASKS[:4], square, store)
+    run(TASKS[:4], square, store, None)
     said = [line for line in capsys.readouterr().err.splitlines() if "broken" in line]
     assert len(said) == 1 and f"line {4 if damage == 'last' else 2} is broken and dropped" in said[0]
     assert without_times(store) == [{"cell": "cell", "trial": t, "method": "square", "value": t**2} for t in range(4)]
@@ -110,13 +110,13 @@ def test_broken_lines_are_dropped_and_nothing_else(tmp_path, capsys, damage):
 def test_a_whole_last_line_without_its_end_is_kept(tmp_path):
     """Killed between the line and its newline: the next line does not run into it."""
     store = tmp_path / "store.jsonl"
-    run(TASKS[:2], square, store)
+    run(TASKS[:2], square, store, None)
     store.write_bytes(store.read_bytes()[:-1])
-    run(TASKS[:3], square, store)
+    run(TASKS[:3], square, store, None)
     assert [line["value"] for line in read(store)] == [0, 1, 4]
 
 
-def failing(task: Task) -> dict[str, float]:
+def failing(task: Task, asked: object) -> dict[str, float]:
     if task.trial == 1 and not Path(task.cell).exists():
         raise ValueError("no luck\nat all")
     return {"value": task.trial**2}
@@ -126,7 +126,7 @@ def test_failed_runs_are_recorded_and_tried_again(tmp_path, capsys):
     """An exception becomes a line with `error`, the others go on, and the next start tries it again."""
     store, cure = tmp_path / "store.jsonl", tmp_path / "cure"
     tasks = [Task(str(cure), trial, "fragile") for trial in range(3)]
-    assert run(tasks, failing, store) == 1
+    assert run(tasks, failing, store, None) == 1
     assert "ValueError: no luck" in capsys.readouterr().err
     assert len(read(store)) == 2
     assert [json.loads(text).get("error") for text in store.read_text().splitlines()] == [
@@ -135,7 +135,7 @@ def test_failed_runs_are_recorded_and_tried_again(tmp_path, capsys):
         None,
     ]
     cure.touch()
-    assert run(tasks, failing, store) == 0
+    assert run(tasks, failing, store, None) == 0
     assert sorted(line["value"] for line in finished(store).values()) == [0, 1, 4]
 
 
@@ -143,13 +143,13 @@ def test_a_second_run_on_one_store_is_refused(tmp_path, capsys):
     """Two writers would mix their lines."""
     store = tmp_path / "store.jsonl"
 
-    def nested(task):
-        run(TASKS, square, store)
+    def nested(task, asked):
+        run(TASKS, square, store, None)
 
-    run(TASKS[:1], nested, tmp_path / "other.jsonl")  # not the same store: allowed
+    run(TASKS[:1], nested, tmp_path / "other.jsonl", None)  # not the same store: allowed
     store.unlink()
     with pytest.raises(SystemExit) as left:
-        run(TASKS[:1], nested, store)
+        run(TASKS[:1], nested, store, None)
     assert left.value.code == 2
     assert "another run is writing to" in capsys.readouterr().err
 

@@ -21,7 +21,7 @@ def measured(request):
     """(data set, KL by method)."""
     found = {}
     for method in ("naive-path", "naive-tiny", "eb-map", "uniform"):
-        found |= work(Task(*request.param, method))["results"]
+        found |= work(Task(*request.param, method), None)["results"]
     return data_set(*request.param), {label: numbers["kl"] for label, numbers in found.items()}
 
 

@@ -43,7 +43,7 @@ def test_a_smoke_run_that_fails_is_shown(tmp_path, monkeypatch, capsys):
     assert smokes.main([]) == 0 and smokes.main(["bad"]) == 1
 
 
-def _halved(task):
+def _halved(task, asked):
     return {"value": 1 / task.trial}
 
 
@@ -54,7 +54,7 @@ def test_a_study_with_a_failed_run_says_so_by_its_exit_code(tmp_path, capsys):
         name="toy",
         cells=lambda asked: {"cell": 2},
         methods=["halved"],
-        work=lambda asked: _halved,
+        work=_halved,
         text=lambda lines: f"{len(lines)} lines",
     )
     with pytest.raises(SystemExit) as left:

@@ -93,7 +93,7 @@ def found():
     names += ("em-plateau", "em-path", "soft-path", "one-shot")
     results = {}
     for name in names:
-        line = work(Task(TINY, 2000, name))
+        line = work(Task(TINY, 2000, name), None)
         results |= line["results"]
     return results
 
