@@ -1,6 +1,6 @@
 """Counting 27 pairs of 10 columns of 10 labels: CPU seconds against a plain numba loop and against decoding alone.
 
-    python -m benchmarks.counting [--smoke] [--rows N] [--large N] [--only codes,parquet,csv,memory]
+    python -m benchmarks.counting [--smoke] [--rows N] [--large N] [--only codes,parquet,csv,memory,kernel]
 
 Figures are minima over a few runs of one process. `--large` is for `memory`, which writes a Parquet file of so many
 rows, counts it in a process of its own and prints that process's peak memory.
@@ -19,12 +19,19 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from benchmarks.cases.pairs import PAIRS, STRUCTURE, K, columns_of, texts
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import cpu_seconds
-from benchmarks.scale_table import NAMES, PAIRS, STRUCTURE, K, peak_of_count
+from benchmarks.peers.engines import peak_mb
+from dpgm_core import Domain, Structure
 from dpgm_core.counting.kernel import count
-from dpgm_core.sources import as_source
+from dpgm_core.counting.passes import compact
+from dpgm_core.sources import Reading, Shipped, as_source
+
+#: Rows of one batch of `kernel`.
+BATCH = 2**17
 
 
 def pairwise_numba(columns: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]] | None:
@@ -55,19 +62,9 @@ def decode(path: Path) -> None:
         pass
 
 
-def columns_of(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return {name: rng.integers(0, K, rows, dtype=np.uint8) for name in NAMES}
-
-
-def texts(columns: dict[str, np.ndarray]) -> pa.Table:
-    labels = pa.array([str(code) for code in range(K)])
-    return pa.table({name: labels.take(pa.array(codes)) for name, codes in columns.items()})
-
-
 def codes(asked: Namespace) -> None:
     """Codes in memory, CPU seconds."""
-    columns = columns_of(rows(asked))
+    columns = codes_of(asked)
     source = as_source(columns)
     ours = cpu_seconds(lambda: count(source, STRUCTURE), 5)
     print(f"{rows(asked):,} records, {len(PAIRS)} pairs")
@@ -82,7 +79,7 @@ def codes(asked: Namespace) -> None:
 
 def parquet(asked: Namespace) -> None:
     """Parquet files of codes and of text, CPU seconds, beside what decoding them costs."""
-    columns = columns_of(rows(asked))
+    columns = codes_of(asked)
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         for kind, table in (("uint8", pa.table), ("text", texts)):
             path = Path(folder) / f"{kind}.parquet"
@@ -97,7 +94,7 @@ def parquet(asked: Namespace) -> None:
 
 def csv(asked: Namespace) -> None:
     """A CSV file of a tenth of the records, CPU seconds, beside what pyarrow needs to read it."""
-    columns = columns_of(rows(asked))
+    columns = codes_of(asked)
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         path = Path(folder) / "x.csv"
         some = texts({name: codes[: rows(asked) // 10] for name, codes in columns.items()})
@@ -116,15 +113,77 @@ def memory(asked: Namespace) -> None:
         return
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         path, piece = Path(folder) / "large.parquet", 5_000_000
-        with pq.ParquetWriter(path, pa.table(columns_of(1)).schema) as writer:
+        with pq.ParquetWriter(path, pa.table(columns_of(1, np.random.default_rng(0))).schema) as writer:
             for seed, start in enumerate(range(0, asked.large, piece)):
-                writer.write_table(pa.table(columns_of(min(piece, asked.large - start), seed)))
+                writer.write_table(pa.table(columns_of(min(piece, asked.large - start), np.random.default_rng(seed))))
         print(f"peak memory, {asked.large:,} records from Parquet: {alone(peak_of_count, path):.0f} MB (target 400)")
 
 
 def count_file(path: Path) -> None:
     """All pairs of a file."""
     count(as_source(path), STRUCTURE)
+
+
+def peak_of_count(path: Path) -> float:
+    """Count the file in this process, and return its peak memory, MB."""
+    count_file(path)
+    return peak_mb()
+
+
+def nanoseconds(call: Callable[[], object]) -> float:
+    """CPU time of a call for each row, the least of three."""
+    return 1e9 * cpu_seconds(call, 3) / BATCH
+
+
+def counted(labels: int, columns: int, order: int) -> list[str]:
+    """One line of the table: all sets of `order` columns."""
+    rng = np.random.default_rng(0)
+    domain = Domain.from_sizes({f"a{number}": labels for number in range(columns)})
+    counts = compact(Structure.complete(domain, order))
+    codes = [rng.integers(0, labels, BATCH).astype(np.uint8) for _ in range(columns)]
+    texts = pa.array([str(label) for label in range(labels)])
+    names = [f"a{number}" for number in range(columns)]
+    batches = {
+        "numbers": pa.record_batch([column.astype(np.int8) for column in codes], names),
+        "texts": pa.record_batch([texts.take(pa.array(column.astype(np.int32))) for column in codes], names),
+    }
+    work = Shipped(reading=Reading(domain=domain, columns=counts.columns))
+    pure = nanoseconds(lambda: counts.partial(codes, None))
+    more = [(nanoseconds(lambda b=batch: work.summed(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
+    what = "pairs" if order == 2 else "single columns"
+    size = f"{8 * counts.cells / 1e6:.2f}"
+    return [
+        f"{columns} columns of {labels} labels, all {what}", f"{pure:,.0f}", f"{max(more[0], 0):.1f}", f"{more[1]:.1f}",
+        size,
+    ]  # fmt: skip
+
+
+def together() -> str:
+    """What persons cost: ten columns and a whole-numbered key, three rows each on the average."""
+    rng = np.random.default_rng(0)
+    domain = Domain.from_sizes({f"a{number}": 10 for number in range(10)})
+    columns = {name: rng.integers(0, 10, BATCH).astype(np.int8) for name in domain.names}
+    batch = pa.record_batch({**columns, "id": rng.integers(0, BATCH // 3, BATCH)})
+    work = Shipped(reading=Reading(domain=domain, columns=domain.names, person="id"))
+    blocks = [block for _, block in work.spread([batch], 8)]
+    spread = nanoseconds(lambda: list(work.spread([batch], 8)))
+    kept = nanoseconds(lambda: list(work.limit_rows(blocks)))
+    moved = sum(map(len, blocks)) / BATCH
+    return f"persons: {spread:,.0f} ns a row to spread them, {moved:.0f} bytes moved, {kept:,.0f} ns to keep their rows"
+
+
+def kernel(asked: Namespace) -> None:
+    """What a pass costs one core, the cost model of docs/scale.md: encoding, counting, bringing persons together."""
+    cases = ((10, 10, 2), (10, 100, 1), (10, 50, 2), (10, 100, 2), (2, 100, 2))
+    rows = [counted(*one) for one in cases[: 1 if asked.smoke else None]]
+    print(markdown(["", "count, ns a row", "encode numbers, ns a value", "texts", "MB that come back"], rows))
+    print(together())
+
+
+def codes_of(asked: Namespace) -> dict[str, np.ndarray]:
+    """Codes of the records as core has them."""
+    drawn = columns_of(rows(asked), np.random.default_rng(0))
+    return {name: codes.astype(np.uint8) for name, codes in drawn.items()}
 
 
 def rows(asked: Namespace) -> int:
@@ -139,7 +198,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 MEASUREMENT = Measurement(
-    about=__doc__, parts={"codes": codes, "parquet": parquet, "csv": csv, "memory": memory}, arguments=_arguments
+    about=__doc__,
+    parts={"codes": codes, "parquet": parquet, "csv": csv, "memory": memory, "kernel": kernel},
+    arguments=_arguments,
 )
 
 if __name__ == "__main__":

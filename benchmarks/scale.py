@@ -1,6 +1,7 @@
 """One count of 27 pairs, wherever the rows are: each engine against what it is measured against, in one run.
 
-    python -m benchmarks.scale [--smoke] [--rows N] [--engines embedded,...] [--python-spark PYTHON] [--before CHECKOUT]
+    python -m benchmarks.scale [--smoke] [--rows N] [--kind text] [--engines embedded,...] [--python-spark PYTHON]
+        [--before CHECKOUT]
 
 Every run is a process of its own, in the virtual environment of its engine (`--python-ENGINE`); the engines take turns
 and the fastest run of each counts. First all count a small table: one that counts otherwise than the embedded path is
@@ -19,43 +20,54 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from benchmarks.cases.pairs import make
+from benchmarks.harness.alone import ONE_THREAD
 from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import refuse, say
-from benchmarks.scale_table import Taken, make
+from benchmarks.peers.engines import Taken
 
 ROOT = Path(__file__).parents[1]
 _SMALL = 10_000
 
 # What runs in the engine's environment; dpgm_core may be another checkout's.
 _RUN = """
-import importlib, json, sys
+import json, sys
 from pathlib import Path
-root, core, module, function, folder = sys.argv[1:]
+root, core, folder, function, *options = sys.argv[1:]
 sys.path[0] = core
 import dpgm_core
 sys.path[0] = root
-taken = getattr(importlib.import_module(module), function)(Path(folder))
-print("\\n" + json.dumps(taken))
+from benchmarks.peers import engines
+print("\\n" + json.dumps(getattr(engines, function)(Path(folder), *options)))
 """
 
 
 @frozen
 class Engine:
-    """Where its function is, what its seconds are divided by, and the most they may be of it."""
+    """home: its environment. call: of `peers.engines`, with its options. against: what its seconds are divided by.
+    target: the most they may be of it."""
 
-    module: str
-    function: str
+    home: str
+    call: tuple[str, ...]
     against: str
-    target: float
+    target: float | str = "-"
 
 
 ENGINES = {
-    "embedded": Engine("scale_embedded", "run", "embedded, before", 1.0),
-    "spark": Engine("scale_through", "run_spark", "bare `mapInArrow` that only decodes", 1.5),
-    "dask": Engine("scale_through", "run_dask", "embedded", 1.5),
-    "duckdb": Engine("scale_through", "run_duckdb", "embedded", 5.0),
-    "postgresql": Engine("scale_through", "run_postgresql", "the same GROUP BY by hand", 1.2),
+    "embedded": Engine("embedded", ("embedded",), "embedded, before", 1.0),
+    "spark": Engine("spark", ("spark",), "bare `mapInArrow` that only decodes", 1.5),
+    "dask": Engine("dask", ("dask",), "embedded", 1.5),
+    "duckdb": Engine("duckdb", ("sql", "duckdb"), "embedded", 5.0),
+    "postgresql": Engine("postgresql", ("sql", "postgresql"), "the same GROUP BY by hand", 1.2),
+    "sqlite": Engine("duckdb", ("sql", "sqlite"), "embedded"),
 }
+#: Streamed, and by hand, as one statement of GROUPING SETS and as 27.
+ENGINES |= {
+    f"{name}-{how}": Engine(name, ("sql", name, how), ENGINES[name].against)
+    for name in ("duckdb", "postgresql")
+    for how in ("stream", "sets", "pairs")
+} | {"sqlite-stream": Engine("duckdb", ("sql", "sqlite", "stream"), "embedded")}
 
 
 @frozen
@@ -68,12 +80,11 @@ class Runs:
     def run(self, name: str, folder: Path) -> Taken:
         """One run, in a process of its own."""
         engine = ENGINES["embedded" if name == "before" else name]
-        python = getattr(self.asked, f"python_{'embedded' if name == 'before' else name}")
+        python = getattr(self.asked, f"python_{engine.home}")
         core = self.asked.before if name == "before" else ROOT
-        command = [python, "-c", _RUN, ROOT, core, f"benchmarks.{engine.module}", engine.function, folder]
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        command = [python, "-c", _RUN, ROOT, core, folder, *engine.call]
         done = subprocess.run(
-            list(map(str, command)), cwd=ROOT, env=os.environ | alone, text=True, capture_output=True, check=False
+            list(map(str, command)), cwd=ROOT, env=os.environ | ONE_THREAD, text=True, capture_output=True, check=False
         )
         if done.returncode:
             refuse(f"{name} failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}")
@@ -110,18 +121,14 @@ class Runs:
 
     def table(self) -> str:
         """Markdown, a line for each engine."""
-        lines = [
-            "| engine | seconds | against | seconds | ratio | target | driver's peak above idle, MB |",
-            "|---|---:|---|---:|---:|---:|---:|",
-        ]
+        rows = []
         for name in (one for one in self.taken if one != "before"):
             engine, least, base = ENGINES[name], self.least(name), self.baseline(name)
-            peak = max(one["peak_mb"] for one in self.taken[name])
+            cpu, peak = min(one["cpu"] for one in self.taken[name]), max(one["peak_mb"] for one in self.taken[name])
             than = ["", ""] if base is None else [f"{base:.2f}", f"{least / base:.2f}"]
-            lines.append(
-                f"| {name} | {least:.2f} | {engine.against} | {than[0]} | {than[1]} | {engine.target} | {peak:.0f} |"
-            )
-        return "\n".join(lines)
+            rows.append([name, f"{least:.2f}", engine.against, *than, engine.target, f"{cpu:.2f}", f"{peak:.0f}"])
+        head = ["engine", "seconds", "against", "seconds", "ratio", "target", "CPU s", "driver's peak above idle, MB"]
+        return markdown(head, rows)
 
 
 def table(asked: Namespace) -> None:
@@ -136,10 +143,12 @@ def table(asked: Namespace) -> None:
     runs = Runs(asked)
     with tempfile.TemporaryDirectory(dir=asked.folder) as temporary:
         small = Path(temporary) / f"small-{os.getpid()}"  # engines may keep a database beside it
-        make(small, _SMALL)
+        make(small, _SMALL, asked.kind)
         runs.check(names, small)
-        folder = small if rows == _SMALL else (asked.folder or Path(tempfile.gettempdir())) / f"scale-{rows}"
-        make(folder, rows)
+        folder = (
+            small if rows == _SMALL else (asked.folder or Path(tempfile.gettempdir())) / f"scale-{asked.kind}-{rows}"
+        )
+        make(folder, rows, asked.kind)
         runs.time(names, folder)
     print(f"{rows:,} records, 10 columns, 27 pairs, {os.cpu_count()} cores\n")
     print(runs.table())
@@ -151,7 +160,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--engines", default="embedded", help=f"of {', '.join(ENGINES)}, separated by commas")
     parser.add_argument("--before", type=Path, help="a checkout of another version, for the embedded path's ratio")
     parser.add_argument("--folder", type=Path, default=None, help="where tables are made and kept")
-    for name in ENGINES:
+    parser.add_argument("--kind", choices=("int8", "text"), default="int8", help="how labels are stored")
+    for name in dict.fromkeys(one.home for one in ENGINES.values()):
         parser.add_argument(f"--python-{name}", default=sys.executable, help=f"the Python of {name}'s environment")
 
 

@@ -11,14 +11,15 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks import scale, scale_embedded
+from benchmarks import scale
+from benchmarks.cases.pairs import NAMES, PAIRS, make, sha_of_tables
 from benchmarks.harness.main import main
+from benchmarks.peers.engines import Taken, embedded
 from benchmarks.scale import Runs
-from benchmarks.scale_table import NAMES, PAIRS, Taken, make, sha_of_tables
 
 
 def taken(seconds: float, sha: str = "same", baseline: float | None = None) -> Taken:
-    return Taken(seconds=seconds, baseline_seconds=baseline, peak_mb=100.0, counts_sha=sha)
+    return Taken(seconds=seconds, cpu=1.0, baseline_seconds=baseline, peak_mb=100.0, counts_sha=sha)
 
 
 def test_the_embedded_path_counts_the_table(tmp_path: Path) -> None:
@@ -30,9 +31,9 @@ def test_the_embedded_path_counts_the_table(tmp_path: Path) -> None:
     columns = pq.read_table(tmp_path).to_pydict()
     tables = [np.histogram2d(columns[one], columns[two], bins=[range(11), range(11)])[0] for one, two in PAIRS]
     assert len(columns["a0"]) == 1003 and set(NAMES) == set(columns)
-    assert scale_embedded.run(tmp_path)["counts_sha"] == sha_of_tables(tables, 1003)
+    assert embedded(tmp_path)["counts_sha"] == sha_of_tables(tables, 1003)
     tables[3][4, 5] += 1
-    assert scale_embedded.run(tmp_path)["counts_sha"] != sha_of_tables(tables, 1003)
+    assert embedded(tmp_path)["counts_sha"] != sha_of_tables(tables, 1003)
 
 
 def test_an_engine_that_counts_otherwise_is_not_timed(
@@ -68,7 +69,7 @@ def test_ratios_are_of_the_fastest_runs() -> None:
 def test_an_engine_runs_in_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     """Which tells what it took; one that is not there is one line."""
     main(scale.MEASUREMENT, ["--smoke", "--repeats", "1"])
-    assert "| embedded | 0." in capsys.readouterr().out
+    assert "| embedded |    0." in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(scale.MEASUREMENT, ["--smoke", "--engines", "hadoop"])
     assert "there is no engine 'hadoop'" in capsys.readouterr().err

@@ -150,7 +150,7 @@ def test_an_impossible_kl_is_refused():
 
 
 def test_the_older_benchmarks_draw_as_before():
-    """`draw_release` of a population and one seed, as cgm_em.py and eb_map.py use it."""
+    """`draw_release` of a population and one seed, as cgm_em.py uses it."""
     population = Population.draw(structure_of("chain1", 2), 3)
     noisy = draw_release(population, 500, 1.0, 7)
     assert noisy.total == 500
