@@ -18,12 +18,14 @@ from __future__ import annotations
 import itertools
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from attrs import frozen
 
 from benchmarks.cases.census import load
+from benchmarks.cases.coded import Coded, shares
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.protocol.populations import HEALTH, Population, structure_of
@@ -92,13 +94,8 @@ def _real(name: str, domain: Domain, structure: Structure, codes: IntArray, size
         found: IntArray = codes[np.random.default_rng(seed).integers(len(codes), size=count)]
         return found
 
-    def shares(pair: Clique) -> FloatArray:
-        one, two = (domain.names.index(attribute) for attribute in pair)
-        shape = domain.shape(pair)
-        counts = np.bincount(codes[:, one] * shape[1] + codes[:, two], minlength=shape[0] * shape[1])
-        return counts.reshape(shape) / len(codes)
-
-    return Case(name=name, structure=structure, size=size, records=records, shares=shares)
+    table = Coded(domain=domain, codes=codes)
+    return Case(name=name, structure=structure, size=size, records=records, shares=partial(shares, table))
 
 
 def measured(case: Case, seed: int, share: float) -> list[float]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
+from benchmarks.cases.coded import Coded, shares
 from dpgm_core import Domain, FloatArray, IntArray, Structure, Tables
 
 # One margin: the attributes, and a probability for each of their values.
@@ -145,12 +146,10 @@ def tree_margins(tree: Structure, marginals: Tables) -> Iterator[Margin]:
 
 def records_margins(domain: Domain, codes: IntArray) -> Iterator[Margin]:
     """The same of records: shares of them."""
-    sizes = domain.sizes
+    table = Coded(domain=domain, codes=codes)
     for order in (2, 3):
         for clique in itertools.combinations(domain.names, order):
-            shape = tuple(sizes[name] for name in clique)
-            places = np.ravel_multi_index([codes[:, domain.names.index(name)] for name in clique], shape)
-            yield clique, np.bincount(places, minlength=int(np.prod(shape))).reshape(shape) / len(codes)
+            yield clique, shares(table, clique)
 
 
 def scores(census: Census, margins: Iterator[Margin]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 from pyarrow import csv
 
-from dpgm_core import Array, Clique, Domain, FloatArray
+from dpgm_core import Array, Clique, Domain, FloatArray, IntArray
 
 #: Cells of the marginals on three attributes that count, as in the AIM paper's experiments.
 MOST_CELLS = 10_000
@@ -87,8 +87,13 @@ def of_records(table: Coded) -> Callable[[list[Clique]], dict[Clique, FloatArray
 
 def shares(table: Coded, clique: Clique) -> FloatArray:
     """The share of the records in each cell of a clique."""
+    return counts(table, clique) / len(table.codes)
+
+
+def counts(table: Coded, clique: Clique) -> IntArray:
+    """The number of records in each cell of a clique."""
     shape = table.domain.shape(clique)
     places = np.zeros(len(table.codes), dtype=np.int64)
     for name, size in zip(clique, shape, strict=True):
         places = places * size + table.codes[:, table.domain.names.index(name)]
-    return np.bincount(places, minlength=math.prod(shape)).reshape(shape) / len(table.codes)
+    return np.bincount(places, minlength=math.prod(shape)).reshape(shape)

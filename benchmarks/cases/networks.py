@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from attrs import field, frozen
 
+from benchmarks.cases.coded import Coded, counts
 from dpgm.interop.bif import read_bif
 from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.models.cpds import cpds_of
@@ -117,12 +118,8 @@ class Network:
 
 def family_counts(dag: Dag, records: Array) -> dict[str, FloatArray]:
     """Attribute -> exact counts of its family. NOT PRIVATE."""
-    names, found = dag.domain.names, {}
-    for family in dag.families:
-        shape = dag.domain.shape(family)
-        places = np.ravel_multi_index([records[:, names.index(name)] for name in family], shape)
-        found[family[0]] = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-    return found
+    table = Coded(domain=dag.domain, codes=records)
+    return {family[0]: counts(table, family).astype(np.float64) for family in dag.families}
 
 
 def row_smoothed(tables: dict[str, FloatArray]) -> dict[str, FloatArray]:

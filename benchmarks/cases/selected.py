@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import reduce
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Clique, Domain, FloatArray, IntArray, Model, Structure
+from benchmarks.cases.coded import Coded, shares
+from dpgm_core import Clique, Domain, Structure
 
 RECORDS = 48_842
 SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 60, 99, 42, 2)  # those of the Adult table, more or less
@@ -18,27 +20,10 @@ _TREE_CELLS = 300_000
 
 @frozen(kw_only=True)
 class Selected:
-    """codes: (records, attributes). structure: the cliques that are measured."""
+    """table: the records. structure: the cliques that are measured."""
 
-    codes: IntArray
+    table: Coded
     structure: Structure
-
-    def errors(self, model: Model) -> tuple[float, float]:
-        """Mean total variation distance to the records over all pairs, and over all triples of at most 1e4 cells."""
-        found = []
-        for order in (2, 3):
-            cliques = [
-                clique for clique in itertools.combinations(model.structure.domain.names, order)
-                if math.prod(model.structure.domain.shape(clique)) <= 10_000 or order == 2
-            ]  # fmt: skip
-            margins = model.marginals_of(cliques)
-            found.append(
-                np.mean(
-                    [np.abs(margins[one] - margin(self.codes, model.structure.domain, one)).sum() for one in cliques]
-                )
-                / 2
-            )
-        return float(found[0]), float(found[1])
 
 
 def selected(cliques: int, parameters: int, clique_cells: int, seed: int, attributes: int = len(SIZES)) -> Selected:
@@ -55,7 +40,8 @@ def selected(cliques: int, parameters: int, clique_cells: int, seed: int, attrib
             mine = np.flatnonzero(classes == number)
             codes[mine, place] = rng.choice(size, size=len(mine), p=rng.dirichlet(np.maximum(4 * base, 1e-3)))
     chosen: list[Clique] = [(name,) for name in domain.names]
-    for clique in _ranked(codes, domain, clique_cells):
+    table = Coded(domain=domain, codes=codes)
+    for clique in _ranked(table, clique_cells):
         if len(chosen) == cliques or structure_parameters(Structure(domain, chosen)) >= parameters:
             break
         if any(set(clique) <= set(other) for other in chosen):
@@ -63,7 +49,7 @@ def selected(cliques: int, parameters: int, clique_cells: int, seed: int, attrib
         tree = Structure(domain, [*chosen, clique]).elimination.clusters
         if sum(math.prod(domain.shape(cluster)) for cluster in tree) <= _TREE_CELLS:
             chosen.append(clique)
-    return Selected(codes=codes, structure=Structure(domain, chosen))
+    return Selected(table=table, structure=Structure(domain, chosen))
 
 
 def structure_parameters(structure: Structure) -> int:
@@ -77,22 +63,13 @@ def structure_parameters(structure: Structure) -> int:
     return sum(math.prod(size - 1 for size in structure.domain.shape(effect)) for effect in effects)
 
 
-def margin(codes: IntArray, domain: Domain, clique: Clique) -> FloatArray:
-    """The share of the records in each cell."""
-    shape = domain.shape(clique)
-    columns = tuple(codes[:, domain.names.index(name)] for name in clique)
-    return np.bincount(np.ravel_multi_index(columns, shape), minlength=math.prod(shape)).reshape(shape) / len(codes)
-
-
-def _ranked(codes: IntArray, domain: Domain, clique_cells: int) -> list[Clique]:
-    alone = {name: margin(codes, domain, (name,)) for name in domain.names}
-    found = []
+def _ranked(table: Coded, clique_cells: int) -> list[Clique]:
+    domain, found = table.domain, []
+    alone = {name: shares(table, (name,)) for name in domain.names}
     for clique in itertools.chain(*(itertools.combinations(domain.names, order) for order in (2, 3))):
         cells = math.prod(domain.shape(clique))
         if cells <= clique_cells:
-            independent = np.array(1.0)
-            for name in clique:
-                independent = np.multiply.outer(independent, alone[name])
-            distance = np.abs(margin(codes, domain, clique) - independent).sum() * len(codes)
+            independent = reduce(np.multiply.outer, [alone[name] for name in clique])
+            distance = np.abs(shares(table, clique) - independent).sum() * len(table.codes)
             found.append((30 * cells - distance, clique))
     return [clique for _, clique in sorted(found)]
