@@ -14,23 +14,23 @@ import sys
 import time
 from collections import namedtuple
 from functools import partial
-from importlib import import_module
 from importlib.metadata import distributions
 
 import numpy as np
 
+from benchmarks.peers import libraries
 from benchmarks.peers.served import load
 
-#: home: the environment it runs in. module: beside this one. options: of its `variants`.
-Entry = namedtuple("Entry", "home module options")
+#: home: the environment it runs in. variants: model, name of one or None -> variants.
+Entry = namedtuple("Entry", "home variants")
 CONTESTANTS = {
-    "dpgm": Entry("dpgm", "exact_dpgm", {}),
-    "mbi": Entry("mbi", "exact_mbi", {"wide": False}),
-    "mbi64": Entry("mbi", "exact_mbi", {"wide": True}),
-    "pyagrum": Entry("pyagrum", "exact_pyagrum", {}),
-    "pgmpy": Entry("pgmpy", "exact_pgmpy", {}),
-    "dpgm-loopy": Entry("dpgm", "loopy_dpgm", {}),
-    "pgmax": Entry("pgmax", "loopy_pgmax", {}),
+    "dpgm": Entry("dpgm", libraries.dpgm),
+    "mbi": Entry("mbi", partial(libraries.mbi, wide=False)),
+    "mbi64": Entry("mbi", partial(libraries.mbi, wide=True)),
+    "pyagrum": Entry("pyagrum", libraries.pyagrum),
+    "pgmpy": Entry("pgmpy", libraries.pgmpy),
+    "dpgm-loopy": Entry("dpgm", libraries.dpgm_loopy),
+    "pgmax": Entry("pgmax", libraries.pgmax),
 }
 
 
@@ -87,8 +87,7 @@ def versions(names):
 
 def main():
     """Answer requests until the input ends, or make one call."""
-    entry, variants = CONTESTANTS[sys.argv[1]], {}
-    prepare = partial(import_module(f"benchmarks.peers.{entry.module}").variants, **entry.options)
+    prepare, variants = CONTESTANTS[sys.argv[1]].variants, {}
     if sys.argv[2:]:
         once(prepare, *sys.argv[2:])
         return

@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.harness.alone import ONE_THREAD
 from benchmarks.harness.output import markdown
-from benchmarks.speed.aimed import Aim
 from benchmarks.speed.contestants import ROOT
+from benchmarks.speed.page import Aim
 
 EXAMPLE = ROOT / "docs" / "examples" / "health"
 MOST = 1.2

@@ -6,18 +6,13 @@ mbi jitted and warm on arrays that are ready, its fastest oracle; pyAgrum and pg
 
 from __future__ import annotations
 
-import tempfile
 from argparse import Namespace
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.main import choose
 from benchmarks.harness.output import markdown
-from benchmarks.speed.aimed import Aim
-from benchmarks.speed.contestants import contestants
-from benchmarks.speed.models import case, names_of, save
-from benchmarks.speed.race import fastest_peer, least, ours, race
+from benchmarks.speed.models import cases
+from benchmarks.speed.page import Aim
+from benchmarks.speed.race import fastest_peer, least, ours, races
 
 CONTESTANTS = ("dpgm", "mbi", "mbi64", "pyagrum", "pgmpy")
 #: Ours over the fastest peer.
@@ -36,16 +31,10 @@ TARGETS = {
 def measure(asked: Namespace) -> dict[str, Any]:
     """Model -> its size and what `race` found."""
     figures = {}
-    known = names_of(asked.networks)
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        all_of_them = [stack.enter_context(one) for one in contestants(CONTESTANTS, asked.peers)]
-        for name in choose("model", asked.models, known)[: 1 if asked.smoke else None]:
-            path = Path(folder, f"{name}.npz")
-            model = case(name, asked.networks)
-            save(model, path)
-            found = race(all_of_them, path, asked)
-            figures[name] = {"attributes": len(model.structure.domain.names), "cells": model.structure.cells} | found
-            print(table({name: figures[name]}), flush=True)
+    for model, found in races(CONTESTANTS, cases(asked), asked):
+        size = {"attributes": len(model.structure.domain.names), "cells": model.structure.cells}
+        figures[model.name] = size | found
+        print(table({model.name: figures[model.name]}), flush=True)
     return figures
 
 

@@ -18,13 +18,12 @@ from typing import Any
 
 from attrs import evolve
 
-from benchmarks.harness.main import choose
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
-from benchmarks.peers.exact_dpgm import executors
-from benchmarks.speed.aimed import Aim
+from benchmarks.peers.libraries import executors
 from benchmarks.speed.contestants import ROOT, XLA, interpreters
-from benchmarks.speed.models import case, names_of, save
+from benchmarks.speed.models import cases, save
+from benchmarks.speed.page import Aim
 
 MODELS = ("chain3-k10", "grid10-k2", "asia", "alarm")
 MOST = 0.333
@@ -41,12 +40,10 @@ def measure(asked: Namespace) -> dict[str, Any]:
     here = interpreters(asked.peers)
     runners = [(sys.executable, "dpgm", executor or "numpy") for executor in executors()]
     runners += [(str(here[peer]), peer, one) for peer, some in PEERS.items() if peer in here for one in some]
-    known = [name for name in names_of(asked.networks) if name in MODELS]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in choose("model", asked.models, known)[: 1 if asked.smoke else None]:
-            path = Path(folder, f"{name}.npz")
-            model = case(name, asked.networks)
+        for model in cases(asked, MODELS):
+            path = Path(folder, f"{model.name}.npz")
             save(evolve(model, theta=model.theta[:1]), path)
             best: dict[str, float] = {}
             for turn in range(1 if asked.smoke else RUNS):
@@ -56,7 +53,7 @@ def measure(asked: Namespace) -> dict[str, Any]:
                         continue
                     seconds = _fresh(python, who, variant, path, asked.limit)
                     best[key] = min(best.get(key, math.inf), seconds)
-            found[name] = {key: seconds for key, seconds in best.items() if math.isfinite(seconds)}
+            found[model.name] = {key: seconds for key, seconds in best.items() if math.isfinite(seconds)}
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.harness.alone import alone
 from benchmarks.harness.output import markdown
 from benchmarks.protocol.populations import Population, draw_release, structure_of
-from benchmarks.speed.aimed import Aim
+from benchmarks.speed.page import Aim
 from dpgm_core import SeededRandomness, bootstrap, learn, make
 
 #: Learner -> its options, and the CPU seconds aimed at.

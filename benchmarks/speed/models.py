@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
 
+from benchmarks.harness.main import choose
 from dpgm.interop.bif import read_bif
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
@@ -61,6 +63,13 @@ def names_of(networks: Path | None) -> list[str]:
     """All that can be measured here: what is generated, and the networks of that folder."""
     here = [name for name in NETWORKS if networks is not None and (networks / f"{name}.bif").is_file()]
     return [*GENERATED, *here]
+
+
+def cases(asked: Namespace, among: Collection[str] | None = None) -> Iterator[Case]:
+    """The models that are asked for, of these names; of --smoke the first one alone."""
+    known = [name for name in names_of(asked.networks) if among is None or name in among]
+    for name in choose("model", asked.models, known)[: 1 if asked.smoke else None]:
+        yield case(name, asked.networks)
 
 
 def case(name: str, networks: Path | None) -> Case:

@@ -7,18 +7,40 @@ import platform
 import subprocess
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from benchmarks.harness.output import marked
-from benchmarks.speed.aimed import Aim, aims_table
+from benchmarks.harness.output import markdown, marked
 from benchmarks.speed.contestants import ROOT, Silent, contestants
 
 HEAD = "# Inference\n\nWritten by `python -m benchmarks.inference`; see docs/performance.md.\n"
 LIBRARIES = ("dpgm-core", "numpy", "scipy", "numba", "mbi", "jax", "pyagrum", "pgmpy", "pgmax")
+
+
+@frozen
+class Aim:
+    """what: in words, with its unit. most: at most this was aimed at. beside: who or what it is held against."""
+
+    what: str
+    measured: float
+    most: float
+    beside: str = ""
+
+    @property
+    def met(self) -> bool:
+        """At the three digits that are shown."""
+        return float(f"{self.measured:.3g}") <= self.most
+
+
+def aims_table(aims: Iterable[Aim]) -> str:
+    """A row for each."""
+    rows = [
+        (aim.what, f"{aim.measured:.3g}", f"{aim.most:g}", "met" if aim.met else "missed", aim.beside) for aim in aims
+    ]
+    return markdown(["figure", "measured", "at most", "", "beside"], rows)
 
 
 @frozen

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import numpy as np
 from attrs import define, field
 
 from benchmarks.harness.runs import refuse, say
-from benchmarks.speed.contestants import Contestant, Silent
+from benchmarks.speed.contestants import Contestant, Silent, contestants
+from benchmarks.speed.models import Case, save
 from dpgm_core._util.arrays import FloatArray
 
 #: Probabilities that differ by more do not agree: 64 bits, and 32.
@@ -45,6 +48,16 @@ class Agreement:
         if why is not None:
             self.left_out[who] = why
         return why is None
+
+
+def races(names: Sequence[str], models: Iterable[Case], asked: Namespace) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Each model and what `race` found on it. names: of the contestants, ours first; who is not here is left out."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        all_of_them = [stack.enter_context(one) for one in contestants(names, asked.peers)]
+        for model in models:
+            path = Path(folder, f"{model.name}.npz")
+            save(model, path)
+            yield model, race(all_of_them, path, asked)
 
 
 def race(all_of_them: Sequence[Contestant], path: Path, asked: Namespace) -> dict[str, Any]:

@@ -5,18 +5,14 @@ Milliseconds per call, the least of turns that alternate; ours in 64 bits, pgmax
 
 from __future__ import annotations
 
-import tempfile
 from argparse import Namespace
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness.output import markdown
-from benchmarks.speed.contestants import contestants
-from benchmarks.speed.models import SETS, Case, domain, save
-from benchmarks.speed.race import fastest_peer, least, ours, race
+from benchmarks.speed.models import SETS, Case, domain
+from benchmarks.speed.race import fastest_peer, least, ours, races
 from dpgm_core.structure.structure import Structure
 
 SIZES = (2, 3, 4, 5)
@@ -31,14 +27,9 @@ def grid(size: int) -> Case:
 
 def measure(asked: Namespace) -> dict[str, Any]:
     """Labels -> what `race` found."""
-    figures = {}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        both = [stack.enter_context(one) for one in contestants(("dpgm-loopy", "pgmax"), asked.peers)]
-        for size in SIZES[: 1 if asked.smoke else None]:
-            path = Path(folder, f"{size}.npz")
-            save(grid(size), path)
-            figures[str(size)] = race(both, path, asked)
-    return figures
+    models = map(grid, SIZES[: 1 if asked.smoke else None])
+    found = races(("dpgm-loopy", "pgmax"), models, asked)
+    return {str(size): figures for size, (_, figures) in zip(SIZES, found, strict=False)}
 
 
 def table(figures: dict[str, Any]) -> str:

@@ -11,14 +11,14 @@ import pytest
 
 from benchmarks import inference
 from benchmarks.harness.main import main
-from benchmarks.peers import exact_dpgm, loopy_dpgm, marginals
+from benchmarks.peers import libraries, marginals
 from benchmarks.peers.served import Model, tables
 from benchmarks.speed import exact, page
-from benchmarks.speed.aimed import Aim, aims_table
 from benchmarks.speed.contestants import Contestant, Silent
 from benchmarks.speed.models import GENERATED, case, save
+from benchmarks.speed.ours import limit
+from benchmarks.speed.page import Aim, aims_table
 from benchmarks.speed.race import Agreement, fastest_peer, ours
-from benchmarks.speed.roofline import limit
 
 #: A loop with a chord, an attribute alone, one clique within another, a clique of three, axes in both orders.
 CLIQUES = [(0, 1), (2, 1), (2, 3), (0, 3), (0, 2), (4,), (3, 5, 2), (5,)]
@@ -56,8 +56,8 @@ def by_enumeration(model: Model, number: int) -> tuple[list[np.ndarray], float]:
 def test_every_executor_agrees_with_enumeration(zeros: bool) -> None:
     """Marginals and log Z, on every parameter set, one after another on the same engine."""
     model = small(zeros)
-    variants = exact_dpgm.variants(model)
-    assert [one.name for one in variants] == [executor or "numpy" for executor in exact_dpgm.executors()]
+    variants = libraries.dpgm(model)
+    assert [one.name for one in variants] == [executor or "numpy" for executor in libraries.executors()]
     for number, variant in itertools.product((0, 1, 0), variants):
         expected, log_z = by_enumeration(model, number)
         found, told = variant.read(variant.call(number))
@@ -73,9 +73,7 @@ def test_executors_agree_on_what_is_measured() -> None:
         places = {one: place for place, one in enumerate(measured.structure.domain.names)}
         cliques = [tuple(places[one] for one in clique) for clique in measured.structure.cliques]
         agreement = Agreement()
-        for variant in exact_dpgm.variants(
-            Model(list(measured.structure.domain.sizes.values()), cliques, measured.theta)
-        ):
+        for variant in libraries.dpgm(Model(list(measured.structure.domain.sizes.values()), cliques, measured.theta)):
             found, log_z = variant.read(variant.call(0))
             assert agreement.agrees(f"dpgm {variant.name}", np.concatenate([np.ravel(part) for part in found]), log_z)
         assert not agreement.left_out
@@ -86,7 +84,7 @@ def test_loopy_answers_a_tree_as_enumeration_does() -> None:
     rng = np.random.default_rng(1)
     tree = Model([3, 2, 4], [(2, 0), (1, 2)], rng.normal(size=(1, 20)))
     expected, _ = by_enumeration(tree, 0)
-    for variant in loopy_dpgm.variants(tree):
+    for variant in libraries.dpgm_loopy(tree):
         found, _ = variant.read(variant.call(0))
         for one, other in zip(found, [expected[0].sum(0), expected[1].sum(1), expected[0].sum(1)], strict=True):
             np.testing.assert_allclose(one, other, atol=1e-12)
@@ -168,6 +166,6 @@ def test_a_model_travels_as_it_is(tmp_path: Path) -> None:
     measured = case("grid10-k2", None)
     save(measured, tmp_path / "model.npz")
     model = marginals.load(tmp_path / "model.npz")
-    again = exact_dpgm.structure_of(model)
+    again = libraries.structure_of(model)
     assert again.cliques == GENERATED["grid10-k2"]().cliques
     np.testing.assert_array_equal(model.theta, measured.theta)

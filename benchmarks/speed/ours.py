@@ -1,0 +1,274 @@
+"""Parts of `benchmarks.inference` on our executors alone: compiling, many calls, limits, second derivatives."""
+
+from __future__ import annotations
+
+import math
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.output import markdown
+from benchmarks.harness.timing import cpu_seconds, wall_seconds
+from benchmarks.peers.libraries import engine_of, executors
+from benchmarks.speed.models import GENERATED, Case, cases, domain
+from benchmarks.speed.page import Aim, Part
+from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.engine import JunctionTree
+from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+
+#: Turns of what is timed.
+RUNS = 7
+
+Figures = dict[str, Any]
+
+
+def by_executor(figures: Figures, columns: tuple[str, ...], show: Callable[..., tuple[str, ...]]) -> str:
+    """A row for each model, with the columns of every executor. show: from an executor's numbers to texts."""
+    kinds = list(next(iter(figures.values())))
+    head = ["model"] + [f"{kind}: {what}" for kind in kinds for what in columns]
+    rows = [[name, *(text for kind in kinds for text in show(*found[kind]))] for name, found in figures.items()]
+    return markdown(head, rows)
+
+
+# --- Compiling ---
+
+
+def _compiled(asked: Namespace) -> Figures:
+    """Model -> executor -> [compile, again, first call], ms, the least of some; what a process pays once is not in."""
+    return {
+        model.name: {executor or "numpy": _clocked(model, executor, asked) for executor in executors()}
+        for model in cases(asked)
+    }
+
+
+def _clocked(model: Case, executor: str, asked: Namespace) -> list[float]:
+    potentials = model.sets[0]
+    engine_of(model.structure, executor).infer(potentials)  # whatever this process loads, and numba compiles
+    found = []
+    for _ in range(1 if asked.smoke else RUNS):
+        plan_inference.cache_clear()
+        structure = Structure(model.structure.domain, model.structure.cliques)  # an engine may hang on to the other
+        clock = [time.perf_counter()]
+        engine_of(structure, executor)
+        clock.append(time.perf_counter())
+        engine = engine_of(structure, executor)
+        clock.append(time.perf_counter())
+        engine.infer(potentials)
+        clock.append(time.perf_counter())
+        found.append(np.diff(clock))
+    return [float(1e3 * least) for least in np.min(found, axis=0)]
+
+
+def _compiled_aims(figures: Figures) -> list[Aim]:
+    """Of the executor that is chosen by itself: what a round of adaptive selection should wait at most."""
+    return [
+        Aim(f"compile {name}, ms", next(iter(found.values()))[0], 20.0)
+        for name, found in figures.items()
+        if name in ("chain3-k10", "er-k20", "grid10-k2")
+    ]
+
+
+COMPILE = Part(
+    """Compiling a structure, ours alone: milliseconds until an engine is there, again, and of the first call.
+
+Again: a process remembers the plans of its last structures, because learners and selectors come back to them.
+""",
+    _compiled,
+    partial(
+        by_executor,
+        columns=("compile", "again", "first call"),
+        show=lambda *numbers: tuple(f"{one:.3g}" for one in numbers),
+    ),
+    _compiled_aims,
+)
+
+
+# --- Many calls ---
+
+COUNT = 40
+
+
+def _many(asked: Namespace) -> Figures:
+    """Model -> executor -> [one after another, many], ms for each inference."""
+    found: Figures = {}
+    for model in cases(asked):
+        theta = np.resize(model.theta, (COUNT, model.structure.cells))
+        sets = [Tables(model.structure, row) for row in theta]
+        found[model.name] = {}
+        for executor in executors():
+            engine = engine_of(model.structure, executor)
+            engine.infer(sets[0])  # what this process loads
+            calls = (partial(_one_by_one, engine, sets), partial(engine.infer_many, theta))
+            best = [math.inf, math.inf]
+            for _ in range(1 if asked.smoke else RUNS):
+                best = [min(least, wall_seconds(call)) for least, call in zip(best, calls, strict=True)]
+            found[model.name][executor] = [1e3 * seconds / COUNT for seconds in best]
+    return found
+
+
+def _one_by_one(engine: Any, sets: list[Tables]) -> None:
+    for potentials in sets:
+        engine.infer(potentials)
+
+
+MANY = Part(
+    """Forty inferences on one structure, as `infer_many` of all and as calls one after another; ours alone.
+
+Seconds on the wall, milliseconds for each inference, least of turns that alternate.
+""",
+    _many,
+    partial(
+        by_executor,
+        columns=("calls", "infer_many", "ratio"),
+        show=lambda calls, many: (f"{calls:.3g}", f"{many:.3g}", f"{many / calls:.2f}"),
+    ),
+)
+
+
+# --- Limits ---
+
+#: A working set of so many bytes is taken to stay in the cache of one core.
+CACHED = 2**20
+
+
+def rates(runs: int = 30) -> dict[str, float]:
+    """exp and multiply-adds per second; bytes per second of a copy, read and written, in memory and in the cache."""
+    large, small = np.ones(2**23), np.ones(2**14)
+    into_large, into_small = np.empty_like(large), np.empty_like(small)
+    matrix = np.ones((512, 512))
+    product = np.empty_like(matrix)
+    return {
+        "exp": small.size / wall_seconds(lambda: np.exp(small, out=into_small), 10 * runs),
+        "multiply-add": matrix.size * 512 / wall_seconds(lambda: np.matmul(matrix, matrix, out=product), runs),
+        "memory": 2 * large.nbytes / wall_seconds(lambda: np.copyto(into_large, large), runs),
+        "cache": 2 * small.nbytes / wall_seconds(lambda: np.copyto(into_small, small), 10 * runs),
+    }
+
+
+def limit(cells: int, multiply_adds: int, bytes_touched: int, rate: dict[str, float]) -> float:
+    """Milliseconds."""
+    arithmetic = cells / rate["exp"] + multiply_adds / rate["multiply-add"]
+    moving = bytes_touched / rate["cache" if bytes_touched <= CACHED else "memory"]
+    return 1e3 * max(arithmetic, moving)
+
+
+def _limits(asked: Namespace) -> Figures:
+    """Rates of the machine, and of each model what it takes and its limit, ms."""
+    rate, models = rates(3 if asked.smoke else 30), {}
+    for model in cases(asked):
+        cells, needs = model.structure.cells, engine_of(model.structure, "").needs
+        models[model.name] = {
+            "cells": cells,
+            "multiply-adds": needs.multiply_adds,
+            "bytes": needs.peak_bytes,
+            "limit ms": limit(cells, needs.multiply_adds, needs.peak_bytes, rate),
+        }
+    return {"rates": rate, "models": models}
+
+
+def _limits_table(figures: Figures) -> str:
+    """The rates, then a row for each model."""
+    rate = figures["rates"]
+    rows = [
+        (
+            name,
+            f"{one['cells']:,}",
+            f"{one['multiply-adds'] / 1e6:.3g}",
+            f"{one['bytes'] / 1e6:.3g}",
+            f"{1e3 * one['cells'] / rate['exp']:.2g}",
+            f"{1e3 * one['multiply-adds'] / rate['multiply-add']:.2g}",
+            f"{one['limit ms']:.2g}",
+        )
+        for name, one in figures["models"].items()
+    ]
+    head = ["model", "exp", "M multiply-adds", "MB", "exp, ms", "multiply-adds, ms", "limit, ms"]
+    return (
+        f"A second: {rate['exp'] / 1e9:.2g} billion exp, {rate['multiply-add'] / 1e9:.3g} billion multiply-adds, "
+        f"copies of {rate['memory'] / 1e9:.3g} GB in memory and of {rate['cache'] / 1e9:.3g} in the cache.\n\n"
+        + markdown(head, rows)
+    )
+
+
+LIMITS = Part(
+    """What this machine does at most, and what each model cannot cost less than.
+
+An inference takes exp of every log-potential, makes each multiply-add of its plan, once forwards and once backwards per
+operand, and touches its arrays at least once. Rates: exp of numpy on an array that stays in the cache, multiply-adds
+of a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and
+bytes; interpreting, checking and waiting for a step's operands come on top of it.
+""",
+    _limits,
+    _limits_table,
+)
+
+
+# --- Second derivatives ---
+
+
+def trees_and_pairs(count: int = 40) -> Structure:
+    """A random tree over attributes of 2 to 5 labels, and a fifth as many pairs besides."""
+    rng = np.random.default_rng(0)
+    mixed = Domain.from_sizes({f"x{i}": int(rng.choice([2, 2, 2, 3, 4, 5])) for i in range(count)})
+    pairs = {(f"x{rng.integers(i)}", f"x{i}") for i in range(1, count)}
+    while len(pairs) < count - 1 + count // 5:
+        one, two = sorted(rng.choice(count, 2, replace=False))
+        pairs.add((f"x{one}", f"x{two}"))
+    return Structure(mixed, sorted(pairs))
+
+
+CURVED: dict[str, Callable[[], Structure]] = {
+    "chain3-k5": lambda: Structure.chain(domain(10, 5), 3),
+    "chain3-k10": GENERATED["chain3-k10"],
+    "chain3-k20": GENERATED["chain3-k20"],
+    "chain50-k20": lambda: Structure.chain(domain(50, 20)),
+    "tree40": trees_and_pairs,
+}
+COLUMNS = ("prepare", "with one", "one", "of 64", "of 500")
+
+
+def _curvature(asked: Namespace) -> Figures:
+    """Model -> cells, milliseconds of an inference, and the columns in inferences."""
+    found = {}
+    for name in list(CURVED)[: 1 if asked.smoke else None]:
+        structure = CURVED[name]()
+        engine = JunctionTree().compile(structure)
+        rng = np.random.default_rng(0)
+        theta = Tables(structure, rng.normal(size=structure.cells))
+        one, some, many = (rng.normal(size=(structure.cells, count)) for count in (1, 64, 500))
+        product = engine.curvature(theta)
+        calls: list[tuple[Callable[[], object], int, int]] = [
+            (partial(engine.infer, theta), 20, 1),
+            (partial(engine.curvature, theta), 20, 1),
+            (partial(lambda engine, theta, one: engine.curvature(theta)(one), engine, theta, one), 20, 1),
+            (partial(product, one), 20, 1),
+            (partial(product, some), 3, 64),
+            (partial(product, many), 1, 500),
+        ]
+        for call, _, _ in calls:
+            call()
+        infer, *seconds = (cpu_seconds(call, runs) / count for call, runs, count in calls)
+        ratios = {column: part / infer for column, part in zip(COLUMNS, seconds, strict=True)}
+        found[name] = {"cells": structure.cells, "infer ms": 1e3 * infer} | ratios
+    return found
+
+
+def _curvature_table(figures: Figures) -> str:
+    """A row for each model."""
+    rows = [
+        [name, found["cells"], f"{found['infer ms']:.3g}", *(f"{found[column]:.2f}" for column in COLUMNS)]
+        for name, found in figures.items()
+    ]
+    return markdown(["model", "cells", "infer, ms", *COLUMNS], rows)
+
+
+CURVATURE = Part(
+    "Second derivatives, ours alone, in inferences: preparing a map, with one product, one product, one of 64 or 500.",
+    _curvature,
+    _curvature_table,
+)
