@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -185,18 +186,23 @@ def picks_of(truth: Ising) -> int:
     return truth.degree + 2 * (truth.degree == 4 and truth.size > 16)
 
 
-def couplings_of(model: Model) -> FloatArray:
-    """A of each pair, (p, p): the product of its signs in the log-potentials of all cliques that hold it."""
-    names = {name: at for at, name in enumerate(model.structure.domain.names)}
-    found = np.zeros((len(names), len(names)))
+def tables_of(model: Model) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
+    """Places of the attributes, and log-potentials, of every clique."""
+    places = {name: at for at, name in enumerate(model.structure.domain.names)}
     for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
         for clique in group:
-            # the last axis is the lowest bit
-            effects = walsh(np.clip(table, -50, 50).ravel()) / table.size
-            places = [names[name] for name in reversed(clique)]
-            for low in range(len(places)):
-                for high in range(low + 1, len(places)):
-                    found[places[low], places[high]] += effects[2**low + 2**high]
+            yield tuple(places[name] for name in clique), table
+
+
+def couplings_of(model: Model) -> FloatArray:
+    """A of each pair, (p, p): the product of its signs in the log-potentials of all cliques that hold it."""
+    size = len(model.structure.domain)
+    found = np.zeros((size, size))
+    for places, table in tables_of(model):
+        effects = walsh(np.clip(table, -50, 50).ravel()) / table.size
+        # the last axis is the lowest bit
+        for (low, one), (high, other) in itertools.combinations(enumerate(reversed(places)), 2):
+            found[one, other] += effects[2**low + 2**high]
     return found + found.T
 
 
@@ -345,27 +351,19 @@ def centred(table: FloatArray) -> FloatArray:
 
 def edges_of(model: Model) -> frozenset[Pair]:
     """Pairs whose max |W| is beyond half the least."""
-    names = {name: at for at, name in enumerate(model.structure.domain.names)}
-    found = set()
-    for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
-        for clique in group:
-            if len(clique) == 2 and np.abs(centred(table)).max() > LABEL_COUPLING / 2:
-                one, two = sorted(names[name] for name in clique)
-                found.add((one, two))
-    return frozenset(found)
+    return frozenset(
+        (min(places), max(places))
+        for places, table in tables_of(model)
+        if len(places) == 2 and np.abs(centred(table)).max() > LABEL_COUPLING / 2
+    )
 
 
 def _all_label_pairs(truth: Labels, codes: Array, seed: int) -> frozenset[Pair]:
     """On matchings a pair's W is the centred log of its own table."""
     structure = Structure.complete(truth.domain, 2)
     noisy = release(codes, structure, RHO, "gaussian", **_settings(codes, seed), split="even")
-    names = {name: at for at, name in enumerate(truth.domain.names)}
-    found = set()
-    for clique in structure.cliques:
-        shares = np.maximum(noisy.tables[clique], 1.0)
-        if np.abs(centred(np.log(shares))).max() > LABEL_COUPLING / 2:
-            found.add((names[clique[0]], names[clique[1]]))
-    return frozenset(found)
+    logs = Tables(structure, np.log(np.maximum(noisy.tables.values, 1.0)))
+    return edges_of(Model(structure, logs))
 
 
 def _chosen(truth: Labels, codes: Array, seed: int, *, selector: Mapping[str, Any]) -> frozenset[Pair]:
@@ -427,15 +425,12 @@ def _by_walsh(truth: Polynomial, codes: Array, method: str, budget: Budget, seed
 
 def coefficient(model: Model, clique: tuple[str, ...]) -> float:
     """Of the product of these attributes' signs in the log-potentials."""
+    wanted = {model.structure.domain.names.index(name) for name in clique}
     total = 0.0
-    for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
-        for one in group:
-            if set(clique) <= set(one):
-                signs = np.ones((2,) * len(one))
-                for at, name in enumerate(one):
-                    if name in clique:
-                        signs = signs * np.array([1, -1]).reshape([2 if here == at else 1 for here in range(len(one))])
-                total += float((signs * table).mean())
+    for places, table in tables_of(model):
+        if wanted <= set(places):
+            signs = [np.array([1, -1] if place in wanted else [1, 1]) for place in places]
+            total += float((reduce(np.multiply.outer, signs) * table).mean())
     return total
 
 
@@ -511,9 +506,9 @@ def _rms(truth: Ising, structure: Structure, codes: Array, split: str, relation:
         randomness=SeededRandomness(seed),
         split="even" if split == "cells" else "contrasts",
     )
-    names = {name: at for at, name in enumerate(truth.domain.names)}
     off = couplings_of(done.model) - truth.couplings
-    return float(np.sqrt(np.mean([off[names[i], names[j]] ** 2 for i, j in structure.cliques])))
+    measured = _matrix(truth, dict.fromkeys(structure.cliques, 1.0)) != 0
+    return float(np.sqrt(np.mean(off[measured] ** 2)))
 
 
 def saved(runs: Sequence[Mapping[str, Sequence[float]]]) -> tuple[float, float]:
@@ -618,16 +613,14 @@ def _learned(asked: Asked, table: Days, budget: Budget, seed: int) -> Fit:
 
 def pseudo_likelihood(model: Model, codes: Array) -> float:
     """The mean over records of sum_i log P(x_i | all others), binary attributes, smoothed."""
-    structure, place = model.structure, {name: at for at, name in enumerate(model.structure.domain.names)}
     gain = np.zeros(codes.shape)  # log-odds of the record's own value
-    for group, table in zip(structure.groups, model.potentials.arrays(), strict=True):
+    for places, table in tables_of(model):
         bounded = np.clip(table, -50, 50)  # of a cell ruled out; -inf less -inf has no value
-        for clique in group:
-            columns = [codes[:, place[name]] for name in clique]
-            own = bounded[tuple(columns)]
-            for at, name in enumerate(clique):
-                other = [1 - column if here == at else column for here, column in enumerate(columns)]
-                gain[:, place[name]] += own - bounded[tuple(other)]
+        columns = [codes[:, place] for place in places]
+        own = bounded[tuple(columns)]
+        for at, place in enumerate(places):
+            other = [1 - column if here == at else column for here, column in enumerate(columns)]
+            gain[:, place] += own - bounded[tuple(other)]
     shares = 1 / (1 + np.exp(-np.clip(gain, -500, 500)))
     return float(np.log((1 - SMOOTHING) * shares + SMOOTHING / 2).sum(axis=1).mean())
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from benchmarks.harness.output import markdown, marked, mean_and_error
+from benchmarks.harness.output import beginning, grouped, having, markdown, marked, mean_and_error
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import PROTOTYPE, Crossing, crossing, prototype, slope
 from benchmarks.protocol.recovery import LABEL_METHODS, METHODS, noise_alone, saved
@@ -97,11 +97,9 @@ _SAID = "n* for structure / for parameters within .1, and the standard error of 
 
 def _cells(lines: Iterable[Line], promise: str) -> list[str]:
     """In the order of graphs and sizes."""
-    cells = dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith(f"{promise} "))
-    return sorted(cells, key=lambda cell: (_ORDER.get(cell.split()[1], 0), cell.split()[1], int(cell.split()[2])))
-
-
-_ORDER = {"matching": 1, "3-regular": 2, "grid": 3}
+    order = {"matching": 1, "3-regular": 2, "grid": 3}
+    cells = (cell.split() for cell in grouped(beginning(lines, promise), "cell"))
+    return [" ".join(cell) for cell in sorted(cells, key=lambda cell: (order.get(cell[1], 0), cell[1], int(cell[2])))]
 
 
 def _both(stars: Found, cell: str, method: str) -> str:
@@ -113,25 +111,30 @@ def _both(stars: Found, cell: str, method: str) -> str:
     return " / ".join(said) if said[1] != "-" else said[0]
 
 
+def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], name: str = "", said: str = "") -> str:
+    """A table under its title and what is said of it; empty without rows. name: that pages include it by."""
+    if not rows:
+        return ""
+    table = marked(name, markdown(head, rows)) if name else markdown(head, rows)
+    said = f"{said}\n" * bool(said)
+    return f"## {title}\n\n{said}{table}"
+
+
 def _slopes(lines: Sequence[Line], stars: Found) -> str:
     rows = []
     for (promise, method), theory in THEORY.items():
         for graph in ("matching", "3-regular"):
             sizes = [int(cell.split()[2]) for cell in _cells(lines, promise) if cell.split()[1] == graph]
-            said = [
-                _slope(stars, promise, graph, sizes, method, goal, bound)
-                for goal, bound in zip(GOALS, theory, strict=True)
-            ]
+            bounds = zip(GOALS, theory, strict=True)
+            said = [_slope(stars, promise, graph, sizes, method, goal, bound) for goal, bound in bounds]
             if any(said):
                 rows.append([PROMISES[promise], graph, method, *(one or "-" for one in said)])
+    said = (
+        "With standard errors, over the sizes in brackets; then what the theory's rate gives between the least and the "
+        "largest of them.\n"
+    )
     head = ["promise", "graphs", "method", "structure", "parameters"]
-    return f"## Slopes of log n* in log p\n\n{_SAID_SLOPES}\n{marked('slopes', markdown(head, rows))}" if rows else ""
-
-
-_SAID_SLOPES = (
-    "With standard errors, over the sizes in brackets; then what the theory's rate gives between the least and the "
-    "largest of them.\n"
-)
+    return _section("Slopes of log n* in log p", head, rows, "slopes", said)
 
 
 def _slope(stars: Found, promise: str, graph: str, sizes: Sequence[int], method: str, goal: str, bound: str) -> str:
@@ -141,12 +144,10 @@ def _slope(stars: Found, promise: str, graph: str, sizes: Sequence[int], method:
     if (measured := slope(known)) is None:
         return ""
     low, high = min(known), max(known)
-    told = f"; {bound}: {_local(bound, low, high):.2f}" if bound else ""
-    return f"{measured[0]:.2f} ± {measured[1]:.2f} ({low} to {high}){told}"
-
-
-def _local(bound: str, low: int, high: int) -> float:
-    return math.log(GROWTH[bound](high) / GROWTH[bound](low)) / math.log(high / low)
+    text = f"{measured[0]:.2f} ± {measured[1]:.2f} ({low} to {high})"
+    if not bound:
+        return text
+    return f"{text}; {bound}: {math.log(GROWTH[bound](high) / GROWTH[bound](low)) / math.log(high / low):.2f}"
 
 
 def _paper(lines: Sequence[Line], stars: Found) -> str:
@@ -154,16 +155,13 @@ def _paper(lines: Sequence[Line], stars: Found) -> str:
     for promise, (structure, parameters, (cell, *methods)) in PAPER.items():
         sizes = [int(one.split()[2]) for one in _cells(lines, cell) if one.split()[1] == "matching"]
         said = [
-            _slope(stars, cell, "matching", sizes, method, goal, "") if method else ""
+            (method and _slope(stars, cell, "matching", sizes, method, goal, "")) or "-"
             for method, goal in zip(methods, GOALS, strict=True)
         ]
-        rows.append([promise, structure, said[0] or "-", parameters, said[1] or "-", methods[0]])
-    if all(row[2] == row[4] == "-" for row in rows):
-        return ""
+        rows.append([promise, structure, said[0], parameters, said[1], methods[0]])
     head = ["promise", "structure", "slope here", "parameters", "slope here", "method here"]
-    return (
-        f"## Table 1 of the paper, growth in p, beside slopes on matchings\n\n{marked('paper', markdown(head, rows))}"
-    )
+    title = "Table 1 of the paper, growth in p, beside slopes on matchings"
+    return _section(title, head, rows if any(row[2] != "-" or row[4] != "-" for row in rows) else [], "paper")
 
 
 def _prototype(stars: Found) -> str:
@@ -175,14 +173,12 @@ def _prototype(stars: Found) -> str:
             said = f"{ours.records / theirs:.2f} ({ours.spread:.2f})"
             ratios.setdefault((cell, method), ["-", "-"])[GOALS.index(goal)] = said
     rows = [[*of.split(maxsplit=1), method, *said] for (of, method), said in ratios.items()]
+    said = (
+        "With standard errors of the logarithm, ours alone; the prototype's are 15 %. Its `all pairs` and `mrf-select` "
+        "measured products, it was told that there are no fields, and it held Frank-Wolfe's weights to no threshold.\n"
+    )
     head = ["promise", "graph, p", "method", *GOALS]
-    return f"## n* over the specification's prototype's\n\n{_SAID_PROTOTYPE}\n{markdown(head, rows)}" if rows else ""
-
-
-_SAID_PROTOTYPE = (
-    "With standard errors of the logarithm, ours alone; the prototype's are 15 %. Its `all pairs` and `mrf-select` "
-    "measured products, it was told that there are no fields, and it held Frank-Wolfe's weights to no threshold.\n"
-)
+    return _section("n* over the specification's prototype's", head, rows, said=said)
 
 
 def _late(lines: Iterable[Line]) -> str:
@@ -196,106 +192,74 @@ def _late(lines: Iterable[Line]) -> str:
 
 def other_tables(lines: Sequence[Line]) -> str:
     """Errors of t-wise models, contrasts, days held out, scale."""
-    return "\n".join(
-        part
-        for part in (_known(lines), _walsh(lines), _days(lines), _wide(lines), _rounds(lines), _gibbs(lines))
-        if part
-    )
+    kinds = {"known": _known, "walsh": _walsh, "days": _days, "wide": _wide, "round": _rounds, "gibbs": _gibbs}
+    return "\n".join(table(some) for kind, table in kinds.items() if (some := beginning(lines, kind)))
 
 
 def median(lines: Iterable[Line], cell: str, method: str, key: str) -> float | None:
     """Over the draws."""
-    values = [line[key] for line in lines if line["cell"] == cell and line["method"] == method and key in line]
+    values = [line[key] for line in having(lines, cell=cell, method=method) if key in line]
     return float(np.median(values)) if values else None
 
 
 def _known(lines: Sequence[Line]) -> str:
     rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("known ")):
-        runs = [line for line in lines if line["cell"] == cell]
+    for cell, runs in grouped(lines, "cell").items():
         _, graph, size, relation = cell.split()
         ratio, spread = saved(runs)
-        alone = noise_alone(graph, int(size), relation)
-        rows.append(
-            [f"{graph} {size}", relation, f"{ratio:.2f} ± {ratio * spread:.2f}", f"{alone:.2f}", str(len(runs))]
-        )
-    head = ["measured, p", "neighbours", "records for cells / for contrasts", "by the noise alone", "draws"]
-    return (
-        f"## Contrasts of a known structure\n\n{_SAID_KNOWN}\n{marked('known', markdown(head, rows))}" if rows else ""
+        alone = f"{noise_alone(graph, int(size), relation):.2f}"
+        rows.append([f"{graph} {size}", relation, f"{ratio:.2f} ± {ratio * spread:.2f}", alone, str(len(runs))])
+    said = (
+        "`eb-map`, equal errors (RMS) of the couplings, rho = .001, where noise is many times the sampling. By the "
+        "noise alone: the deviation of a pair's product from four cells over that from contrasts, which measure every "
+        "attribute alone besides; 2 where no attribute is measured alone.\n"
     )
-
-
-_SAID_KNOWN = (
-    "`eb-map`, equal errors (RMS) of the couplings, rho = .001, where noise is many times the sampling. By the noise "
-    "alone: the deviation of a pair's product from four cells over that from contrasts, which measure every attribute "
-    "alone besides; 2 where no attribute is measured alone.\n"
-)
+    head = ["measured, p", "neighbours", "records for cells / for contrasts", "by the noise alone", "draws"]
+    return _section("Contrasts of a known structure", head, rows, "known", said)
 
 
 def _walsh(lines: Sequence[Line]) -> str:
     rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("walsh ")):
-        for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
-            errors = [median(lines, cell, method, key) for key in ("off", "cpu")]
-            draws = sum(line["cell"] == cell and line["method"] == method for line in lines)
-            _, records, rho = cell.split()
-            rows.append([records, rho, method, *(f"{one:.3f}" for one in errors if one is not None), str(draws)])
+    for (cell, method), some in grouped(lines, "cell", "method").items():
+        errors = [f"{np.median([line[key] for line in some]):.3f}" for key in ("off", "cpu")]
+        rows.append([*cell.split()[1:], method, *errors, str(len(some))])
     head = ["records", "rho", "method", "largest error of a maximal monomial", "CPU s", "draws"]
-    return f"## Binary t-wise models, p = 10, t = 3, medians\n\n{marked('walsh', markdown(head, rows))}" if rows else ""
+    return _section("Binary t-wise models, p = 10, t = 3, medians", head, rows, "walsh")
 
 
 def _days(lines: Sequence[Line]) -> str:
     rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("days ")):
-        for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
-            some = [line for line in lines if line["cell"] == cell and line["method"] == method]
-            values = [line["pseudo"] for line in some]
-            mean = {key: float(np.mean([line[key] for line in some])) for key in ("seconds", "cliques")}
-            row = [cell.removeprefix("days "), method, mean_and_error(values, "{:.3f}", " ({:.2g})")]
-            rows.append([*row, f"{mean['cliques']:.0f}", f"{mean['seconds']:.1f}", str(len(some))])
+    for (cell, method), some in grouped(lines, "cell", "method").items():
+        score = mean_and_error([line["pseudo"] for line in some], "{:.3f}", " ({:.2g})")
+        mean = {key: float(np.mean([line[key] for line in some])) for key in ("seconds", "cliques")}
+        row = [cell.removeprefix("days "), method, score, f"{mean['cliques']:.0f}", f"{mean['seconds']:.1f}"]
+        rows.append([*row, str(len(some))])
     head = ["budget", "method", "log pseudo-likelihood of a day, held out", "cliques", "CPU s", "seeds"]
-    return f"## Hours of working days, 72 binary attributes\n\n{marked('days', markdown(head, rows))}" if rows else ""
+    return _section("Hours of working days, 72 binary attributes", head, rows, "days")
 
 
 def _wide(lines: Sequence[Line]) -> str:
     rows = [
-        [
-            line["cell"].removeprefix("wide "),
-            line["method"],
-            f"{line['seconds']:.0f}",
-            f"{line['peak']:,.0f}",
-            line["said"],
-        ]
-        for line in lines
-        if line["cell"].startswith("wide ")
+        [one["cell"].removeprefix("wide "), one["method"], f"{one['seconds']:.0f}", f"{one['peak']:,.0f}", one["said"]]
+        for one in lines
     ]
-    head = ["attributes x records", "method", "CPU s", "peak MB", "edges"]
-    return f"## Scale\n\n{marked('wide', markdown(head, rows))}" if rows else ""
+    return _section("Scale", ["attributes x records", "method", "CPU s", "peak MB", "edges"], rows, "wide")
 
 
 def _rounds(lines: Sequence[Line]) -> str:
-    rows = [
-        [
-            line["cell"].split()[1],
-            f"{line['round']:.3f}",
-            f"{line['products']:.3f}",
-            f"{line['round'] / line['products']:.2f}",
-        ]
-        for line in lines
-        if line["cell"].startswith("round ")
-    ]
+    rows = []
+    for line in lines:
+        numbers = f"{line['round']:.3f}", f"{line['products']:.3f}", f"{line['round'] / line['products']:.2f}"
+        rows.append([line["cell"].split()[1], *numbers])
     head = ["attributes", "a round of gradients, CPU s", "its two products", "ratio"]
-    return f"## A round of gradients on 65,536 records\n\n{marked('round', markdown(head, rows))}" if rows else ""
+    return _section("A round of gradients on 65,536 records", head, rows, "round")
 
 
 def _gibbs(lines: Sequence[Line]) -> str:
-    rows = [
-        [line["method"], *(f"{line[key]:.2f}" for key in ("marginals", "records", "compiled"))]
-        for line in lines
-        if line["cell"].startswith("gibbs ")
-    ]
+    keys = ("marginals", "records", "compiled")
+    rows = [[line["method"], *(f"{line[key]:.2f}" for key in keys)] for line in lines]
     head = ["", "marginals, CPU s", "200,000 records", "to compile, once"]
-    return f"## Gibbs sampling, 64 attributes, degree 3\n\n{marked('gibbs', markdown(head, rows))}" if rows else ""
+    return _section("Gibbs sampling, 64 attributes, degree 3", head, rows, "gibbs")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -362,34 +326,29 @@ def _votes(stars: Found) -> Iterable[list[str]]:
 
 
 def _others(lines: Sequence[Line]) -> Iterable[list[str]]:
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("kept ")):
+    for cell in grouped(beginning(lines, "kept"), "cell"):
         ours, theirs = (
             median(lines, cell, f"mrf-select tables, {learner}", "off") for learner in ("eb-map", "naive-mle")
         )
         if ours and theirs:
             told = f"mean abs error of parameters at 1.5 n*, eb-map / naive-mle, {cell[5:]}"
             yield from _at_most(told, Ratio(ours / theirs), 1.1)
-    for line in lines:
-        if line["cell"] in ("round 64", "round 256"):
-            told = f"a round of gradients / its two products, {line['cell'][6:]} attributes"
-            yield from _at_most(told, Ratio(line["round"] / line["products"]), 2.5)
+    for line in [*having(lines, cell="round 64"), *having(lines, cell="round 256")]:
+        told = f"a round of gradients / its two products, {line['cell'][6:]} attributes"
+        yield from _at_most(told, Ratio(line["round"] / line["products"]), 2.5)
     ours, theirs = (median(lines, "walsh 100000 0.1", f"mrf-walsh {method}", "off") for method in ("release", "paper"))
     if ours and theirs:
         yield from _at_most("mrf-walsh release / paper, largest error, n = 1e5, rho = .1", Ratio(ours / theirs), 0.5)
-    for line in lines:
-        if line["cell"].startswith("wide 256"):
-            yield from _at_most(
-                "mrf-select, 256 x 1e6, seconds on the wall, records drawn first", Ratio(line["wall"]), 600
-            )
-            yield from _at_most("mrf-select, 256 x 1e6, GB", Ratio(line["peak"] / 1000), 4)
-    ratios = {
-        cell: Ratio(*saved([line for line in lines if line["cell"] == cell]))
-        for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("known "))
-    }
+    for line in having(lines, cell="wide 256 1000000"):
+        yield from _at_most("mrf-select, 256 x 1e6, seconds on the wall, records drawn first", Ratio(line["wall"]), 600)
+        yield from _at_most("mrf-select, 256 x 1e6, GB", Ratio(line["peak"] / 1000), 4)
+    ratios = {cell: Ratio(*saved(runs)) for cell, runs in grouped(beginning(lines, "known"), "cell").items()}
     for cell, ratio in ratios.items():
         yield from _at_least(f"records for cells / for contrasts, eb-map, {cell[6:]}", ratio, 2.0)
     if ratios:
-        yield from _at_least("the same, the least of them: never worse", min(ratios.values(), key=_value), 1.0)
+        yield from _at_least(
+            "the same, the least of them: never worse", min(ratios.values(), key=lambda ratio: ratio.value), 1.0
+        )
 
 
 def _prototype_targets(stars: Found) -> Iterable[list[str]]:
@@ -401,10 +360,6 @@ def _prototype_targets(stars: Found) -> Iterable[list[str]]:
                     value = Ratio(ours.records / theirs, ours.spread)
                     told = f"n*({method}) / n*(prototype), {goal}, {cell}"
                     yield from _at_most(told, value, 1.25, asked=method == SELECT)
-
-
-def _value(ratio: Ratio) -> float:
-    return ratio.value
 
 
 def _over(one: Crossing | None, other: Crossing | None) -> Ratio | None:
