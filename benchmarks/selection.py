@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import beginning, grouped, having, markdown
+from benchmarks.harness.output import beginning, grouped, having, markdown, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.peers.mbi_peer import mbi_missing
 from benchmarks.peers.whole_peer import WHOLE, whole, whole_missing
@@ -162,9 +162,7 @@ def _spent(lines: Sequence[Line]) -> str:
         some = _of(lines, cell, "auto")
         if some:
             rows.append([cell.split()[1], *_against(some, SPENT.get(cell.split()[1]))])
-    return (
-        "## `auto`, worst of the seeds\n\n" + markdown(["epsilon", "CPU s", "peak MB", "at most"], rows) if rows else ""
-    )
+    return section("`auto`, worst of the seeds", ["epsilon", "CPU s", "peak MB", "at most"], rows)
 
 
 def _wide(lines: Sequence[Line]) -> str:
@@ -174,7 +172,7 @@ def _wide(lines: Sequence[Line]) -> str:
         for line in beginning(lines, "wide")
     ]
     head = ["attributes x records", "method", "2-way TV", "CPU s", "peak MB", "at most"]
-    return "## Wide: all pairs, epsilon = 1\n\n" + markdown(head, rows) if rows else ""
+    return section("Wide: all pairs, epsilon = 1", head, rows)
 
 
 def _against(lines: Sequence[Line], most: tuple[float, float] | None) -> list[str]:
@@ -194,10 +192,8 @@ def _fits(lines: Sequence[Line]) -> str:
         rows[-1] += [f"{line['seconds']:.2f}", f"{line['mbi_seconds']:.2f} + {line['mbi_compile']:.0f}"]
     head = ["epsilon", "3-way, rewritten", "2-way", "3-way, nudged", "2-way", "3-way, mbi", "2-way"]
     head += ["apart after 100 steps", "apart after 1,000", "CPU s", "mbi, + compiling"]
-    said = (
-        "One release, 1,000 steps each; `nudged` starts 1e-15 nats away. `apart`: the most in a cell, probability.\n\n"
-    )
-    return "## Mirror descent, rewritten and mbi 2.0.0\n\n" + said + markdown(head, rows) if rows else ""
+    said = "One release, 1,000 steps each; `nudged` starts 1e-15 nats away. `apart`: the most in a cell, probability.\n"
+    return section("Mirror descent, rewritten and mbi 2.0.0", head, rows, said=said)
 
 
 def _noise(lines: Sequence[Line]) -> str:
@@ -206,14 +202,14 @@ def _noise(lines: Sequence[Line]) -> str:
         [line["cell"].split()[1], f"{line['ours']:.6f}", f"{line['mbi']:.6f}", f"{line['ours'] / line['mbi']:.7f}"]
         for line in beginning(lines, "noise")
     ]
-    said = "Standard deviation of one table's noise, records, for all of (epsilon, 1e-9).\n\n"
-    return "## Noise\n\n" + said + markdown(["epsilon", "ours", "mbi", "ratio"], rows) if rows else ""
+    said = "Standard deviation of one table's noise, records, for all of (epsilon, 1e-9).\n"
+    return section("Noise", ["epsilon", "ours", "mbi", "ratio"], rows, said=said)
 
 
 def _ended(lines: Sequence[Line]) -> str:
     """What came of peers that gave no result."""
     rows = [[line["cell"].split()[1], line["method"], line["ended"]] for line in lines if "ended" in line]
-    return "## Peers without a result\n\n" + markdown(["epsilon", "method", "what happened"], rows) if rows else ""
+    return section("Peers without a result", ["epsilon", "method", "what happened"], rows)
 
 
 def _cells(lines: Sequence[Line]) -> list[str]:

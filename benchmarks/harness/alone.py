@@ -1,9 +1,9 @@
-"""A call in a process of its own, so that memory is its own and a time limit can end it.
+"""Processes of their own, on one thread whatever the machine has: of a single call, and that answer one by one.
 
     alone(work, task, limit=600)
 
-What it was asked for and what it returns travel as a pickle and as JSON; the function is named by its module. One
-thread, whatever the machine has.
+runs a call where its memory is its own and a time limit can end it. Arguments and result travel as a pickle and as
+JSON; the function is named by its module. `Served` is for other libraries, under interpreters of their own.
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ import json
 import os
 import pickle
 import resource
+import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 #: For the environment of whatever is to run on one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ROOT = Path(__file__).parents[2]
 
 
+#: One thread for XLA too, and nothing kept from an earlier run.
+XLA = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_ENABLE_COMPILATION_CACHE": "false",
+    "JAX_PLATFORMS": "cpu",
+}
+
+
 class Crashed(Exception):
-    """The process ended without an answer."""
+    """No answer: the process ended, was too late, or answered with an error."""
 
 
 def alone(call: Callable[..., Any], *args: object, limit: float | None = None) -> Any:
@@ -46,6 +56,57 @@ def alone(call: Callable[..., Any], *args: object, limit: float | None = None) -
             said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
             raise Crashed(f"it ended with code {done.returncode} and said: {said}")
         return json.loads(answered.read_text(encoding="utf-8"))
+
+
+class Served:
+    """A process that answers each JSON document on a line with another one; it starts when it is first asked.
+
+    A context, and what a process holds ends with it. After a crash the next question starts another process.
+    """
+
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        self._command, self._environment = command, environment
+        self.process: subprocess.Popen[str] | None = None
+        self._told: IO[str] | None = None  # what it says on stderr
+
+    def ask(self, request: Mapping[str, object], limit: float | None = None) -> dict[str, Any]:
+        """Return the answer, within so many seconds on the wall. Raises Crashed; OSError without a program."""
+        if self.process is None:
+            self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `end`
+            self.process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._told, text=True,
+                env=dict(self._environment), cwd=ROOT,
+            )  # fmt: skip
+        assert self.process.stdin is not None and self.process.stdout is not None and self._told is not None
+        with suppress(BrokenPipeError):  # it has ended, which the empty line says
+            print(json.dumps(request), file=self.process.stdin, flush=True)
+        ready = limit is None or select.select([self.process.stdout], [], [], limit)[0]
+        try:
+            answer: dict[str, Any] = json.loads(self.process.stdout.readline() if ready else "")
+        except json.JSONDecodeError:
+            self._told.seek(0)
+            said = (self._told.read().strip().splitlines() or ["nothing said"])[-1]
+            self.end()
+            raise Crashed(f"its process ended: {said}" if ready else f"took more than {limit:.0f} s") from None
+        if "error" in answer:
+            raise Crashed(answer["error"])
+        return answer
+
+    def end(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            with suppress(BrokenPipeError), self.process:  # closes what leads there, and waits
+                self.process.kill()
+            self.process = None
+        if self._told is not None:
+            self._told.close()
+            self._told = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
 def peak_megabytes() -> float:

@@ -65,6 +65,14 @@ def marked(name: str, text: str) -> str:
     return f"<!-- --8<-- [start:{name}] -->\n\n{text}\n<!-- --8<-- [end:{name}] -->\n"
 
 
+def section(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], name: str = "", said: str = "") -> str:
+    """A table under its title and what is said of it; empty without rows. name: that pages include it by."""
+    if not rows:
+        return ""
+    table = marked(name, markdown(head, rows)) if name else markdown(head, rows)
+    return "\n".join([f"## {title}", "", *([said] if said else []), table])
+
+
 def save(figure: Any, stem: Path) -> Path:
     """A matplotlib figure as STEM.png and STEM.svg, then closed; the same picture is the same file. Returns STEM."""
     import matplotlib as mpl

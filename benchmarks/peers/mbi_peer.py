@@ -13,9 +13,7 @@ k = 10, N = 1e6 and epsilon = 1, KL is .027 at 1000 and .0036 at 8000. Seconds a
 from __future__ import annotations
 
 import atexit
-import json
 import os
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -23,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
+from benchmarks.harness.alone import ONE_THREAD, XLA, Crashed, Served
 from benchmarks.protocol.populations import Population
 from dpgm_core import FloatArray, NoisyTables, Structure
 
@@ -187,80 +186,50 @@ class Worker:
     """One process in mbi's environment, started when first asked and again after it died."""
 
     def __init__(self, bits: int) -> None:
-        self._bits = bits
-        self._process: subprocess.Popen[str] | None = None
-        self.version = self._start()
+        python = os.environ.get(VARIABLE)
+        how = f"set {VARIABLE} to the python of an environment with mbi==2.0.0"
+        if not python:
+            raise MissingPeer(f"mbi was asked for, but {VARIABLE} is not set; {how}")
+        # mbi's own thread pool still compiles beside the run; its arithmetic is kept to one thread.
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        command = [python, Path(__file__).with_name("mbi_worker.py"), str(bits)]
+        self.served = Served(command, inherited | ONE_THREAD | XLA)
+        try:
+            hello = self.served.ask({})
+        except OSError as error:
+            self.served.end()
+            raise MissingPeer(
+                f"mbi was asked for, but {VARIABLE}={python} cannot be run ({error.strerror}); {how}"
+            ) from error
+        except Crashed:
+            hello = {"missing": "it ended without a word"}
+        if "missing" in hello:
+            self.served.end()
+            raise MissingPeer(f"mbi was asked for, but {VARIABLE}={python} has none ({hello['missing']}); {how}")
+        self.version = str(hello["ready"])
 
     def ask(self, **problem: np.ndarray) -> dict[str, np.ndarray]:
         """One problem, one answer; a worker that has died since the last one is replaced once."""
         with tempfile.TemporaryDirectory(prefix="dpgm-mbi-") as folder:
             given, answered = Path(folder, "problem.npz"), Path(folder, "answer.npz")
             np.savez(given, **problem)
-            request = json.dumps({"problem": str(given), "answer": str(answered)})
-            reply = self._exchange(request)
-            if reply is None:
-                self._start()
-                reply = self._exchange(request)
-            if reply is None:
-                raise PeerFailed("mbi's worker died twice on the same problem; is there enough memory?")
-            if "error" in reply:
-                raise PeerFailed(f"mbi failed: {reply['error'].splitlines()[0]}")
-            with np.load(answered) as file:
-                return dict(file)
-
-    def stop(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def _start(self) -> str:
-        self.stop()
-        python = os.environ.get(VARIABLE)
-        how = f"set {VARIABLE} to the python of an environment with mbi==2.0.0"
-        if not python:
-            raise MissingPeer(f"mbi was asked for, but {VARIABLE} is not set; {how}")
-        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        # mbi's own thread pool still compiles beside the run; its arithmetic is kept to one thread.
-        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        try:
-            self._process = subprocess.Popen(
-                [python, str(Path(__file__).with_name("mbi_worker.py")), str(self._bits)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=inherited | one | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-            )
-        except OSError as error:
-            raise MissingPeer(
-                f"mbi was asked for, but {VARIABLE}={python} cannot be run ({error.strerror}); {how}"
-            ) from error
-        hello = self._exchange(None) or {"missing": "it ended without a word"}
-        if "missing" in hello:
-            self.stop()
-            raise MissingPeer(f"mbi was asked for, but {VARIABLE}={python} has none ({hello['missing']}); {how}")
-        return str(hello["ready"])
-
-    def _exchange(self, request: str | None) -> dict[str, str] | None:
-        """Send a line, if any, and read one; None when the process is gone."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            return None
-        try:
-            if request is not None:
-                print(request, file=self._process.stdin, flush=True)
-            line = self._process.stdout.readline()
-            answer: dict[str, str] = json.loads(line)
-        except (OSError, json.JSONDecodeError):
-            return None
-        return answer
+            for _ in range(2):
+                try:
+                    if self.served.process is None:
+                        self.served.ask({})
+                    self.served.ask({"problem": str(given), "answer": str(answered)})
+                except Crashed as crash:
+                    if self.served.process is not None:
+                        raise PeerFailed(f"mbi failed: {str(crash).splitlines()[0]}") from None
+                else:
+                    with np.load(answered) as file:
+                        return dict(file)
+        raise PeerFailed("mbi's worker died twice on the same problem; is there enough memory?")
 
 
 @cache
 def worker(bits: int) -> Worker:
     """This process's worker; a failed start is not remembered."""
     started = Worker(bits)
-    atexit.register(started.stop)
+    atexit.register(started.served.end)
     return started

@@ -1,9 +1,9 @@
 """Serve mbi's mirror descent to `mbi_peer.py`, from mbi's own virtual environment. Needs nothing of dpgm.
 
-Run as `PYTHON mbi_worker.py {64,32}`, the floating-point width. Says `{"ready": VERSION}` or `{"missing": WHY}`, then
-answers one JSON document per line. `{"problem": FILE, "answer": FILE}` reads sizes, cliques, noisy tables, their
-standard deviations, the total (NaN: mbi's own estimate), iterations, stops and oracle from an .npz file, and writes the
-log-potentials over mbi's own cliques: of the estimate that users get, and at each of the stops on the way.
+Run as `PYTHON mbi_worker.py {64,32}`, the floating-point width; answers one JSON document per line, the first
+with `{"ready": VERSION}` or `{"missing": WHY}`. `{"problem": FILE, "answer": FILE}` reads sizes, cliques, noisy tables,
+their standard deviations, the total (NaN: mbi's own estimate), iterations, stops and oracle from an .npz file, and writes
+the log-potentials over mbi's own cliques: of the estimate that users get, and at each of the stops on the way.
 """
 
 import functools
@@ -92,6 +92,7 @@ def solver(jax, mbi):
 def main():
     """Answer requests until the input ends; whatever libraries print goes to stderr."""
     answers, sys.stdout = sys.stdout, sys.stderr
+    sys.stdin.readline()
     try:
         import jax
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from benchmarks.cases.census import load
 from benchmarks.cases.coded import Coded, off
 from benchmarks.cases.networks import SMOOTHING, Network, family_counts
 from benchmarks.cases.people import sensible, wrong
-from benchmarks.harness.output import markdown, marked, mean_and_error
+from benchmarks.harness.output import beginning, grouped, having, mean_and_error, section
 from benchmarks.harness.runs import Line
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core import (
@@ -296,26 +296,16 @@ def tables(lines: Sequence[Line]) -> str:
     runs = [line for line in lines if line["cell"].split()[0] not in ("adult", "time")]
     parts = ["# Bayesian networks over a public graph\n"]
     if runs:
-        parts += ["## KL over the baseline's, epsilon = 1\n", marked("kl", _ratios(runs, "kl", "1"))]
-        parts += [_targets(runs, lines)]
-        parts += ["## The paper's headline: budget of equal error\n", _SAID_BUDGETS, marked("budget", _budgets(runs))]
-        parts += ["## L1 of conditional tables over the baseline's, epsilon = 1\n", _ratios(runs, "l1", "1")]
+        others = [epsilon for epsilon in _epsilons(runs) if epsilon != "1"]
         parts += [
-            f"## KL over the baseline's, epsilon = {epsilon}\n\n{_ratios(runs, 'kl', epsilon)}"
-            for epsilon in _epsilons(runs)
-            if epsilon != "1"
+            _ratios(runs, "kl", "1", "kl"),
+            _targets(runs, lines),
+            _budgets(runs),
+            _ratios(runs, "l1", "1"),
+            *(_ratios(runs, "kl", epsilon) for epsilon in others),
+            _queries(runs),
         ]
-        parts += ["## Queries, epsilon = 1\n", _SAID_QUERIES, marked("queries", _queries(runs))]
-    parts += [_times(lines), _people(lines)]
-    return "\n".join(part for part in parts if part)
-
-
-_SAID_BUDGETS = (
-    "The baseline's epsilon over the one with which a method has the same mean error, where the baseline spends 1 / 3; "
-    'by interpolation on logarithms. "<1": more error than the baseline at every epsilon tried; ">": less at the '
-    "smallest one.\n"
-)
-_SAID_QUERIES = "Mean L1 of single attributes' marginals / of P(target | two others), to the truth.\n"
+    return "\n".join(part for part in [*parts, _times(lines), _people(lines)] if part)
 
 
 def over_baseline(ours: Values, theirs: Values) -> tuple[float, float, int]:
@@ -352,24 +342,22 @@ def budget_ratio(ours: Mapping[float, float], theirs: Mapping[float, float], eps
     return "<1" if at[-1] >= epsilon else "-"
 
 
-def _ratios(runs: Sequence[Line], error: str, epsilon: str) -> str:
+def _ratios(runs: Sequence[Line], error: str, epsilon: str, name: str = "") -> str:
     """Methods x networks, with standard errors; the baseline's own error."""
-    names = _networks(runs)
-    rows = []
+    rows, names = [], _networks(runs)
     for method in METHODS:
         row = [method]
-        for name in names:
-            theirs = _values(runs, f"{name} {epsilon}", BASELINE, error)
-            ours = _values(runs, f"{name} {epsilon}", method, error)
-            if method == EXACT:
-                ours = _values(runs, f"{name} 1", EXACT, error)
+        for network in names:
+            theirs = _values(runs, f"{network} {epsilon}", BASELINE, error)
+            ours = _values(runs, f"{network} {'1' if method == EXACT else epsilon}", method, error)
             if method == BASELINE and theirs:
                 row.append(f"= {np.mean(list(theirs.values())):.3g}")
             else:
                 row.append(_ratio(*over_baseline(ours, theirs)))
         if any(value != "-" for value in row[1:]):
             rows.append(row)
-    return markdown(["method", *names], [*rows, ["draws", *_draws(runs, names, epsilon)]])
+    title = f"{ERRORS[error]} over the baseline's, epsilon = {epsilon}"
+    return section(title, ["method", *names], [*rows, ["draws", *_draws(runs, names, epsilon)]], name)
 
 
 def _ratio(ratio: float, spread: float, count: int) -> str:
@@ -390,24 +378,18 @@ def _draws(runs: Sequence[Line], names: Sequence[str], epsilon: str) -> list[str
 
 def _targets(runs: Sequence[Line], lines: Sequence[Line]) -> str:
     """What was asked for, met or missed."""
+    wanted = [(method, BASELINE, name, most) for method, of in TARGETS.items() for name, most in of.items()]
+    wanted += [(LOCAL, "bayes-net", name, LOCAL_AT_MOST) for name in TARGETS["bayes-net"]]
     rows = []
-    for method, wanted in TARGETS.items():
-        for name, most in wanted.items():
-            ours, theirs = (_values(runs, f"{name} 1", one, "kl") for one in (method, BASELINE))
-            rows += _target(f"{method} / {BASELINE}, KL, {name}", over_baseline(ours, theirs), most)
-    for name in TARGETS["bayes-net"]:
-        ours, theirs = (_values(runs, f"{name} 1", one, "kl") for one in (LOCAL, "bayes-net"))
-        rows += _target(f"{LOCAL} / bayes-net, KL, {name}", over_baseline(ours, theirs), LOCAL_AT_MOST)
-    for line in lines:
-        if line["cell"] == "time hailfinder" and line["method"] == "bayes-net":
-            spent = float(line["whole"])
-            rows.append(["hailfinder, CPU seconds of a fit", f"{spent:.1f}", str(HAILFINDER_SECONDS)])
-            rows[-1].append(_met(spent <= HAILFINDER_SECONDS))
-    return "## Targets\n\n" + markdown(["what", "measured", "at most", ""], rows) if rows else ""
-
-
-def _target(what: str, found: tuple[float, float, int], most: float) -> list[list[str]]:
-    return [[what, _ratio(*found), f"{most:.2f}", _met(found[0] <= most)]] if found[2] else []
+    for method, other, name, most in wanted:
+        found = over_baseline(*(_values(runs, f"{name} 1", one, "kl") for one in (method, other)))
+        if found[2]:
+            rows.append([f"{method} / {other}, KL, {name}", _ratio(*found), f"{most:.2f}", _met(found[0] <= most)])
+    for line in having(lines, cell="time hailfinder", method="bayes-net"):
+        spent = float(line["whole"])
+        met = _met(spent <= HAILFINDER_SECONDS)
+        rows.append(["hailfinder, CPU seconds of a fit", f"{spent:.1f}", str(HAILFINDER_SECONDS), met])
+    return section("Targets", ["what", "measured", "at most", ""], rows)
 
 
 def _met(met: bool) -> str:
@@ -417,15 +399,20 @@ def _met(met: bool) -> str:
 def _budgets(runs: Sequence[Line]) -> str:
     """Methods x networks, "at the baseline's epsilon = 1 / at 3"."""
     rows = []
-    for method in (name for name in METHODS if name not in (EXACT, BASELINE)):
-        for error, called in ERRORS.items():
-            row = []
-            for name in _networks(runs):
-                ours, theirs = _paired_curves(runs, name, method, error)
-                row.append(" / ".join(budget_ratio(ours, theirs, epsilon) for epsilon in (1.0, 3.0)))
-            if any(value != "- / -" for value in row):
-                rows.append([method, called, *row])
-    return markdown(["method", "error", *_networks(runs)], rows)
+    for method, error in itertools.product(METHODS, ERRORS):
+        row = []
+        for name in _networks(runs):
+            ours, theirs = _paired_curves(runs, name, method, error)
+            row.append(" / ".join(budget_ratio(ours, theirs, epsilon) for epsilon in (1.0, 3.0)))
+        if method not in (EXACT, BASELINE) and any(value != "- / -" for value in row):
+            rows.append([method, ERRORS[error], *row])
+    said = (
+        "The baseline's epsilon over the one with which a method has the same mean error, where the baseline spends 1 "
+        '/ 3; by interpolation on logarithms. "<1": more error than the baseline at every epsilon tried; ">": less at '
+        "the smallest one.\n"
+    )
+    title = "The paper's headline: budget of equal error"
+    return section(title, ["method", "error", *_networks(runs)], rows, "budget", said)
 
 
 def _paired_curves(runs: Sequence[Line], name: str, method: str, error: str) -> tuple[dict[float, float], ...]:
@@ -442,67 +429,47 @@ def _paired_curves(runs: Sequence[Line], name: str, method: str, error: str) -> 
 
 def _queries(runs: Sequence[Line]) -> str:
     """Means, not ratios."""
-    return _shown(
-        METHODS,
-        _networks(runs),
-        lambda method, name: [_values(runs, f"{name} 1", method, error) for error in ("alone", "asked")],
-    )
-
-
-def _shown(
-    methods: Sequence[str] | Mapping[str, object], names: Sequence[str], find: Callable[..., list[Values]]
-) -> str:
     rows = []
-    for method in methods:
-        found = [find(method, name) for name in names]
+    for method in METHODS:
+        found = [
+            [list(_values(runs, f"{name} 1", method, error).values()) for error in ("alone", "asked")]
+            for name in _networks(runs)
+        ]
         if any(values for pair in found for values in pair):
             rows.append(
-                [
-                    method,
-                    *(
-                        " / ".join(f"{np.mean(list(one.values())):.4f}" if one else "-" for one in pair)
-                        for pair in found
-                    ),
-                ]
+                [method, *(" / ".join(f"{np.mean(one):.4f}" if one else "-" for one in pair) for pair in found)]
             )
-    return markdown(["method", *names], rows)
+    said = "Mean L1 of single attributes' marginals / of P(target | two others), to the truth.\n"
+    return section("Queries, epsilon = 1", ["method", *_networks(runs)], rows, "queries", said)
 
 
 def _times(lines: Sequence[Line]) -> str:
     """CPU seconds on one thread."""
     rows = [
         [line["cell"].split()[1], str(line["nodes"]), line["method"], f"{line['whole']:.2f}", f"{line['learning']:.3f}"]
-        for line in lines
-        if line["cell"].startswith("time ")
+        for line in beginning(lines, "time")
     ]
     head = ["network", "nodes", "method", "fit, with counting and noise", "learning alone"]
-    return "## CPU seconds, one thread\n\n" + markdown(head, rows) if rows else ""
+    return section("CPU seconds, one thread", head, rows)
 
 
 def _people(lines: Sequence[Line]) -> str:
     """Real records: both errors, means over the seeds with standard errors."""
-    cells = sorted({line["cell"] for line in lines if line["cell"].startswith("adult ")}, key=_promise)
+    by_cell = grouped(beginning(lines, "adult"), "cell")
     rows = []
-    for cell in cells:
+    for _, epsilon, kind in sorted(map(str.split, by_cell), key=lambda cell: (cell[2] != "pure", float(cell[1]))):
         for method in (*PEOPLE, *REFERENCES):
-            some = [line for line in lines if line["cell"] == cell and line["method"] == method]
-            if some:
-                _, epsilon, kind = cell.split()
+            if some := having(by_cell[f"adult {epsilon} {kind}"], method=method):
                 said = {"pure": epsilon, "delta": f"({epsilon}, {DELTA})", "none": "no noise"}[kind]
                 errors = [mean_and_error([line[key] for line in some]) for key in ("error2", "loglik")]
                 spent = f"{np.mean([line['seconds'] for line in some]):.1f}"
                 rows.append([said, method, *errors, spent, str(len(some))])
     head = ["budget", "method", "pairs, total variation", "log-likelihood, held out", "CPU s", "seeds"]
-    return "## Adult: real records\n\n" + marked("adult", markdown(head, rows)) if rows else ""
-
-
-def _promise(cell: str) -> tuple[bool, float]:
-    _, epsilon, kind = cell.split()
-    return kind != "pure", float(epsilon)
+    return section("Adult: real records", head, rows, "adult")
 
 
 def _values(runs: Sequence[Line], cell: str, method: str, error: str) -> Values:
-    return {line["trial"]: line[error] for line in runs if line["method"] == method and line["cell"] == cell}
+    return {line["trial"]: line[error] for line in having(runs, cell=cell, method=method)}
 
 
 def _networks(runs: Sequence[Line]) -> list[str]:

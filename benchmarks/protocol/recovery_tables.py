@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from benchmarks.harness.output import beginning, grouped, having, markdown, marked, mean_and_error
+from benchmarks.harness.output import beginning, grouped, having, markdown, marked, mean_and_error, section
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import PROTOTYPE, Crossing, crossing, prototype, slope
 from benchmarks.protocol.recovery import LABEL_METHODS, METHODS, noise_alone, saved
@@ -111,15 +111,6 @@ def _both(stars: Found, cell: str, method: str) -> str:
     return " / ".join(said) if said[1] != "-" else said[0]
 
 
-def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], name: str = "", said: str = "") -> str:
-    """A table under its title and what is said of it; empty without rows. name: that pages include it by."""
-    if not rows:
-        return ""
-    table = marked(name, markdown(head, rows)) if name else markdown(head, rows)
-    said = f"{said}\n" * bool(said)
-    return f"## {title}\n\n{said}{table}"
-
-
 def _slopes(lines: Sequence[Line], stars: Found) -> str:
     rows = []
     for (promise, method), theory in THEORY.items():
@@ -134,7 +125,7 @@ def _slopes(lines: Sequence[Line], stars: Found) -> str:
         "largest of them.\n"
     )
     head = ["promise", "graphs", "method", "structure", "parameters"]
-    return _section("Slopes of log n* in log p", head, rows, "slopes", said)
+    return section("Slopes of log n* in log p", head, rows, "slopes", said)
 
 
 def _slope(stars: Found, promise: str, graph: str, sizes: Sequence[int], method: str, goal: str, bound: str) -> str:
@@ -161,7 +152,7 @@ def _paper(lines: Sequence[Line], stars: Found) -> str:
         rows.append([promise, structure, said[0], parameters, said[1], methods[0]])
     head = ["promise", "structure", "slope here", "parameters", "slope here", "method here"]
     title = "Table 1 of the paper, growth in p, beside slopes on matchings"
-    return _section(title, head, rows if any(row[2] != "-" or row[4] != "-" for row in rows) else [], "paper")
+    return section(title, head, rows if any(row[2] != "-" or row[4] != "-" for row in rows) else [], "paper")
 
 
 def _prototype(stars: Found) -> str:
@@ -178,7 +169,7 @@ def _prototype(stars: Found) -> str:
         "measured products, it was told that there are no fields, and it held Frank-Wolfe's weights to no threshold.\n"
     )
     head = ["promise", "graph, p", "method", *GOALS]
-    return _section("n* over the specification's prototype's", head, rows, said=said)
+    return section("n* over the specification's prototype's", head, rows, said=said)
 
 
 def _late(lines: Iterable[Line]) -> str:
@@ -215,7 +206,7 @@ def _known(lines: Sequence[Line]) -> str:
         "attribute alone besides; 2 where no attribute is measured alone.\n"
     )
     head = ["measured, p", "neighbours", "records for cells / for contrasts", "by the noise alone", "draws"]
-    return _section("Contrasts of a known structure", head, rows, "known", said)
+    return section("Contrasts of a known structure", head, rows, "known", said)
 
 
 def _walsh(lines: Sequence[Line]) -> str:
@@ -224,7 +215,7 @@ def _walsh(lines: Sequence[Line]) -> str:
         errors = [f"{np.median([line[key] for line in some]):.3f}" for key in ("off", "cpu")]
         rows.append([*cell.split()[1:], method, *errors, str(len(some))])
     head = ["records", "rho", "method", "largest error of a maximal monomial", "CPU s", "draws"]
-    return _section("Binary t-wise models, p = 10, t = 3, medians", head, rows, "walsh")
+    return section("Binary t-wise models, p = 10, t = 3, medians", head, rows, "walsh")
 
 
 def _days(lines: Sequence[Line]) -> str:
@@ -235,7 +226,7 @@ def _days(lines: Sequence[Line]) -> str:
         row = [cell.removeprefix("days "), method, score, f"{mean['cliques']:.0f}", f"{mean['seconds']:.1f}"]
         rows.append([*row, str(len(some))])
     head = ["budget", "method", "log pseudo-likelihood of a day, held out", "cliques", "CPU s", "seeds"]
-    return _section("Hours of working days, 72 binary attributes", head, rows, "days")
+    return section("Hours of working days, 72 binary attributes", head, rows, "days")
 
 
 def _wide(lines: Sequence[Line]) -> str:
@@ -243,7 +234,7 @@ def _wide(lines: Sequence[Line]) -> str:
         [one["cell"].removeprefix("wide "), one["method"], f"{one['seconds']:.0f}", f"{one['peak']:,.0f}", one["said"]]
         for one in lines
     ]
-    return _section("Scale", ["attributes x records", "method", "CPU s", "peak MB", "edges"], rows, "wide")
+    return section("Scale", ["attributes x records", "method", "CPU s", "peak MB", "edges"], rows, "wide")
 
 
 def _rounds(lines: Sequence[Line]) -> str:
@@ -252,14 +243,14 @@ def _rounds(lines: Sequence[Line]) -> str:
         numbers = f"{line['round']:.3f}", f"{line['products']:.3f}", f"{line['round'] / line['products']:.2f}"
         rows.append([line["cell"].split()[1], *numbers])
     head = ["attributes", "a round of gradients, CPU s", "its two products", "ratio"]
-    return _section("A round of gradients on 65,536 records", head, rows, "round")
+    return section("A round of gradients on 65,536 records", head, rows, "round")
 
 
 def _gibbs(lines: Sequence[Line]) -> str:
     keys = ("marginals", "records", "compiled")
     rows = [[line["method"], *(f"{line[key]:.2f}" for key in keys)] for line in lines]
     head = ["", "marginals, CPU s", "200,000 records", "to compile, once"]
-    return _section("Gibbs sampling, 64 attributes, degree 3", head, rows, "gibbs")
+    return section("Gibbs sampling, 64 attributes, degree 3", head, rows, "gibbs")
 
 
 # --------------------------------------------------------------------------------------------------

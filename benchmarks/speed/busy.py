@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from benchmarks.harness.alone import ONE_THREAD
+from benchmarks.harness.alone import ONE_THREAD, ROOT
 from benchmarks.harness.output import markdown
-from benchmarks.speed.contestants import ROOT
 from benchmarks.speed.page import Aim
 
 EXAMPLE = ROOT / "docs" / "examples" / "health"

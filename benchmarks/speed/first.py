@@ -18,10 +18,11 @@ from typing import Any
 
 from attrs import evolve
 
+from benchmarks.harness.alone import ROOT, XLA
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
 from benchmarks.peers.libraries import executors
-from benchmarks.speed.contestants import ROOT, XLA, interpreters
+from benchmarks.speed.contestants import interpreters
 from benchmarks.speed.models import cases, save
 from benchmarks.speed.page import Aim
 

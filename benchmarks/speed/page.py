@@ -13,8 +13,9 @@ from typing import Any
 
 from attrs import frozen
 
+from benchmarks.harness.alone import ROOT, Crashed
 from benchmarks.harness.output import markdown, marked
-from benchmarks.speed.contestants import ROOT, Silent, contestants
+from benchmarks.speed.contestants import contestants
 
 HEAD = "# Inference\n\nWritten by `python -m benchmarks.inference`; see docs/performance.md.\n"
 LIBRARIES = ("dpgm-core", "numpy", "scipy", "numba", "mbi", "jax", "pyagrum", "pgmpy", "pgmax")
@@ -112,7 +113,7 @@ def _versions(peers: Path | None) -> dict[str, dict[str, str]]:
     for one in contestants(("dpgm", "mbi", "pyagrum", "pgmpy", "pgmax"), peers):
         with one:
             try:
-                found[one.name] = one.ask(60, versions=list(LIBRARIES))["versions"]
-            except Silent as why:
+                found[one.name] = one.ask({"versions": list(LIBRARIES)}, 60)["versions"]
+            except Crashed as why:
                 found[one.name] = {"error": str(why)}
     return found

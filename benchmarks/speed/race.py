@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from benchmarks.harness.alone import Crashed
 from benchmarks.harness.runs import refuse, say
-from benchmarks.speed.contestants import Contestant, Silent, contestants
+from benchmarks.speed.contestants import Contestant, contestants
 from benchmarks.speed.models import Case, save
 from dpgm_core._util.arrays import FloatArray
 
@@ -72,7 +73,7 @@ def race(all_of_them: Sequence[Contestant], path: Path, asked: Namespace) -> dic
             who = f"{one.name} {variant}"
             try:
                 marginals, log_z, seconds = one.checked(path, variant, asked.limit)
-            except Silent as why:
+            except Crashed as why:
                 agreement.left_out[who] = str(why)
                 continue
             if agreement.agrees(who, marginals, log_z):
@@ -88,8 +89,8 @@ def race(all_of_them: Sequence[Contestant], path: Path, asked: Namespace) -> dic
 
 def _variants(one: Contestant, path: Path, limit: float, agreement: Agreement) -> Iterator[str]:
     try:
-        yield from one.ask(limit, load=str(path))["names"]
-    except Silent as why:
+        yield from one.ask({"load": str(path)}, limit)["names"]
+    except Crashed as why:
         if one.name.startswith("dpgm"):
             refuse(f"ours has no answer on {path.stem}: {why}")
         agreement.left_out[one.name] = str(why)
@@ -104,7 +105,7 @@ def _turns(timed: list[tuple[Contestant, str]], path: Path, asked: Namespace, ag
             who = f"{one.name} {variant}"
             try:
                 seconds = one.fastest(path, variant, asked.limit, **turn)
-            except Silent as why:
+            except Crashed as why:
                 agreement.left_out[who] = str(why)
                 timed.remove((one, variant))
                 best.pop(who, None)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from benchmarks import inference
+from benchmarks.harness.alone import Crashed
 from benchmarks.harness.main import main
 from benchmarks.peers import libraries, marginals
 from benchmarks.peers.served import Model, tables
 from benchmarks.speed import exact, page
-from benchmarks.speed.contestants import Contestant, Silent
+from benchmarks.speed.contestants import Contestant
 from benchmarks.speed.models import GENERATED, case, save
 from benchmarks.speed.ours import limit
 from benchmarks.speed.page import Aim, aims_table
@@ -111,8 +112,8 @@ def test_who_disagrees_is_named_and_not_timed() -> None:
 
 def test_a_contestant_answers_errors_in_words_and_may_end(tmp_path: Path) -> None:
     """What cannot be loaded is one line, and so is a process that is no contestant."""
-    with Contestant("nobody", Path("/bin/false")) as nobody, pytest.raises(Silent, match="its process ended"):
-        nobody.ask(30, load="x")
+    with Contestant("nobody", Path("/bin/false")) as nobody, pytest.raises(Crashed, match="its process ended"):
+        nobody.ask({"load": "x"}, 30)
     said = json.loads(json.dumps(marginals.versions(["numpy"])))
     assert said == {"numpy": np.__version__}
 

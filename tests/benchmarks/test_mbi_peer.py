@@ -139,7 +139,7 @@ def test_the_estimate_minimises_its_loss():
 def test_a_worker_that_died_is_replaced():
     """The same problem gets the same answer from the next one."""
     before = fit_something()
-    mbi_peer.worker(64)._process.kill()
+    mbi_peer.worker(64).served.process.kill()
     assert np.allclose(fit_something().potentials, before.potentials)
 
 
