@@ -14,7 +14,8 @@ we have of the paper does not say eps in (a) nor N in (c): several are shown.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ import numpy as np
 from dpgm_naive_mle.projection import targets
 
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.output import beginning, facts_of, grouped, having, pyplot, save, section
 from benchmarks.harness.runs import Line, Task
 from benchmarks.protocol.populations import Population, draw_release, structure_of
+from dpgm.study import Estimate
 from dpgm_core import Budget, FloatArray, SeededRandomness, Sensitivity, Tables, learn, make
 from dpgm_core._util.progress import silent
 from dpgm_core.counting.kernel import count
@@ -123,11 +125,10 @@ def path(population: Population, target: Tables) -> list[float]:
 
 def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One run; the cell says the panel and its numbers, "a eps=0.1 N=1000"."""
-    panel, *rest = task.cell.split()
-    numbers = {name: float(value) for name, value in (part.split("=") for part in rest)}
-    records, size = int(numbers["N"]), int(numbers["k"])
+    panel, facts = task.cell[0], facts_of(task.cell)
+    records, size = int(facts["N"]), int(facts["k"])
     if panel == "a":
-        return noisy_error(numbers["eps"], records, task.trial, size)
+        return noisy_error(float(facts["eps"]), records, task.trial, size)
     if panel == "b":
         return projection(records, task.trial, task.method, size)
     return penalty(records, task.trial, task.method, size)
@@ -148,110 +149,95 @@ def cells(asked: Namespace) -> dict[str, int]:
 
 def tables(lines: Sequence[Line]) -> str:
     """The three panels in numbers."""
-    cells = sorted({line["cell"] for line in lines}, key=_order)
     rows: dict[str, list[list[str]]] = {"a": [], "b": [], "c": []}
-    for cell in cells:
-        panel, *rest = cell.split()
-        facts = dict(part.split("=") for part in rest)
-        here = [line for line in lines if line["cell"] == cell]
+    by_cell = grouped(lines, "cell")
+    for cell in sorted(by_cell, key=lambda cell: (cell[0], float(facts_of(cell).get("eps", 0)), _records(cell))):
+        panel, facts, here = cell[0], facts_of(cell), by_cell[cell]
         for method in ("laplace", "projected", "unprojected", "true", "noisy"):
-            some = [line for line in here if line["method"] == method]
+            some = having(here, method=method)
             if not some:
                 continue
             if panel == "a":
-                ratio = np.array([line["mse"] / line["predicted"] for line in some])
-                error = ratio.std(ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else np.nan
-                parts = [f"{np.mean([line[name] for line in some]):.3g}" for name in ("mse", "predicted")]
-                rows[panel].append([facts["eps"], facts["N"], *parts, f"{ratio.mean():.4f}", f"{error:.4f}"])
+                ratio = Estimate.of(line["mse"] / line["predicted"] for line in some)
+                means = [f"{np.mean([line[name] for line in some]):.3g}" for name in ("mse", "predicted")]
+                rows[panel].append([facts["eps"], facts["N"], *means, f"{ratio.mean:.4f}", f"{ratio.error:.4f}"])
                 continue
             kls = np.array([line["kl"] for line in some])
-            best = kls.min(axis=1)
-            at = LAMBDAS[int(np.median(kls.argmin(axis=1)))]
-            tiny = _mean(kls[:, 0])
-            row = [
-                facts["N"],
-                method,
-                f"{'> ' * (tiny > HOPELESS)}{min(tiny, HOPELESS):.3g}",
-                f"{_mean(best):.3g}",
-                f"{at:.1e}",
-            ]
+            tiny, at = _mean(kls[:, 0]), LAMBDAS[int(np.median(kls.argmin(axis=1)))]
+            row = [facts["N"], method, f"{'> ' * (tiny > HOPELESS)}{min(tiny, HOPELESS):.3g}"]
+            row += [f"{_mean(kls.min(axis=1)):.3g}", f"{at:.1e}"]
             if panel == "b":
-                own = [line["kl_own"] for line in here if line["method"] == f"{method} own"]
+                own = [line["kl_own"] for line in having(here, method=f"{method} own")]
                 row += [f"{_mean(own):.3g}" if own else "-"]
                 row += [f"{np.mean([line[name] for line in some]):.3g}" for name in ("mse", "mse_noisy")]
             rows[panel].append([*row, str(len(some))])
     tiny = f"KL at {TINY:.0e}"
     heads = {
-        "a": ["eps", "N", "MSE", "predicted", "ratio", "standard error"],
-        "b": ["N", "tables", tiny, "best KL", "at lambda", "KL, own lambda", "MSE fitted", "MSE y/N", "trials"],
-        "c": ["N", "statistics", tiny, "best KL", "at lambda", "trials"],
-    }
-    titles = {
-        "a": "(a) Mean squared error of noisy marginals against Proposition 4",
-        "b": "(b) Naive MLE with and without projection: geometric means of KL(true || learned), nats",
-        "c": "(c) Naive MLE against the penalty: geometric means of KL(true || learned), nats",
-    }
-    parts = [f"## {titles[panel]}\n\n{markdown(heads[panel], rows[panel])}" for panel in rows if rows[panel]]
-    return "\n".join(["# Figure 1\n", *parts])
+        "(a) Mean squared error of noisy marginals against Proposition 4": [
+            "eps", "N", "MSE", "predicted", "ratio", "standard error"
+        ],
+        "(b) Naive MLE with and without projection: geometric means of KL(true || learned), nats": [
+            "N", "tables", tiny, "best KL", "at lambda", "KL, own lambda", "MSE fitted", "MSE y/N", "trials"
+        ],
+        "(c) Naive MLE against the penalty: geometric means of KL(true || learned), nats": [
+            "N", "statistics", tiny, "best KL", "at lambda", "trials"
+        ],
+    }  # fmt: skip
+    parts = [section(title, head, rows[title[1]]) for title, head in heads.items()]
+    return "\n".join(["# Figure 1\n", *filter(None, parts)])
 
 
-def _order(cell: str) -> tuple[str, float, float]:
-    panel, *rest = cell.split()
-    facts = dict(part.split("=") for part in rest)
-    return panel, float(facts.get("eps", 0)), float(facts["N"])
+def _records(cell: str) -> float:
+    return float(facts_of(cell)["N"])
 
 
 def _mean(values: Any) -> float:
     return float(np.exp(np.mean(np.log(np.maximum(values, 1e-300)))))
 
 
+def _curve(lines: Sequence[Line], value: Callable[[Line], float], mean: Callable[[Any], float]) -> list[list[float]]:
+    """Numbers of records, and the means of a value there."""
+    by_records = {_records(cell): some for cell, some in grouped(lines, "cell").items()}
+    return [sorted(by_records), [mean([value(line) for line in by_records[n]]) for n in sorted(by_records)]]
+
+
 def plot(lines: Sequence[Line], stem: Path) -> Path:
     """The three panels."""
-    plt = pyplot()
-
-    figure, (one, two, three) = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained")
-    by = {panel: [line for line in lines if line["cell"].startswith(f"{panel} ")] for panel in "abc"}
-    for color, eps in enumerate(sorted({_fact(line, "eps") for line in by["a"]})):
-        some = [line for line in by["a"] if _fact(line, "eps") == eps]
-        records = sorted({_fact(line, "N") for line in some})
+    figure, (one, two, three) = pyplot().subplots(1, 3, figsize=(10, 3.9), layout="constrained")
+    noisy = {}
+    for line in beginning(lines, "a"):
+        noisy.setdefault(float(facts_of(line["cell"])["eps"]), []).append(line)
+    for color, eps in enumerate(sorted(noisy)):
         for name, style in (("mse", "o"), ("predicted", "-")):
-            values = [np.mean([line[name] for line in some if _fact(line, "N") == n]) for n in records]
-            one.plot(records, values, style, color=f"C{color}", label=f"eps = {eps:g}" if name == "mse" else None)
-    records = np.array(sorted({_fact(line, "N") for line in by["a"]}))
-    if len(records):
-        sampling = np.mean([line["predicted_sampling"] * _fact(line, "N") for line in by["a"]])
+            curve = _curve(noisy[eps], itemgetter(name), np.mean)
+            one.plot(*curve, style, color=f"C{color}", label=f"eps = {eps:g}" if name == "mse" else None)
+    if noisy:
+        every = beginning(lines, "a")
+        records = np.array(sorted({_records(line["cell"]) for line in every}))
+        sampling = np.mean([line["predicted_sampling"] * _records(line["cell"]) for line in every])
         one.plot(records, sampling / records, "k:", lw=1, label="slope -1: sampling alone")
-        noise = 2 * 9**2 / (records * min(_fact(line, "eps") for line in by["a"])) ** 2
+        noise = 2 * 9**2 / (records * min(noisy)) ** 2
         one.plot(records, noise, "k--", lw=1, label="slope -2: noise alone")
     one.set(xlabel="N", ylabel="mean squared error of a marginal", title="(a) chain: points measured, lines Prop. 4")
     for color, (method, style) in enumerate((("projected", "o-"), ("unprojected", "s--"))):
-        some = [line for line in by["b"] if line["method"] == method]
-        records = sorted({_fact(line, "N") for line in some})
-        if not some:
-            continue
-        for values, alpha, label in (
-            (lambda line: min(line["kl"]), 1.0, "best lambda"),
-            (lambda line: line["kl"][0], 0.5, f"lambda = {TINY:g}"),
-        ):
-            means = [_mean([values(line) for line in some if _fact(line, "N") == n]) for n in records]
-            two.plot(records, means, style, color=f"C{color}", alpha=alpha, label=f"{method}, {label}")
+        if some := having(beginning(lines, "b"), method=method):
+            best = _curve(some, lambda line: min(line["kl"]), _mean)
+            tiny = _curve(some, lambda line: line["kl"][0], _mean)
+            two.plot(*best, style, color=f"C{color}", label=f"{method}, best lambda")
+            two.plot(*tiny, style, color=f"C{color}", alpha=0.5, label=f"{method}, lambda = {TINY:g}")
     two.set(xlabel="N", ylabel="KL(true || learned), nats", title="(b) random graph, k = 20, eps = .5")
-    for color, n in enumerate(sorted({_fact(line, "N") for line in by["c"]})):
+    by_cell = grouped(beginning(lines, "c"), "cell")
+    for color, cell in enumerate(sorted(by_cell, key=_records)):
         for method, style in (("true", "-"), ("noisy", "o--")):
-            some = [line["kl"] for line in by["c"] if line["method"] == method and _fact(line, "N") == n]
-            if some:
-                means = np.exp(np.log(some).mean(axis=0))
-                three.plot(LAMBDAS, means, style, color=f"C{color}", ms=4, label=f"N = {n:g}, {method} statistics")
+            if some := [line["kl"] for line in having(by_cell[cell], method=method)]:
+                label = f"N = {_records(cell):g}, {method} statistics"
+                three.plot(LAMBDAS, np.exp(np.log(some).mean(axis=0)), style, color=f"C{color}", ms=4, label=label)
     three.set(xlabel="lambda", ylabel="KL(true || learned), nats", title="(c) chain, k = 10, eps = .1")
     for axes in (one, two, three):
         if axes.lines:
             axes.set(xscale="log", yscale="log")
             axes.legend(fontsize=8)
     return save(figure, stem)
-
-
-def _fact(line: Line, name: str) -> float:
-    return float(dict(part.split("=") for part in line["cell"].split()[1:])[name])
 
 
 STUDY = Study(

@@ -22,7 +22,7 @@ from dpgm_naive_mle.projection import targets
 
 from benchmarks.fig1 import LAMBDAS, path
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.output import facts_of, grouped, having, markdown, pyplot, save
 from benchmarks.harness.runs import Line, Task
 from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing
 from benchmarks.protocol.populations import Population, draw_release, structure_of
@@ -60,7 +60,7 @@ def agreement(true: FloatArray, inferred: FloatArray, edges: int) -> dict[str, f
 
 def work(task: Task, asked: Namespace) -> dict[str, Any]:
     """One learner on one release."""
-    facts = _facts(task.cell)
+    facts = facts_of(task.cell)
     population = Population.draw(structure_of("er", int(facts["k"])), task.trial)
     noisy = draw_release(population, int(facts["N"]), float(facts["eps"]), task.trial)
     before = time.process_time()
@@ -107,41 +107,31 @@ def cells(asked: Namespace) -> dict[str, int]:
 def tables(lines: Sequence[Line]) -> str:
     """Means over the trials; KL is a geometric mean."""
     rows = []
-    for cell in sorted({line["cell"] for line in lines}, key=_order):
-        facts = _facts(cell)
+    for cell in sorted(grouped(lines, "cell"), key=_order):
         for method in METHODS:
-            some = [line for line in lines if line["cell"] == cell and line["method"] == method]
-            if some:
+            if some := having(lines, cell=cell, method=method):
                 means = [np.mean([line[key] for line in some]) for key in ("correlation", "log_correlation", "l1")]
+                kl, seconds = "-", "-"
+                if method != "noisy tables":
+                    kl = f"{np.exp(np.mean(np.log([line['kl'] for line in some]))):.4f}"
+                    seconds = f"{np.median([line['seconds'] for line in some]):.2f}"
+                facts = facts_of(cell)
                 row = [method, facts["N"], facts["eps"], *(f"{value:.4f}" for value in means)]
-                if method == "noisy tables":
-                    row += ["-", "-"]
-                else:
-                    row.append(f"{np.exp(np.mean(np.log([line['kl'] for line in some]))):.4f}")
-                    row.append(f"{np.median([line['seconds'] for line in some]):.2f}")
-                rows.append([*row, str(len(some))])
+                rows.append([*row, kl, seconds, str(len(some))])
     head = ["method", "N", "eps", "correlation", "of logarithms", "L1 per edge", "KL", "CPU s", "trials"]
     return f"# Figure 3a: true against inferred edge marginals\n\n{markdown(head, rows)}"
 
 
 def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     """A scatter for each method and shown cell; points, not lines, are stored as a bitmap."""
-    plt = pyplot()
-
-    shown = [cell for cell in SHOWN if any(line["cell"] == cell and "points" in line for line in lines)]
+    points = {(line["cell"], line["method"]): line for line in lines if "points" in line}
+    shown = [cell for cell in SHOWN if any(cell == there for there, _ in points)]
     if not shown:
         return []
-    points = {(line["cell"], line["method"]): line for line in lines if "points" in line}
     methods = [method for method in METHODS if any((cell, method) in points for cell in shown)]
-    figure, panels = plt.subplots(
-        len(shown),
-        len(methods),
-        figsize=(2.0 * len(methods), 2.1 * len(shown)),
-        layout="constrained",
-        dpi=60,
-        sharex=True,
-        sharey=True,
-        squeeze=False,
+    size = (2.0 * len(methods), 2.1 * len(shown))
+    figure, panels = pyplot().subplots(
+        len(shown), len(methods), figsize=size, layout="constrained", dpi=60, sharex=True, sharey=True, squeeze=False
     )
     for row, cell in zip(panels, shown, strict=True):
         for axes, method in zip(row, methods, strict=True):
@@ -161,12 +151,8 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     return [save(figure, folder / "fig3a")]
 
 
-def _facts(cell: str) -> dict[str, str]:
-    return dict(part.split("=") for part in cell.split())
-
-
 def _order(cell: str) -> tuple[float, ...]:
-    return tuple(float(_facts(cell)[name]) for name in ("k", "N", "eps"))
+    return tuple(float(facts_of(cell)[name]) for name in ("k", "N", "eps"))
 
 
 STUDY = Study(

@@ -39,6 +39,15 @@ def grouped(lines: Iterable[Line], *facts: str) -> dict[Any, list[Line]]:
     return found
 
 
+def facts_of(cell: str) -> dict[str, str]:
+    """Return the facts in the name of a cell.
+
+    >>> facts_of("b N=1000 k=5")
+    {'N': '1000', 'k': '5'}
+    """
+    return dict(part.split("=") for part in cell.split() if "=" in part)
+
+
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in markdown, readable as it stands; columns of numbers (or nothing) go to the right."""
     body = [[str(value) for value in row] for row in rows]

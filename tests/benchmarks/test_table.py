@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, exact, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
-from benchmarks.protocol.columns import (
+from benchmarks.table import (
     COUNTIES,
     bins_found,
     broken,
