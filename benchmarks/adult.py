@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from dpgm_naive_mle.projection import project_to_simplex
 
-from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.cases.census import TREES, Census, load, model_margins, records_margins, scores
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, markdown, mean_and_error, pyplot, save
 from benchmarks.harness.runs import Line, Task, refuse
@@ -61,7 +61,7 @@ def judged(census: Census, potentials: Tables) -> dict[str, float]:
     """All scores of a model over the tree."""
     model = Model(census.tree, potentials)
     likelihood = log_likelihood(model, census.heldout, allow_non_private=True) / len(census.heldout)
-    return scores(census, tree_margins(census.tree, model.marginals())) | {"loglik": likelihood}
+    return scores(census, model_margins(model)) | {"loglik": likelihood}
 
 
 def over_tree(tree: Structure, alone: Mapping[str, FloatArray]) -> Tables:

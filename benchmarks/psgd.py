@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 
 import dpgm_core.curator.live
 from benchmarks.harness.main import RESULTS, Measurement, main
-from benchmarks.harness.output import markdown, pyplot
+from benchmarks.harness.output import markdown, pyplot, save
 from benchmarks.harness.runs import read
 from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.populations import (
@@ -145,16 +145,13 @@ def _ascent(population: Population, rounds: object, steps: int) -> object:
 
 def plot(path: Path, rows: dict[str, list[float]], epsilons: tuple[float, ...]) -> None:
     """KL against epsilon."""
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
     for number, (name, values) in enumerate(rows.items()):
         style = "-o" if name.startswith("one") else "--s" if name.startswith("DP") else ":"
         axes.plot(epsilons, values, style, label=name, color=f"C{number}", markersize=4)
     axes.set(xscale="log", yscale="log", xlabel="epsilon (delta = 1/N)", ylabel="KL(true || learned), nats")
     axes.legend(fontsize=7)
-    with plt.rc_context({"svg.hashsalt": "dpgm", "svg.fonttype": "none"}):  # the same picture is the same file
-        figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save(figure, path.with_suffix(""))
 
 
 def accuracy(asked: Namespace) -> None:

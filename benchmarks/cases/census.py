@@ -13,7 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from benchmarks.cases.coded import Coded, shares
-from dpgm_core import Domain, FloatArray, IntArray, Structure, Tables
+from dpgm_core import Domain, FloatArray, IntArray, Model, Structure
 
 # One margin: the attributes, and a probability for each of their values.
 Margin = tuple[tuple[str, ...], FloatArray]
@@ -102,46 +102,12 @@ def load(folder: Path, name: str) -> Census:
     return Census.split(Domain.from_sizes(sizes), TREES[name], codes)
 
 
-def tree_margins(tree: Structure, marginals: Tables) -> Iterator[Margin]:
-    """All two-way, then all three-way marginals of a model whose graph is a tree, exactly.
-
-    tree: pairs only, connected. marginals: the model's on them. Any three attributes are independent given the one
-    where their paths meet.
-    """
-    names = tree.domain.names
-    given: dict[tuple[str, str], FloatArray] = {}  # (m, x): p(x | m), one row per value of m
-    near: dict[str, list[str]] = {name: [] for name in names}
-    alone: dict[str, FloatArray] = {}
-    for one, other in tree.cliques:
-        table = marginals[one, other]
-        for m, x, joint in ((one, other, table), (other, one, table.T)):
-            alone[m] = joint.sum(axis=1)
-            mass = alone[m][:, None]
-            given[m, x] = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
-            near[m].append(x)
-    through: dict[tuple[str, str], list[str]] = {}
-    for m in names:
-        through[m, m], waiting = [m], [m]
-        for x in waiting:
-            for y in near[x]:
-                if (m, y) not in through:
-                    through[m, y] = [*through[m, x], y]
-                    if x != m:
-                        given[m, y] = given[m, x] @ given[x, y]
-                    waiting.append(y)
-    for one, other in itertools.combinations(names, 2):
-        yield (one, other), alone[one][:, None] * given[one, other]
-    for clique in itertools.combinations(names, 3):
-        a, b, c = clique
-        (m,) = set(through[a, b]) & set(through[b, c]) & set(through[a, c])
-        if m in clique:
-            others = [name for name in clique if name != m]
-            table = (alone[m][:, None] * given[m, others[0]])[:, :, None] * given[m, others[1]][:, None, :]
-            yield clique, table.transpose([(m, *others).index(name) for name in clique])
-        else:
-            ab = (alone[m][:, None] * given[m, a])[:, :, None] * given[m, b][:, None, :]
-            flat = ab.reshape(len(ab), -1).T @ given[m, c]
-            yield clique, flat.reshape(*ab.shape[1:], -1)
+def model_margins(model: Model) -> Iterator[Margin]:
+    """All two-way, then all three-way marginals of a model, exactly; few at a time, as some are large."""
+    cliques = itertools.chain(*(itertools.combinations(model.domain.names, order) for order in (2, 3)))
+    while some := list(itertools.islice(cliques, 10)):
+        found = model.marginals_of(some)
+        yield from ((clique, found[clique]) for clique in some)
 
 
 def records_margins(domain: Domain, codes: IntArray) -> Iterator[Margin]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from attrs import field, frozen
@@ -47,19 +46,6 @@ def walsh(values: FloatArray) -> FloatArray:
         pairs[:, 0], pairs[:, 1] = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
         half *= 2
     return out
-
-
-class Truth(Protocol):
-    """A model that records are drawn from."""
-
-    @property
-    def domain(self) -> Domain:
-        """Of its attributes, x0, x1, ..."""
-        ...
-
-    def records(self, count: int, rng: np.random.Generator) -> Array:
-        """Codes, (count, attributes)."""
-        ...
 
 
 @frozen(kw_only=True, eq=False)
@@ -103,7 +89,7 @@ class Ising:
         return float(np.abs(self.couplings).sum(axis=1).max())
 
     def records(self, count: int, rng: np.random.Generator) -> Array:
-        """See `Truth.records`."""
+        """Codes, (count, attributes)."""
         if self.degree == 1:
             return _matched(self.couplings, count, rng)
         return _listed(self._log_weights(), count, rng) if self.size <= LISTED else _gibbs(self.couplings, count, rng)
@@ -148,7 +134,7 @@ class Labels:
         return float(np.abs(self.tables).max())
 
     def records(self, count: int, rng: np.random.Generator) -> Array:
-        """See `Truth.records`."""
+        """Codes, (count, attributes)."""
         pairs, labels, _ = self.tables.shape
         codes = np.empty((count, 2 * pairs), dtype=np.uint8)
         for pair, table in enumerate(self.tables):
@@ -212,7 +198,7 @@ class Polynomial:
         }
 
     def records(self, count: int, rng: np.random.Generator) -> Array:
-        """See `Truth.records`."""
+        """Codes, (count, attributes)."""
         return _listed(walsh(self.coefficients), count, rng)
 
 

@@ -2,8 +2,8 @@
 
 Run as `PYTHON mbi_worker.py {64,32}`, the floating-point width; answers one JSON document per line, the first
 with `{"ready": VERSION}` or `{"missing": WHY}`. `{"problem": FILE, "answer": FILE}` reads sizes, cliques, noisy tables,
-their standard deviations, the total (NaN: mbi's own estimate), iterations, stops and oracle from an .npz file, and writes
-the log-potentials over mbi's own cliques: of the estimate that users get, and at each of the stops on the way.
+their standard deviations, the total (NaN: mbi's own estimate), iterations, stops and oracle from an .npz file, and
+writes the log-potentials over mbi's own cliques: of the estimate that users get, and at each of the stops on the way.
 """
 
 import functools

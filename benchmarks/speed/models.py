@@ -10,6 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from benchmarks.harness.main import choose
+from benchmarks.protocol.populations import structure_of
 from dpgm.interop.bif import read_bif
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
@@ -40,19 +41,11 @@ def domain(count: int, size: int) -> Domain:
     return Domain.from_sizes({f"x{i}": size for i in range(count)})
 
 
-def erdos_renyi(size: int, edges: int = 18) -> Structure:
-    """The first connected graph of 10 attributes with that many edges (p = 0.4, seeds in order)."""
-    seed = 0
-    while len((found := Structure.erdos_renyi(domain(10, size), 0.4, seed)).cliques) != edges:
-        seed += 1
-    return found
-
-
 GENERATED: dict[str, Callable[[], Structure]] = {
-    "chain3-k10": lambda: Structure.chain(domain(10, 10), 3),
-    "chain3-k20": lambda: Structure.chain(domain(10, 20), 3),
-    "er-k10": lambda: erdos_renyi(10),
-    "er-k20": lambda: erdos_renyi(20),
+    "chain3-k10": lambda: structure_of("chain3", 10),
+    "chain3-k20": lambda: structure_of("chain3", 20),
+    "er-k10": lambda: structure_of("er", 10),
+    "er-k20": lambda: structure_of("er", 20),
     "chain100-k50": lambda: Structure.chain(domain(100, 50)),
     "grid10-k2": lambda: Structure.grid(domain(100, 2), 10, 10),
     "grid10-k3": lambda: Structure.grid(domain(100, 3), 10, 10),

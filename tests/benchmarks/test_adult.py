@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks import adult
-from benchmarks.cases.census import RAW, TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.cases.census import RAW, TREES, Census, load, records_margins, scores
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
-from dpgm_core import Domain, Model, Structure, Tables
+from dpgm_core import Domain, Model, Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
 EDGES = [("b", "a"), ("b", "c"), ("d", "b"), ("e", "d")]  # d and b have several neighbours
@@ -41,20 +41,6 @@ def people(folder: Path, count: int) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return folder
-
-
-@pytest.mark.parametrize("zeros", [False, True])
-def test_the_margins_of_a_tree_are_those_of_the_model(zeros):
-    """All pairs and triples against the model's own inference, with impossible values too."""
-    tree = Structure(DOMAIN, EDGES)
-    values = np.random.default_rng(1).normal(size=tree.cells)
-    if zeros:
-        values[[1, 7]] = -np.inf
-    model = Model(tree, Tables(tree, values))
-    found = dict(tree_margins(tree, model.marginals()))
-    assert list(found) == [clique for order in (2, 3) for clique in itertools.combinations(DOMAIN.names, order)]
-    for clique, table in found.items():
-        assert np.allclose(table, model.marginal(clique), atol=1e-12), clique
 
 
 def test_the_margins_of_records_are_their_shares():
