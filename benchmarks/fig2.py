@@ -29,7 +29,9 @@ from benchmarks.protocol.trials import (
     draws,
     geometric,
     interval,
+    kl_of,
     ranks,
+    ratios,
     scores,
     spread,
     study,
@@ -124,10 +126,8 @@ def _rank(count: int, low: int, high: int) -> str:
 
 
 def _over(trials: Mapping[int, Results], label: str) -> str:
-    both = {trial: results for trial, results in trials.items() if {label, "eb-map"} <= set(results)}
-    if not both:
-        return "-"
-    return f"{geometric(draws(both, label)) / geometric(draws(both, 'eb-map')):.2f} ({len(both)})"
+    both = ratios(trials, label, kl_of("eb-map"))
+    return f"{geometric(both):.2f} ({len(both)})" if both else "-"
 
 
 def kls(found: Scores) -> str:
@@ -156,13 +156,9 @@ def times(size: int, found: Scores) -> str:
 
 
 def _slower(found: Scores, graph: str, label: str) -> list[float]:
-    return [
-        results[label]["seconds"] / results["naive oracle"]["seconds"]
-        for cell, trials in found.items()
-        if cell.graph == graph
-        for results in trials.values()
-        if label in results and results.get("naive oracle", {}).get("seconds")
-    ]
+    seconds = kl_of("naive oracle", "seconds")
+    here = [trials for cell, trials in found.items() if cell.graph == graph]
+    return [one for trials in here for one in ratios(trials, label, lambda each: seconds(each) or None, "seconds")]
 
 
 def _where(cell: Cell) -> list[str]:
@@ -205,7 +201,10 @@ def figure(found: Scores, stem: Path) -> Path:
 
 
 def _curve(axes: object, here: Scores, label: str, style: str, ratio: bool) -> None:
-    values = {cell.records: _ratios(trials, label) if ratio else draws(trials, label) for cell, trials in here.items()}
+    values = {
+        cell.records: ratios(trials, label, kl_of("naive oracle")) if ratio else draws(trials, label)
+        for cell, trials in here.items()
+    }
     values = {records: each for records, each in values.items() if each}
     if values:
         bounds = [interval(each) for each in values.values()]
@@ -213,11 +212,6 @@ def _curve(axes: object, here: Scores, label: str, style: str, ratio: bool) -> N
         axes.plot(values.keys(), means, style, label=label, markersize=3, linewidth=1)
         colour = style[:2] if style[0] == "C" else "k"
         axes.fill_between(values.keys(), *zip(*bounds, strict=True), color=colour, alpha=0.1, linewidth=0)
-
-
-def _ratios(trials: Mapping[int, Results], label: str) -> list[float]:
-    both = [results for results in trials.values() if {label, "naive oracle"} <= set(results)]
-    return [results[label]["kl"] / max(results["naive oracle"]["kl"], 1e-300) for results in both]
 
 
 def _limit(axes: object, here: Scores) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -72,32 +73,25 @@ def _epsilons(lines: Sequence[Line], name: str, view: str) -> list[float]:
 def tables(lines: Sequence[Line]) -> str:
     """One table per data set, view and score."""
     parts = ["# Figure 3b: held-out log-likelihood, nats (mean over noise draws, standard error)\n"]
-    for name in sorted({line["cell"].split("/")[0] for line in lines}):
-        for view in VIEWS:
-            epsilons = _epsilons(lines, name, view)
-            for score in ["segment", "pair", "pair_by_day"] if view == "segments" else ["pair", "pair_by_day"]:
-                rows = [_row(lines, name, view, method, score, epsilons) for method in METHODS]
-                for method in REFERENCES:
-                    found = _values(lines, f"{name}/{view}", method, score)
-                    if found:
-                        kind = "non-private" if method.startswith("tied") else "non-private, weighted as R2"
-                        rows.append([kind, *[f"{found[0]:.3f}"] * len(epsilons)])
-                key = f"{score.removesuffix('_by_day')}_uniform"
-                uniform = [line[key] for line in lines if line["cell"] == f"{name}/{view}"]
-                if uniform:
-                    rows.append(["uniform", *[f"{uniform[0]:.3f}"] * len(epsilons)])
-                head = ["weights, learner", *(f"eps {epsilon:g}" for epsilon in epsilons)]
-                rows = [row for row in rows if any(cell != "-" for cell in row[1:])]
-                parts.append(f"## {name}, view {view}, score {score}\n\n{markdown(head, rows)}")
+    for name, view in product(sorted({line["cell"].split("/")[0] for line in lines}), VIEWS):
+        cell, epsilons = f"{name}/{view}", _epsilons(lines, name, view)
+        for score in (["segment"] if view == "segments" else []) + ["pair", "pair_by_day"]:
+            rows = [_row(lines, cell, method, score, epsilons) for method in METHODS]
+            rows = [row for row in rows if any(text != "-" for text in row[1:])]
+            known = {
+                "non-private": _values(lines, cell, "tied reference", score),
+                "non-private, weighted as R2": _values(lines, cell, "R2 reference", score),
+                "uniform": _values(lines, cell, "tied reference", f"{score.removesuffix('_by_day')}_uniform"),
+            }
+            rows += [[what, *[f"{one[0]:.3f}"] * len(epsilons)] for what, one in known.items() if one]
+            head = ["weights, learner", *(f"eps {epsilon:g}" for epsilon in epsilons)]
+            parts.append(f"## {name}, view {view}, score {score}\n\n{markdown(head, rows)}")
     return "\n".join(parts)
 
 
-def _row(lines: Sequence[Line], name: str, view: str, method: str, score: str, epsilons: Sequence[float]) -> list[str]:
-    row = [method]
-    for epsilon in epsilons:
-        found = _values(lines, f"{name}/{view}/eps{epsilon:g}", method, score)
-        row.append(mean_and_error(found, "{:.3f}", " ±{:.3f}") if found else "-")
-    return row
+def _row(lines: Sequence[Line], cell: str, method: str, score: str, epsilons: Sequence[float]) -> list[str]:
+    found = [_values(lines, f"{cell}/eps{epsilon:g}", method, score) for epsilon in epsilons]
+    return [method, *(mean_and_error(one, "{:.3f}", " ±{:.3f}") if one else "-" for one in found)]
 
 
 def plots(lines: Sequence[Line], folder: Path) -> list[Path]:
@@ -108,23 +102,19 @@ def plots(lines: Sequence[Line], folder: Path) -> list[Path]:
 
 def plot(lines: Sequence[Line], name: str, stem: Path) -> Path:
     """One row of panels per view, one panel per learner, one line per weighting."""
-    plt = pyplot()
-
-    figure, axes = plt.subplots(
+    figure, axes = pyplot().subplots(
         len(VIEWS), len(LEARNERS), figsize=(3.1 * len(LEARNERS), 6), layout="constrained", sharex=True, sharey="row"
     )
     for row, view in zip(axes, VIEWS, strict=True):
         epsilons = _epsilons(lines, name, view)
         for panel, learner in zip(row, LEARNERS, strict=True):
             for weights, style in zip(WEIGHTS, ("s--", "o-", "^-", "v-"), strict=True):
-                found = [
-                    _values(lines, f"{name}/{view}/eps{epsilon:g}", f"{weights} {learner}", _score(view))
-                    for epsilon in epsilons
-                ]
-                seen = [(epsilon, values) for epsilon, values in zip(epsilons, found, strict=True) if values]
-                means = [np.mean(values) for _, values in seen]
-                errors = [np.std(values) / np.sqrt(max(1, len(values) - 1)) for _, values in seen]
-                panel.errorbar([epsilon for epsilon, _ in seen], means, errors, fmt=style, ms=4, label=weights)
+                method = f"{weights} {learner}"
+                found = {one: _values(lines, f"{name}/{view}/eps{one:g}", method, _score(view)) for one in epsilons}
+                seen = {epsilon: values for epsilon, values in found.items() if values}
+                means = [np.mean(values) for values in seen.values()]
+                errors = [np.std(values) / np.sqrt(max(1, len(values) - 1)) for values in seen.values()]
+                panel.errorbar(list(seen), means, errors, fmt=style, ms=4, label=weights)
             for method, color in (("tied reference", "k"), ("uniform", "0.6")):
                 key = _score(view) if method != "uniform" else f"{_score(view)}_uniform"
                 level = _values(lines, f"{name}/{view}", "tied reference", key)

@@ -11,10 +11,11 @@ the paper has it, and, unless it says "margins unknown", that both codes are equ
 were used for nothing else.
 
 Cells "labels k p" are matchings of k labels, rho = .1; "walsh n rho" binary models of order three; "kept" two learners
-behind one selection at 1.5 n*; "known" cells beside contrasts where the structure is known and noise rules; "round p"
-the time of a round of gradients, "gibbs p" that of Gibbs sampling; "days" real records (DIR/lbs_workweek, by default in
-$DPGM_SHARED/data or ../shared/data), left out where they are not there; "wide p n" the scale of `mrf-select`. A search
-that has spent --seconds of the CPU begins no trial more and is reported with the points it has.
+behind one selection at 1.5 n*; "known" cells beside contrasts where the structure is known and noise rules; "gibbs p"
+the time of Gibbs sampling; "days" real records (DIR/lbs_workweek, by default in $DPGM_SHARED/data or ../shared/data),
+left out where they are not there; "wide p n" the scale of `mrf-select`. Stored cells "round p", the time of a round of
+gradients, are of an earlier version: `benchmarks.gradients` measures it. A search that has spent --seconds of the CPU
+begins no trial more and is reported with the points it has.
 """
 
 from __future__ import annotations
@@ -40,14 +41,13 @@ from benchmarks.protocol.recovery import (
     needed,
     of_days,
     of_wide,
-    seconds_of_a_round,
     seconds_of_gibbs,
     walsh_error,
 )
 from benchmarks.protocol.recovery_tables import needed_tables, other_tables, targets
 
 DAYS_FOLDER = "lbs_workweek"
-KNOWN, ROUND, WIDE = "eb-map", "mrf-fw's gradients", "mrf-select"
+KNOWN, WIDE = "eb-map", "mrf-select"
 DRAWS, KEPT_DRAWS, KNOWN_DRAWS, SEEDS = 7, 12, 12, 5
 #: It takes minutes on 72 attributes.
 AIM_SEEDS = 1
@@ -85,7 +85,7 @@ WALSH = ("walsh 10000 0.1", "walsh 100000 0.1", "walsh 10000 0.01")
 #: "kept graph p records": 1.5 times the prototype's n* for structure.
 LEARNERS = ("kept matching 16 882", "kept matching 64 2223", "kept 3-regular 16 2006", "kept 3-regular 32 5238")
 STRUCTURES = ("matching 16", "3-regular 16", "grid 16", "all-pairs 10")
-SMOKE = ("zcdp matching 8", "delta matching 8", "known matching 16 add-remove", "round 8")
+SMOKE = ("zcdp matching 8", "delta matching 8", "known matching 16 add-remove")
 
 
 def work(task: Task, asked: Namespace) -> Any:
@@ -101,8 +101,6 @@ def work(task: Task, asked: Namespace) -> Any:
         return kept_error(task.method, rest[0], int(rest[1]), int(rest[2]), task.trial)
     if kind == "known":
         return known_errors(rest[0], int(rest[1]), rest[2], task.trial)
-    if kind == "round":
-        return seconds_of_a_round(int(rest[0]))
     if kind == "gibbs":
         return alone(seconds_of_gibbs, task.method, int(rest[0]))
     if kind == "days":
@@ -120,7 +118,7 @@ def cells(asked: Namespace) -> dict[str, int]:
     found = dict.fromkeys([*SEARCHES, *LABELS], 1) | dict.fromkeys(WALSH, DRAWS) | dict.fromkeys(LEARNERS, KEPT_DRAWS)
     for relation in ("add-remove", "replace-one"):
         found |= {f"known {structure} {relation}": KNOWN_DRAWS for structure in STRUCTURES}
-    found |= {"round 64": 1, "round 256": 1, "gibbs 64": 1}
+    found |= {"gibbs 64": 1}
     if (asked.folder / DAYS_FOLDER).is_dir():
         found |= {"days 0.01": SEEDS, "days 1": SEEDS}
     else:
@@ -134,7 +132,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
         return method in SEARCHES[cell]
     kind = cell.split()[0]
     served: dict[str, Container[str]] = {"labels": LABEL_METHODS, "walsh": WALSH_METHODS, "kept": KEPT}
-    served |= {"known": [KNOWN], "round": [ROUND], "wide": [WIDE], "days": DAYS, "gibbs": SWEEPERS}
+    served |= {"known": [KNOWN], "wide": [WIDE], "days": DAYS, "gibbs": SWEEPERS}
     return method in served[kind] and (method != "aim" or draw < AIM_SEEDS)
 
 
@@ -179,9 +177,7 @@ STUDY = Study(
     arguments=arguments,
     check=check,
     cells=cells,
-    methods=list(
-        dict.fromkeys([*METHODS, *LABEL_METHODS, *WALSH_METHODS, *KEPT, *DAYS, *SWEEPERS, KNOWN, ROUND, WIDE])
-    ),
+    methods=list(dict.fromkeys([*METHODS, *LABEL_METHODS, *WALSH_METHODS, *KEPT, *DAYS, *SWEEPERS, KNOWN, WIDE])),
     serves=serves,
     work=work,
     text=tables,

@@ -30,10 +30,10 @@ from benchmarks.protocol.trials import (
     Results,
     Scores,
     cells,
-    draws,
     geometric,
     kl_of,
     plain_oracle,
+    ratios,
     scores,
     study,
     summary,
@@ -196,22 +196,16 @@ def _of(found: Scores, group: Group) -> Scores:
 
 def _worse_than_uniform(found: Scores) -> tuple[list[str], int]:
     """(cells of the data sets where the default learner lost to the uniform model, number of data sets)."""
-    compared = [
-        (cell.name, results[DEFAULT]["kl"] > results["uniform"]["kl"])
-        for cell, trials in found.items()
-        for results in trials.values()
-        if {DEFAULT, "uniform"} <= set(results)
-    ]
-    return [name for name, lost in compared if lost], len(compared)
+    compared = [(cell.name, one) for cell, trials in found.items() for one in ratios(trials, DEFAULT, kl_of("uniform"))]
+    return [name for name, ratio in compared if ratio > 1], len(compared)
 
 
 def _beats_mbi(found: Scores, label: str) -> tuple[int, int, str]:
     """(cells won, cells compared, the first cell lost) on the draws that have both."""
     won, lost = 0, []
     for cell, trials in found.items():
-        both = {trial: results for trial, results in trials.items() if {label, "mbi"} <= set(results)}
-        if both:
-            better = geometric(draws(both, label)) < geometric(draws(both, "mbi"))
+        if both := ratios(trials, label, kl_of("mbi")):
+            better = geometric(both) < 1
             won += better
             lost += [] if better else [cell.name]
     return won, won + len(lost), ", ".join(lost[:1])
@@ -232,15 +226,10 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     for axes, group in zip(panels[0], groups, strict=True):
         present = [label for label in labels if summary(_of(found, group), label, group.reference).count]
         for place, label in enumerate(present):
-            ratios = [
-                results[label]["kl"] / best
-                for trials in _of(found, group).values()
-                for results in trials.values()
-                if label in results and (best := group.reference(results))
-            ]
+            every = [one for trials in _of(found, group).values() for one in ratios(trials, label, group.reference)]
             colour = "0.6" if label.endswith("oracle") else f"C{place}"
-            axes.plot(ratios, place + rng.uniform(-0.25, 0.25, len(ratios)), ".", color=colour, markersize=3, alpha=0.6)
-            axes.plot(geometric(ratios), place, "|", color="k", markersize=14)
+            axes.plot(every, place + rng.uniform(-0.25, 0.25, len(every)), ".", color=colour, markersize=3, alpha=0.6)
+            axes.plot(geometric(every), place, "|", color="k", markersize=14)
         axes.set_yticks(range(len(present)), present, fontsize=8)
         axes.invert_yaxis()
         axes.set(xscale="log", title=group.title)

@@ -38,15 +38,23 @@ class Crashed(Exception):
     """No answer: the process ended, was too late, or answered with an error."""
 
 
-def alone(call: Callable[..., Any], *args: object, limit: float | None = None) -> Any:
-    """What the call returns, plain values; limit: seconds on the wall, after which TimeoutExpired. Raises Crashed."""
+def alone(call: Callable[..., Any], *args: object, limit: float | None = None, python: str | None = None) -> Any:
+    """What the call returns, plain values. Raises Crashed.
+
+    limit: seconds on the wall, after which TimeoutExpired. python: of another environment, which gets no variables of
+    this one's, and in which the function's module can be imported.
+    """
+    environment = dict(os.environ)
+    if python is not None:
+        environment = {key: value for key, value in environment.items() if not key.startswith("PYTHON")} | XLA
     with tempfile.TemporaryDirectory(prefix="dpgm-alone-") as folder:
         given, answered = Path(folder, "given"), Path(folder, "answered")
         given.write_bytes(pickle.dumps((call, args)))
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.harness.alone", str(given), str(answered)],
+            [python or sys.executable, "-m", "benchmarks.harness.alone", str(given), str(answered)],
             cwd=ROOT,
-            env=os.environ | ONE_THREAD,
+            env=environment | ONE_THREAD,
+            stdout=None if python is None else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             timeout=limit,

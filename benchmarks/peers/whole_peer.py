@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.cases.coded import Coded, adult, of_records, off
-from benchmarks.harness.alone import ONE_THREAD
+from benchmarks.harness.alone import Crashed, alone
 from benchmarks.peers.mbi_peer import VARIABLE
+from benchmarks.peers.whole_worker import synthetic
 
 WHOLE = ("mbi aim", "mbi mst", "dpmm aim", "dpmm mst")
 MECHANISMS, DPMM = "DPGM_MBI_MECHANISMS", "DPGM_DPMM_PYTHON"
@@ -36,40 +36,24 @@ def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, lim
     """Errors, CPU seconds and peak memory; or `ended`, what happened instead within so many seconds on the wall."""
     table = adult(folder)
     python = os.environ[VARIABLE if mechanism.startswith("mbi") else DPMM]
-    with tempfile.TemporaryDirectory(prefix="dpgm-whole-") as scratch:
-        given, answered = Path(scratch, "problem.npz"), Path(scratch, "answer.npz")
-        np.savez(
-            given,
-            mechanism=np.array(mechanism),
-            codes=table.codes.astype(np.int64),
-            names=np.array(table.domain.names),
-            sizes=np.array(list(table.domain.sizes.values())),
-            epsilon=np.array(float(epsilon)),
-            delta=np.array(float(delta)),
-            seed=np.array(seed),
-            folder=np.array(os.environ.get(MECHANISMS, "")),
-        )
-        command = [python, str(Path(__file__).with_name("whole_worker.py")), str(given), str(answered)]
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        before = _children()
-        try:
-            done = subprocess.run(
-                command,
-                env=inherited | ONE_THREAD | {"JAX_PLATFORMS": "cpu"},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=limit,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"ended": f"no result in {limit:.0f} s on the wall, {_children() - before:.0f} CPU seconds"}
-        if done.returncode or not answered.is_file():
-            said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-            return {"ended": f"failed: {said[:200]}"}
-        with np.load(answered) as file:
-            made = Coded(domain=table.domain, codes=file["records"])
-            found = {"seconds": round(float(file["seconds"]), 1), "peak": round(float(file["peak"]))}
+    problem = {
+        "mechanism": mechanism,
+        "codes": table.codes.tolist(),
+        "sizes": dict(table.domain.sizes),
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "seed": seed,
+        "folder": os.environ.get(MECHANISMS, ""),
+    }
+    before = _children()
+    try:
+        answer = alone(synthetic, problem, limit=limit, python=python)
+    except subprocess.TimeoutExpired:
+        return {"ended": f"no result in {limit:.0f} s on the wall, {_children() - before:.0f} CPU seconds"}
+    except Crashed as why:
+        return {"ended": f"failed: {str(why)[:200]}"}
+    made = Coded(domain=table.domain, codes=np.array(answer["records"]))
+    found = {"seconds": round(answer["seconds"], 1), "peak": round(answer["peak"])}
     return found | off(table, of_records(made))
 
 

@@ -1,19 +1,25 @@
-"""Run one whole mechanism of a peer, from the peer's own virtual environment. Needs nothing of dpgm.
+"""Whole mechanisms of peers, run in the peer's own virtual environment. Needs nothing of dpgm.
 
-    PYTHON whole_worker.py FILE.npz ANSWER.npz
-
-The file holds mechanism (one of those below), codes, names, sizes, epsilon, delta, seed and, for mbi, the folder with
-the mechanisms of its repository, which its package does not have. The answer holds synthetic records (codes), CPU
-seconds and peak memory.
+A problem has mechanism (one of those below), codes, sizes, epsilon, delta, seed and, for mbi, the folder with the
+mechanisms of its repository, which its package does not have.
 """
 
 import itertools
-import resource
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+
+from benchmarks.harness.alone import peak_megabytes
+
+
+def synthetic(problem):
+    """Synthetic records, codes; CPU seconds and peak memory."""
+    problem = problem | {"codes": np.array(problem["codes"], dtype=np.int64)}
+    start = time.process_time()
+    records = (mbi_records if problem["mechanism"].startswith("mbi") else dpmm_records)(problem)
+    seconds = time.process_time() - start
+    return {"records": records.astype(np.int64).tolist(), "seconds": seconds, "peak": peak_megabytes()}
 
 
 def mbi_records(problem):
@@ -38,13 +44,13 @@ def mbi_records(problem):
     mbi.Dataset, mbi.estimation.MirrorDescent = Dataset, MirrorDescent
     if not hasattr(mbi.estimation, "mirror_descent"):
         mbi.estimation.mirror_descent = lambda *given, **more: MirrorDescent().estimate(*given, **more)
-    sys.path.insert(0, str(problem["folder"]))
-    names, sizes = list(map(str, problem["names"])), list(map(int, problem["sizes"]))
+    sys.path.insert(0, problem["folder"])
+    names, sizes = list(problem["sizes"]), list(problem["sizes"].values())
     domain = mbi.Domain(names, sizes)
     data = Dataset(problem["codes"], domain)
-    epsilon, delta = float(problem["epsilon"]), float(problem["delta"])
-    np.random.seed(int(problem["seed"]))  # noqa: NPY002 - what its scripts draw from
-    if str(problem["mechanism"]) == "mbi mst":
+    epsilon, delta = problem["epsilon"], problem["delta"]
+    np.random.seed(problem["seed"])  # noqa: NPY002 - what its scripts draw from
+    if problem["mechanism"] == "mbi mst":
         from mst import MST
 
         made = MST(data, epsilon, delta)
@@ -62,27 +68,9 @@ def dpmm_records(problem):
     import pandas
     from dpmm.pipelines import AIMPipeline, MSTPipeline
 
-    names = list(map(str, problem["names"]))
+    names = list(problem["sizes"])
     frame = pandas.DataFrame(problem["codes"], columns=names)
-    kind = MSTPipeline if str(problem["mechanism"]) == "dpmm mst" else AIMPipeline
-    made = kind(epsilon=float(problem["epsilon"]), delta=float(problem["delta"]), n_jobs=1, disable_processing=True)
-    made.fit(frame, dict(zip(names, map(int, problem["sizes"]), strict=True)), random_state=int(problem["seed"]))
-    return made.generate(n_records=len(frame), random_state=int(problem["seed"]))[names].to_numpy()
-
-
-def main():
-    """One problem, one answer."""
-    with np.load(sys.argv[1]) as file:
-        problem = dict(file)
-    start = time.process_time()
-    records = (mbi_records if str(problem["mechanism"]).startswith("mbi") else dpmm_records)(problem)
-    seconds = time.process_time() - start
-    status = Path("/proc/self/status")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if status.is_file():
-        peak = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    np.savez(sys.argv[2], records=records.astype(np.int64), seconds=seconds, peak=peak * 1024 / 1e6)
-
-
-if __name__ == "__main__":
-    main()
+    kind = MSTPipeline if problem["mechanism"] == "dpmm mst" else AIMPipeline
+    made = kind(epsilon=problem["epsilon"], delta=problem["delta"], n_jobs=1, disable_processing=True)
+    made.fit(frame, problem["sizes"], random_state=problem["seed"])
+    return made.generate(n_records=len(frame), random_state=problem["seed"])[names].to_numpy()

@@ -7,7 +7,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -38,11 +37,8 @@ from dpgm_core import (
     release,
     select,
 )
-from dpgm_core.curator.live import LiveCurator
 from dpgm_core.privacy import monomials
 from dpgm_core.privacy.contrasts import products
-from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.sources import as_source
 from dpgm_core.structure.graphs import Clique
 
 # --------------------------------------------------------------------------------------------------
@@ -646,51 +642,11 @@ def of_wide(attributes: int, records: int, seed: int) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# How long a round of gradients takes, beside the two matrix products that it is made of; and Gibbs sampling.
+# How long Gibbs sampling takes.
 
-ROUND_RECORDS, ROUND_TURNS, ROUND_CLIP = 2**16, 15, Fraction(3, 10)
 #: Method -> whether numba may be found.
 SWEEPERS = {"gibbs with numba": True, "gibbs without": False}
 DRAWN = 200_000
-
-
-def seconds_of_a_round(attributes: int) -> dict[str, float]:
-    """A whole step of a session on 65,536 records, clipped, with its choice; and float32 products of the same sizes.
-
-    CPU seconds, the least of fifteen turns; weights are those of a start, a third of the radius on one partner each.
-    """
-    rng = np.random.default_rng(330_000)
-    truth = ising("matching", attributes, rng)
-    codes = truth.records(ROUND_RECORDS, rng)
-    regressions = Regressions(candidates=Structure.complete(truth.domain, 2), loss="logistic")
-    radius = Fraction(str(round(2 * truth.width, 6)))
-    weights = regressions.zeros()
-    for row in range(attributes):
-        weights[row, (row + 1) % attributes] = int(64 * radius) // 3
-    gradients = NodeGradients(regressions=regressions, weights=weights, radius=radius, clip=ROUND_CLIP)
-    curator = LiveCurator(
-        as_source(codes),
-        Structure(truth.domain, [(name,) for name in truth.domain.names]),
-        make("mechanism", "gaussian"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.zcdp(2),
-        randomness=SeededRandomness(1),
-    )
-    inputs = np.vstack([1 - 2 * codes.T.astype(np.float32), np.ones((1, ROUND_RECORDS), dtype=np.float32)])
-    plain = weights.astype(np.float32)
-
-    def products() -> None:
-        linear = plain @ inputs
-        linear @ inputs.T
-
-    with curator.session(workload=Workload.all(truth.domain, order=2)) as session:
-        session.descend(gradients, Budget.zcdp("0.1"))  # the first one reads and checks
-        turns = [
-            (cpu_seconds(lambda: session.descend(gradients, Budget.zcdp("0.1"))), cpu_seconds(products))
-            for _ in range(ROUND_TURNS)
-        ]
-    spent, plainly = map(min, zip(*turns, strict=True))
-    return {"round": spent, "products": plainly}
 
 
 def seconds_of_gibbs(method: str, attributes: int) -> dict[str, float]:

@@ -565,23 +565,27 @@ def plain_oracle(results: Results) -> float | None:
     return min(results[label]["kl"] for label in PLAIN_ORACLES if label in results)
 
 
-def kl_of(label: str) -> Callable[[Results], float | None]:
-    """The KL of a method as a reference."""
-    return lambda results: results[label]["kl"] if label in results else None
+def kl_of(label: str, what: str = "kl") -> Callable[[Results], float | None]:
+    """The KL of a method as a reference, or another number of it."""
+    return lambda results: results.get(label, {}).get(what)
 
 
 def summary(found: Scores, label: str, reference: Callable[[Results], float | None]) -> Summary:
     """Of one method over all data sets that have both it and the reference."""
-    ratios = {}
-    for cell, trials in found.items():
-        for trial, results in trials.items():
-            best = reference(results)
-            if label in results and best is not None:
-                ratios[cell, trial] = results[label]["kl"] / max(best, 1e-300)
-    if not ratios:
+    by_cell = {cell: some for cell, trials in found.items() if (some := ratios(trials, label, reference))}
+    if not by_cell:
         return Summary(count=0, mean=math.nan, worst=math.nan, cell=None)
-    where = max(ratios, key=ratios.__getitem__)
-    return Summary(count=len(ratios), mean=geometric(ratios.values()), worst=ratios[where], cell=where[0])
+    where = max(by_cell, key=lambda cell: max(by_cell[cell]))
+    every = [ratio for some in by_cell.values() for ratio in some]
+    return Summary(count=len(every), mean=geometric(every), worst=max(every), cell=where)
+
+
+def ratios(
+    trials: Mapping[int, Results], label: str, reference: Callable[[Results], float | None], what: str = "kl"
+) -> list[float]:
+    """One number of one method over the reference, from each draw that has both."""
+    both = [(results[label][what], reference(results)) for results in trials.values() if label in results]
+    return [number / max(best, 1e-300) for number, best in both if best is not None]
 
 
 def draws(trials: Mapping[int, Results], label: str, what: str = "kl") -> list[float]:
