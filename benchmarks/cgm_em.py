@@ -62,7 +62,7 @@ def calls(asked: Namespace) -> None:
     rows = []
     cells = [("chain3", 10**5, 1.0)] if asked.smoke else product(("chain3", "er"), (10**4, 10**5, 10**6), (0.1, 0.5, 1))
     for graph, records, epsilon in cells:
-        data = drawn(graph, 5 if asked.smoke else 10, records, epsilon, (0, 1))
+        data = drawn(graph, 3 if asked.smoke else 10, records, epsilon, (0, 1))
         counts = [steps(*data, e_step, tau=4.0, step=0.1)[1:, 3] for e_step in (DUAL | {"share": 1e9}, DUAL)]
         figures = [f"{figure(one):.0f}" for one in counts for figure in (np.median, np.max)]
         rows.append([graph, records, epsilon, *figures])
@@ -130,7 +130,7 @@ def stopping(asked: Namespace) -> None:
     ratios = []
     for graph, (size, attributes), count, epsilon, seed in cells[: 1 if asked.smoke else None]:
         data = drawn(graph, size, count, epsilon, (seed, seed), attributes)
-        best = steps(*data, DUAL, tau=8.0, step=0.1)[:, 1].min()
+        best = steps(*data, DUAL, tau=2.0 if asked.smoke else 8.0, step=0.1)[:, 1].min()
         ratios.append(over_best(*data, best, list(RULES.values()), seed))
     print(summary(list(RULES), ratios))
 
@@ -140,7 +140,7 @@ def e_steps(asked: Namespace) -> None:
     names, rows = ({"name": "collective-dual"}, {"name": "soft-sign"}, {"name": "nlbp", "iterations": 50}), []
     cells = [("chain3", 10**4, 0.5), ("chain3", 10**5, 0.5), ("er", 10**5, 0.1)]
     for graph, records, epsilon in cells[: 1 if asked.smoke else None]:
-        data = drawn(graph, 5 if asked.smoke else 10, records, epsilon, (0, 1))
+        data = drawn(graph, 3 if asked.smoke else 10, records, epsilon, (0, 1))
         row: list[object] = [graph, records, epsilon]
         for e_step in names:
             found = steps(*data, e_step, tau=4.0, step=0.1)

@@ -20,11 +20,10 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from benchmarks.cases.pairs import PAIRS, STRUCTURE, K, columns_of, texts
-from benchmarks.harness.alone import alone
+from benchmarks.harness.alone import alone, peak_megabytes
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import cpu_seconds
-from benchmarks.peers.engines import peak_mb
 from dpgm_core import Domain, Structure
 from dpgm_core.counting.kernel import count
 from dpgm_core.counting.passes import compact
@@ -127,7 +126,7 @@ def count_file(path: Path) -> None:
 def peak_of_count(path: Path) -> float:
     """Count the file in this process, and return its peak memory, MB."""
     count_file(path)
-    return peak_mb()
+    return peak_megabytes()
 
 
 def nanoseconds(call: Callable[[], object]) -> float:

@@ -98,7 +98,7 @@ def potentials(task: Task, population: Population, noisy: NoisyTables) -> tuple[
 def cells(asked: Namespace) -> dict[str, int]:
     """cell -> draws."""
     if asked.extent == "smoke":
-        return {"N=10000 eps=1.0 k=4": 2}
+        return {"N=10000 eps=1.0 k=3": 1}
     full = asked.extent == "full"
     epsilons = (0.1, 0.5, 1.0) if full else (0.1, 0.5)
     return {f"N={n} eps={eps} k=20": 5 if full else 2 for n in (10**5, 10**6) for eps in epsilons}

@@ -69,19 +69,21 @@ def compare(given: NodeGradients, rows: int, what: str) -> None:
 
 def logistic(asked: Namespace) -> None:
     """All pairs of binary attributes, clipped (target at 256: 2.5)."""
-    for attributes in (16, 64, 256):
+    for attributes in (16,) if asked.smoke else (16, 64, 256):
         compare(gradients("logistic", attributes, 2), rows(asked, attributes), f"{attributes} attributes")
 
 
 def unclipped(asked: Namespace) -> None:
     """The same without a clip."""
-    compare(gradients("logistic", 256, 2, clip=None), rows(asked, 256), "256 attributes")
+    attributes = widest(asked)
+    compare(gradients("logistic", attributes, 2, clip=None), rows(asked, attributes), f"{attributes} attributes")
 
 
 def labels(asked: Namespace) -> None:
     """Attributes of 4 labels, by softmax and two labels at a time."""
     for loss in ("softmax", "pairs"):
-        compare(gradients(loss, 64, 4), rows(asked, 384), f"64 attributes, {loss}")
+        attributes = min(64, widest(asked))
+        compare(gradients(loss, attributes, 4), rows(asked, 384), f"{attributes} attributes, {loss}")
 
 
 def triples(asked: Namespace) -> None:
@@ -91,20 +93,25 @@ def triples(asked: Namespace) -> None:
 
 def memory(asked: Namespace) -> None:
     """What summing takes beside the records, which are bytes: the peak of what is allocated meanwhile."""
-    given = gradients("logistic", 256, 2)
-    sums, codes = GradientSums(given, "zcdp"), records(given, rows(asked, 256))
+    attributes = widest(asked)
+    given = gradients("logistic", attributes, 2)
+    sums, codes = GradientSums(given, "zcdp"), records(given, rows(asked, attributes))
     tracemalloc.start()
     sums.partial(codes, None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    print(
-        f"256 attributes, {len(codes[0]):,} records: {peak / 2**20:.1f} MB beside {256 * len(codes[0]) / 2**20:.0f} MB"
-    )
+    plain = attributes * len(codes[0]) / 2**20
+    print(f"{attributes} attributes, {len(codes[0]):,} records: {peak / 2**20:.1f} MB beside {plain:.0f} MB")
+
+
+def widest(asked: Namespace) -> int:
+    """Attributes of the largest sum."""
+    return 16 if asked.smoke else 256
 
 
 def rows(asked: Namespace, wide: int) -> int:
     """Records: as many as were asked for at 256 attributes, and the more the fewer attributes there are."""
-    return int(min(20_000 if asked.smoke else asked.rows * 256 // wide, 4 * asked.rows))
+    return int(min(2_000 if asked.smoke else asked.rows * 256 // wide, 4 * asked.rows))
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -14,31 +14,18 @@ import json
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from benchmarks import uai
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
-from benchmarks.speed import busy, exact, first, fits, ours, page, sweeps
+from benchmarks.speed import busy, exact, first, fits, instances, ours, page, sweeps
 from benchmarks.speed.contestants import make
 from benchmarks.speed.page import Part
 
-
-def _published(asked: Namespace) -> dict[str, Any]:
-    found = uai.published(asked.instances, 2 if asked.smoke else 10)
-    return dict(list(found.items())[:1]) if asked.smoke else found
-
-
-INSTANCES = """\
-Instances of the UAI competitions with their evidence, ours alone: CPU milliseconds and memory of one inference.
-
-Beside it how many times the same structure takes with mild potentials and no zeros. Each instance is a process of its
-own; errors are against the published answers, which have six digits. `python -m benchmarks.uai` has more models.
-"""
 PARTS = {
     "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
     "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
-    "instances": Part(INSTANCES, _published, uai.table),
+    "instances": instances.INSTANCES,
+    "constraints": instances.CONSTRAINTS,
     "many": ours.MANY,
     "compile": ours.COMPILE,
     "first": Part(first.__doc__, first.measure, first.table, first.aims),

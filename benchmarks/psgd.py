@@ -28,16 +28,16 @@ from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.populations import (
     Population,
     curator,
+    descended,
     learners,
     non_private_mle,
     random_estimator,
     structure_of,
 )
 from benchmarks.protocol.trials import STORE, data_set, scores
-from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure, learn
+from dpgm_core import NoisyTables, SeededRandomness, Structure, learn
 from dpgm_core._util.progress import silent
 from dpgm_core.counting.kernel import count
-from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
 
 RATES = (0.3, 1.0, 3.0)
@@ -79,18 +79,16 @@ def best(
     rates: tuple[float, ...],
 ) -> float:
     """Return the least KL over the learning rates."""
-    kls = []
     release = curator(codes, population, epsilon, seed).release() if once else None
-    for rate in rates:
-        source = Repeated(release=release) if once else curator(codes, population, epsilon, seed)
-        try:
-            fit = evolve(learner, learning_rate=rate).learn(
-                source, JunctionTree(), randomness=SeededRandomness(seed), progress=silent
-            )
-            kls.append(population.kl(fit.model.potentials.values))
-        except InferenceError:
-            kls.append(np.inf)
-    return min(kls)
+    return min(
+        descended(
+            population,
+            evolve(learner, learning_rate=rate),
+            Repeated(release=release) if once else curator(codes, population, epsilon, seed),
+            seed,
+        )
+        for rate in rates
+    )
 
 
 def compare(

@@ -19,7 +19,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # other environments have older Pythons
+    from typing import Self
 
 #: For the environment of whatever is to run on one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -117,15 +120,18 @@ class Served:
         self.end()
 
 
-def peak_megabytes() -> float:
-    """The most memory this process has had so far, since it became this program; 1 MB is 10**6 bytes."""
+def peak_megabytes(pid: int | str = "self") -> float:
+    """The most memory a process has had since it became its program, 0 once it has ended; 1 MB is 10**6 bytes."""
     try:
         # ru_maxrss counts what the process was before it became this program too.
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        kilobytes = next(float(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    return kilobytes * 1024 / 1e6
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        return (
+            next((1024 * float(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0) / 1e6
+        )
+    except OSError:
+        if pid != "self" or Path("/proc/self").exists():
+            return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 if __name__ == "__main__":

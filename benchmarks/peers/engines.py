@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from benchmarks.cases.pairs import NAMES, STRUCTURE, sha_of
+from benchmarks.harness.alone import peak_megabytes
 from dpgm_core.counting.kernel import Counts, count
 from dpgm_core.sources import as_source
 
@@ -51,7 +52,9 @@ def spark(folder: Path) -> Taken:
     from dpgm_spark.source import SparkSource
 
     def peak() -> float:
-        return peak_mb() + max((peak_mb(pid) for pid in _descendants()[1:] if _name(pid) == "java"), default=0.0)
+        return peak_megabytes() + max(
+            (peak_megabytes(pid) for pid in _descendants()[1:] if _name(pid) == "java"), default=0.0
+        )
 
     with session("local[2]", 120) as running:
         frame = running.read.parquet(str(folder)).select(*NAMES)
@@ -170,7 +173,7 @@ def _taken(
 
     call: what is timed, in place of a sum of the source.
     """
-    peak = peak or peak_mb
+    peak = peak or peak_megabytes
     idle, ours, others = peak(), [], []
     for _ in range(runs):
         if baseline is not None:
@@ -196,15 +199,6 @@ def _decode_only(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 # --- Processes ---
-
-
-def peak_mb(pid: int | str = "self") -> float:
-    """The peak resident memory of a process so far, in MB of 2^20 bytes, 0 of one that has ended.
-
-    `getrusage` is of no use: its peak starts at that of the parent process.
-    """
-    lines = _of_process(pid, "status").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0) / 1024
 
 
 def _processors() -> float:
@@ -237,7 +231,7 @@ def _name(pid: int) -> str:
     return _of_process(pid, "comm").strip()
 
 
-def _of_process(pid: int | str, what: str) -> str:
+def _of_process(pid: int, what: str) -> str:
     """A file of /proc, empty once the process has ended."""
     try:
         return Path(f"/proc/{pid}/{what}").read_text()

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -352,8 +353,17 @@ def curator(codes: np.ndarray, population: Population, epsilon: float, seed: int
     )
 
 
-def learners() -> dict[str, object]:
-    """What is compared: name -> a function from a learning rate to a learner, and whether it takes one release."""
+def descended(population: Population, learner: Any, source: Any, seed: int) -> float:
+    """Return the KL of what a learner of gradients finds from a curator; infinite where it diverges."""
+    try:
+        fit = learner.learn(source, JunctionTree(), randomness=SeededRandomness(seed), progress=silent)
+    except InferenceError:
+        return math.inf
+    return population.kl(fit.model.potentials.values)
+
+
+def learners() -> dict[str, Any]:
+    """What is compared, by name."""
     psgd = make("learner", "psgd", epochs=10, sampling_rate=0.1, momentum=0.9)
     return {
         "DP-SGD, q = .01, 10 epochs": evolve(psgd, sampling_rate=0.01),

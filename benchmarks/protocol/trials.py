@@ -24,7 +24,10 @@ from benchmarks.protocol.populations import (
     GRAPHS,
     TRUTHS,
     Population,
+    curator,
+    descended,
     independent_model,
+    learners,
     non_private_mle,
     random_estimator,
     structure_of,
@@ -203,30 +206,14 @@ def one_shot(data: DataSet) -> Results:
 
 def psgd(data: DataSet) -> Results:
     """DP-SGD at the best of three sampling rates and four learning rates; it sees the records, and draws its noise."""
-    from benchmarks.protocol.populations import curator, learners
-    from dpgm_core import InferenceError
-    from dpgm_core.inference.junction_tree.engine import JunctionTree
-
     best = {"kl": math.inf}
     for name, one in learners().items():
         for rate in (0.1, 0.3, 1.0, 3.0) if name.startswith("DP-SGD") and "clipped" not in name else ():
             before = time.process_time()
-            try:
-                fit = evolve(one, learning_rate=rate).learn(
-                    curator(data.codes, data.population, data.epsilon, data.seed),
-                    JunctionTree(),
-                    randomness=SeededRandomness(data.seed),
-                    progress=silent,
-                )
-            except InferenceError:
-                continue
-            point = {
-                "seconds": time.process_time() - before,
-                "kl": data.population.kl(fit.model.potentials.values),
-                "learning_rate": rate,
-                "sampling_rate": one.sampling_rate,
-            }
-            best = min(best, point, key=lambda each: each["kl"])
+            source = curator(data.codes, data.population, data.epsilon, data.seed)
+            kl = descended(data.population, evolve(one, learning_rate=rate), source, data.seed)
+            point = {"seconds": time.process_time() - before, "kl": kl, "learning_rate": rate}
+            best = min(best, point | {"sampling_rate": one.sampling_rate}, key=lambda each: each["kl"])
     return {"psgd oracle": best}
 
 
@@ -462,7 +449,7 @@ def data_set(cell_name: str, trial: int) -> DataSet:
 
 def _released(cell: Cell, codes: np.ndarray, structure: Structure, seed: int) -> NoisyTables:
     """N is public, neighbours are add-remove."""
-    curator = LiveCurator(
+    live = LiveCurator(
         as_source(codes),
         structure,
         make("mechanism", "laplace" if cell.noise.startswith("laplace") else "gaussian"),
@@ -471,9 +458,9 @@ def _released(cell: Cell, codes: np.ndarray, structure: Structure, seed: int) ->
         randomness=SeededRandomness(seed),
     )
     if not cell.noise.endswith("-split"):
-        return curator.release()
+        return live.release()
     weights = {clique: UNEQUAL[number % 3] for number, clique in enumerate(structure.cliques)}
-    return curator.release(budget=optimal_split(structure, cell.budget, weights))
+    return live.release(budget=optimal_split(structure, cell.budget, weights))
 
 
 def study(

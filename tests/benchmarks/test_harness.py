@@ -107,15 +107,6 @@ def test_broken_lines_are_dropped_and_nothing_else(tmp_path, capsys, damage):
     assert [path.read_bytes() for path in tmp_path.glob("store.jsonl.broken-*")] == [damaged]
 
 
-def test_a_whole_last_line_without_its_end_is_kept(tmp_path):
-    """Killed between the line and its newline: the next line does not run into it."""
-    store = tmp_path / "store.jsonl"
-    run(TASKS[:2], square, store, None)
-    store.write_bytes(store.read_bytes()[:-1])
-    run(TASKS[:3], square, store, None)
-    assert [line["value"] for line in read(store)] == [0, 1, 4]
-
-
 def failing(task: Task, asked: object) -> dict[str, float]:
     if task.trial == 1 and not Path(task.cell).exists():
         raise ValueError("no luck\nat all")

@@ -1,16 +1,8 @@
-"""Exact inference of published competition instances, and of models whose potentials are full of zeros.
-
-    python -m benchmarks.uai [DIR] [--smoke] [--only instances,constraints]
-
-DIR holds instances of the UAI competitions: NAME.uai, and beside it NAME.uai.evid, NAME.uai.PR and NAME.uai.MAR as far
-as there are any. Each row is a process of its own on one thread; times are CPU milliseconds, the least of some calls;
-memory is the most that is allocated while one inference is compiled and made, of the model and of mild potentials on
-the same structure. `--smoke` needs no data.
-"""
+"""Parts of `benchmarks.inference` on models full of zeros: instances of competitions, and constraint problems."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,29 +11,9 @@ import numpy as np
 
 from benchmarks.cases.zeros import MADE, beside, constrained, instance
 from benchmarks.harness.alone import alone
-from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
-from benchmarks.harness.runs import refuse
+from benchmarks.speed.page import Part
 from dpgm.interop.uai_tasks import read_mar, read_pr
-
-
-def instances(asked: Namespace) -> None:
-    """Published instances: errors are against the published answers, which have six digits."""
-    found = published(asked.folder, 2 if asked.smoke else 10)
-    print(table(found) if found else "no instances: give the folder that holds them")
-
-
-def constraints(asked: Namespace) -> None:
-    """Made-up constraint problems with a solution: hard ones, with penalties, and far beyond the range of doubles."""
-    size = 16 if asked.smoke else 100
-    print(
-        table(
-            {
-                name: alone(constrained, name, size, 2 if asked.smoke else 10)
-                for name in list(MADE)[: 1 if asked.smoke else None]
-            }
-        )
-    )
 
 
 def published(folder: Path | None, calls: int) -> dict[str, dict[str, Any]]:
@@ -91,19 +63,29 @@ def table(figures: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown(["model", *columns], rows) + "".join(refused)
 
 
-def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", type=_folder, metavar="DIR", help="holds the instances")
+def _instances(asked: Namespace) -> dict[str, dict[str, Any]]:
+    """The files of a folder: NAME.uai, and beside it NAME.uai.evid, NAME.uai.PR and NAME.uai.MAR as far as they are."""
+    found = published(asked.instances, 2 if asked.smoke else 10)
+    return dict(list(found.items())[:1]) if asked.smoke else found
 
 
-def _folder(text: str) -> Path:
-    if not Path(text).is_dir():
-        refuse(f"there is no folder {text}")
-    return Path(text)
+def _constraints(asked: Namespace) -> dict[str, dict[str, Any]]:
+    names, (size, calls) = list(MADE), (16, 2) if asked.smoke else (100, 10)
+    return {name: alone(constrained, name, size, calls) for name in names[: 1 if asked.smoke else None]}
 
 
-MEASUREMENT = Measurement(
-    about=__doc__, parts={"instances": instances, "constraints": constraints}, arguments=_arguments
+INSTANCES = Part(
+    """\
+Instances of the UAI competitions with their evidence, ours alone: CPU milliseconds and memory of one inference.
+
+Beside it how many times the same structure takes with mild potentials and no zeros. Each instance is a process of its
+own; errors are against the published answers, which have six digits. The part `constraints` has more models.
+""",
+    _instances,
+    table,
 )
-
-if __name__ == "__main__":
-    main(MEASUREMENT)
+CONSTRAINTS = Part(
+    "Made-up constraint problems with a solution: hard ones, with penalties, and far beyond the range of doubles.",
+    _constraints,
+    table,
+)
