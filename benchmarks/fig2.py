@@ -74,7 +74,7 @@ def grid(sizes: dict[int, int]) -> Grid:
 
 
 GRIDS = {
-    "smoke": dict.fromkeys(cells(tuple(GRAPHS), 2, ((3000, 0.5),)), 1),
+    "smoke": dict.fromkeys(cells(("chain3",), 2, ((3000, 0.5),)), 1),
     "usual": grid({5: 2, 10: 1}),
     "full": grid({5: 10, 10: 5}),
 }

@@ -159,9 +159,7 @@ def accuracy(asked: Namespace) -> None:
     dpgm_core.curator.live.round_noise = cache(dpgm_core.privacy.rounds.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
     if asked.smoke:  # five steps each; calibrating the noise of a sampling rate takes seconds
-        few = {
-            name: evolve(one, epochs=5 * one.sampling_rate) for name, one in learners().items() if "q = .01" not in name
-        }
+        few = {name: evolve(one, epochs=5 * one.sampling_rate) for name, one in list(learners().items())[1:4:2]}
         rows = compare(few, 500, 1, epsilons, RATES[:1])
     else:
         rows = compare(learners(), 20_000, 2, epsilons)
@@ -187,7 +185,7 @@ def store(asked: Namespace) -> None:
 
 def speed(asked: Namespace) -> None:
     """A step of psgd against the sum of its parts."""
-    for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1)):
+    for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1))[: 1 if asked.smoke else None]:
         step(2000 if asked.smoke else 10**5, size, rate, 5 if asked.smoke else 50)
 
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -52,7 +53,8 @@ def alone(call: Callable[..., Any], *args: object, limit: float | None = None, p
         environment = {key: value for key, value in environment.items() if not key.startswith("PYTHON")} | XLA
     with tempfile.TemporaryDirectory(prefix="dpgm-alone-") as folder:
         given, answered = Path(folder, "given"), Path(folder, "answered")
-        given.write_bytes(pickle.dumps((call, args)))
+        module = call.__module__ if call.__module__ != "__main__" else sys.modules["__main__"].__spec__.name
+        given.write_bytes(pickle.dumps((module, call.__qualname__, args)))
         done = subprocess.run(
             [python or sys.executable, "-m", "benchmarks.harness.alone", str(given), str(answered)],
             cwd=ROOT,
@@ -135,5 +137,5 @@ def peak_megabytes(pid: int | str = "self") -> float:
 
 
 if __name__ == "__main__":
-    called, arguments = pickle.loads(Path(sys.argv[1]).read_bytes())
-    Path(sys.argv[2]).write_text(json.dumps(called(*arguments)), encoding="utf-8")
+    home, function, arguments = pickle.loads(Path(sys.argv[1]).read_bytes())
+    Path(sys.argv[2]).write_text(json.dumps(getattr(import_module(home), function)(*arguments)), encoding="utf-8")

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -90,7 +90,9 @@ def run_tasks(
 
     known = {} if path is None else found_in(read_lines(path, key)[0])
     if any(name not in known for name in tasks):
-        with nullcontext(([], _in_memory)) if path is None else _opened(path, key, notify) as (lines, append):
+        opened: AbstractContextManager[tuple[list[Line], Callable[[Line], None]]]
+        opened = nullcontext(([], _in_memory)) if path is None else _opened(path, key, notify)
+        with opened as (lines, append):
             known |= found_in(lines)
             waiting = [(name, task) for name, task in tasks.items() if name not in known]
             done = len(tasks) - len(waiting)
