@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Domain, SeededRandomness
+from dpgm_core import Domain, SeededRandomness, SystemRandomness
 from dpgm_core.counting.rows import coins, read_persons
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
@@ -32,23 +32,29 @@ def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     edge = int(rate * 2**32)
     shown = coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
+    assert coins(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    drawn = coins(200_000, rate, SeededRandomness(1)).sum()
+    assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
+    assert coins(0, rate, SystemRandomness()).tolist() == []
 
 
-def keyed(rows):
-    """Persons with 1, 2, 3, ... rows, whose code is the person's number."""
+def keyed(rows, most):
+    """Persons with 1, 2, 3, ... rows, of which at most so many count, and whose code is the person's number."""
     persons = np.repeat(np.arange(rows), np.arange(1, rows + 1))
     table = {"id": np.array([f"p{number}" for number in persons], object), "x": persons}
-    return PersonSource(source=as_source(table), person="id", rows_per_person=rows)
+    return PersonSource(source=as_source(table), person="id", rows_per_person=most)
 
 
-def test_all_rows_of_a_person_or_none():
-    """In each of a hundred subsamples; and every person is in some of them and out of others."""
+@pytest.mark.parametrize("most", [6, 2])
+def test_all_rows_of_a_person_or_none(most):
+    """In each of a hundred subsamples all rows that count; and every person is in some of them and out of others."""
     domain = Domain.from_sizes({"x": 6})
-    persons, seen = read_persons(keyed(6), domain, ["x"]), np.zeros(6, int)
+    persons, seen = read_persons(keyed(6, most), domain, ["x"]), np.zeros(6, int)
+    assert persons.records == sum(min(x + 1, most) for x in range(6))
     for seed in range(100):
         ((column,), lengths) = persons.subsample(HALF, SeededRandomness(seed))[0]
         rows = np.bincount(column, minlength=6)
-        assert set(rows.tolist()) <= set(range(7)) and all(rows[x] in (0, x + 1) for x in range(6))
+        assert all(rows[x] in (0, min(x + 1, most)) for x in range(6))
         assert sorted(lengths.tolist()) == sorted(rows[rows > 0].tolist())
         seen += rows > 0
     assert ((seen > 0) & (seen < 100)).all()

@@ -14,18 +14,7 @@ from dpgm_core.releases.queries import Choice, Descent
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
-from tests.curator.merging import (
-    CODES,
-    DOMAIN,
-    MERGES,
-    PAIRS,
-    WORKLOAD,
-    gradients,
-    merged,
-    opened,
-    scores,
-    steps,
-)
+from tests.curator.merging import CODES, DOMAIN, MERGES, PAIRS, WORKLOAD, gradients, merged, opened, scores, steps
 from tests.private_columns import private_bins
 
 COARSE = DOMAIN.coarsened(MERGES)

@@ -3,12 +3,10 @@
 import copy
 import itertools
 import math
-import os
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -25,17 +23,14 @@ from dpgm_core import (
     Domain,
     DpgmError,
     Ledger,
-    LiveCurator,
     ModelFileError,
     Overspent,
     SeededRandomness,
     Structure,
     StructureError,
     SystemRandomness,
-    Terms,
     learn,
     load_release,
-    make,
 )
 from dpgm_core.counting.kernel import count
 from dpgm_core.privacy.selection import TableDistance
@@ -57,6 +52,7 @@ from tests.curator.opened import (
     slopes,
     take,
 )
+from tests.fixtures import Unread, in_a_fork, in_threads, live_curator
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
@@ -116,16 +112,10 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
 )
 def test_what_no_session_can_serve_is_refused_before_the_records_are_touched(more, asked, words):
     """By name, in one line, with nothing read or charged."""
-    log = []
-
-    class Keyed(NotedSource):
-        def keyed_batches(self, domain, columns, person):
-            raise AssertionError("the records were touched")
-
-    opened = curator(Keyed(log), **more)
+    opened = curator(Unread(), **more)
     with pytest.raises(DpgmError, match=words) as caught:
         opened.session(**{"workload": WORKLOAD} | asked)
-    assert not log and opened.remaining == opened.budget and "\n" not in str(caught.value)
+    assert opened.remaining == opened.budget and "\n" not in str(caught.value)
 
 
 # --- what is paid ---------------------------------------------------------------------------------------------------
@@ -397,10 +387,7 @@ def test_choices_and_scores_by_contrasts():
     spun = 1 - 2 * codes
     true = [abs(int(np.prod(spun[:, list(places)], axis=1).sum())) for places in ((0, 1), (0, 2), (1, 2))]
     assert true[0] == 400 and true[1] == true[2]
-    terms, noise = Terms(neighbours="add-remove"), make("mechanism", "gaussian")
-    asked = LiveCurator(
-        as_source(codes), pairs, noise, terms=terms, budget=Budget.zcdp(1000), randomness=SeededRandomness(5)
-    )
+    asked = live_curator(codes, pairs, budget=Budget.zcdp(1000), randomness=SeededRandomness(5))
     with asked.session(workload=Workload.of(domain, pairs.cliques)) as session:
         assert session.select(scores, Budget.zcdp(1)).chosen == ((0,),)
         noisy = session.score(scores, Budget.zcdp(900))
@@ -437,23 +424,9 @@ def test_a_session_exists_once():
         for work in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(BudgetError, match="copied or pickled"):
                 work(session)
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            said = []
-            for ask in (lambda: session.measure(["a"], session.budget), session.pooled):
-                try:
-                    said.append(repr(ask()))
-                except BudgetError as error:
-                    said.append(str(error)[:40])
-            with session:
-                pass  # leaving the twin is harmless
-            os.write(write, "|".join(said).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as pipe:
-            assert pipe.read() == "|".join(["this LiveSession was made before the pro"] * 2)
-        os.waitpid(child, 0)
+        for ask in (lambda: session.measure(["a"], session.budget), session.pooled):
+            assert in_a_fork(ask).startswith("BudgetError: this LiveSession was made before the pro")
+        assert in_a_fork(lambda: session.__exit__(None, None, None)) == "None"  # leaving the twin is harmless
         assert session.remaining == session.budget
 
 
@@ -469,9 +442,7 @@ def test_threads_take_turns_and_no_step_begins_another():
             except Overspent:
                 done.append(None)
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
+        in_threads(work, 8)
         paid = [cost for cost in done if cost is not None]
         assert len(done) == 8 and len(paid) == 4 == len(session.steps) and Budget.sum(paid) <= session.budget
 
