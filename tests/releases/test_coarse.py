@@ -1,7 +1,5 @@
 """Releases over merged codes: sums by block, the law of their noise, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attrs import evolve

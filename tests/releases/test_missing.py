@@ -1,7 +1,5 @@
 """Columns that are mostly missing are named, from the noisy tables alone, and noise alone names hardly any."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -58,13 +58,7 @@ def test_merged_and_unmerged_tables_are_refused_in_words_that_say_why(files):
 def test_a_session_without_tables_is_no_release():
     """Choices alone cannot be learned from."""
     choice = Choice(
-        candidates=(("a",),),
-        groups=((0,),),
-        chosen=((0,),),
-        temperature=Fraction(1, 32),
-        grid=1,
-        person=1,
-        kind="pure",
+        candidates=(("a",),), groups=((0,),), chosen=((0,),), temperature=Fraction(1, 32), grid=1, person=1, kind="pure"
     )
     opened = SessionTerms(workload=WORKLOAD, budget=Budget.pure(1), merges={})
     with pytest.raises(BudgetError, match="measured no table"):
