@@ -1,7 +1,5 @@
 """Counting: the blocked kernel against a dictionary count, one record at a time."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import tracemalloc
@@ -12,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgm_core import Domain, Structure
 from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
-from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
-from dpgm_core.structure.structure import Structure
 from tests.persons import structures
 
 

@@ -1,7 +1,5 @@
 """One column: every value lands on one code, and wrong entries say what and where."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrow schemas, Parquet files and data frames: what a value decided never comes out."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 

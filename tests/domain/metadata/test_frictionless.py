@@ -1,7 +1,5 @@
 """Frictionless table schemas and data packages."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain import read_metadata

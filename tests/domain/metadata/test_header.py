@@ -1,7 +1,5 @@
 """The first line of a CSV file: names and dialect, and never a word of what may be a record."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
