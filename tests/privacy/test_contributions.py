@@ -1,7 +1,5 @@
 """Normalised contributions: what one person adds is bounded as declared, and learners get tables they understand."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile
@@ -221,10 +219,7 @@ def test_many_persons_are_counted_piece_by_piece():
         source=as_source({"id": people, "a": np.ones(150_000, np.int64)}), person="id", rows_per_person=3
     )
     structure = sized({"a": 2}, [("a",)])
-    assert count_contributions(source, structure, Contributions(per="clique", grid=10))["a"].tolist() == [
-        0,
-        50_000 * 9,
-    ]
+    assert count_contributions(source, structure, Contributions(per="clique", grid=10))["a"].tolist() == [0, 50_000 * 9]
 
 
 def test_tables_that_cannot_fit_are_refused_with_their_size():
@@ -452,12 +447,7 @@ def test_what_is_kept_is_the_release_and_not_its_levelled_view():
 def test_a_plan_prices_the_weights_in_persons():
     """The same noise as the release, without a record; one person has sd of 1 unit / D."""
     noisy = released(per="group", budget=Budget.pure(2))
-    planned = dpgm.plan(
-        CHAIN,
-        Budget.pure(2),
-        terms=noisy.terms,
-        records=300,
-    )
+    planned = dpgm.plan(CHAIN, Budget.pure(2), terms=noisy.terms, records=300)
     assert planned.sensitivity == noisy.calibrations[0].sensitivity and planned.cost == noisy.cost
     sd = math.sqrt(noisy.variances[0])
     assert [table.noise for table in planned.tables] == pytest.approx([sd / 5040, 2 * sd / 5040])

@@ -1,10 +1,8 @@
 """What exchanging one person costs where a budget bounds adding or removing one: exact divergences between data sets of
 equal N, of every kind of query, against `of_exchange`.
 
-Private bins and descents stand with their own brute force, in tests/privacy/test_bisection.py and test_descent.py.
+Private bins and descents stand with their own brute force, in tests/privacy/test_bins.py and test_descent.py.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
@@ -140,9 +138,7 @@ def test_clipped_scores():
 # in one cell and up in the next.
 PAIRS = Structure(CUBE, [("a", "b"), ("b", "c"), ("c",)])
 SCORES = TableDistance(
-    candidates=PAIRS,
-    predicted=np.where(np.arange(PAIRS.cells) % 2 == 0, 50.0, 0.0),
-    offsets=(100.0, 100.0, 50.0),
+    candidates=PAIRS, predicted=np.where(np.arange(PAIRS.cells) % 2 == 0, 50.0, 0.0), offsets=(100.0, 100.0, 50.0)
 )
 DISTANCES = [distances(counts(PAIRS, [row, ROWS[2], ROWS[5]]), SCORES) for row in ROWS]
 

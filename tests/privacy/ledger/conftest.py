@@ -1,7 +1,5 @@
 """What tests of the ledger share: ledgers as dpgm wrote them under schema 1."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A ledger whose column holds a value of another SQLite storage class than dpgm writes."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Ledgers as dpgm wrote them before: under schema 1, in WAL mode, and under schema 2; statement by statement."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One file, one name: hard links are refused, what a killed creation leaves is removed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -14,7 +12,6 @@ import pytest
 import dpgm_core
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.privacy import ledger_file
-from dpgm_core.privacy import ledger_file as ledger_access
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_file import check_one_name, part_name
@@ -97,16 +94,10 @@ def test_what_a_killed_creation_left_is_removed(path):
     assert not left.exists() and path.stat().st_nlink == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".x.ledger.0123456789abcdeg.part",
-        ".x.ledger.part",
-        "x.ledger.0123456789abcdef.part",
-        ".y.ledger.0123456789abcdef.part",
-        ".x.ledger.0123456789abcdef.part.bak",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    ".x.ledger.0123456789abcdeg.part", ".x.ledger.part", "x.ledger.0123456789abcdef.part",
+    ".y.ledger.0123456789abcdef.part", ".x.ledger.0123456789abcdef.part.bak",
+])  # fmt: skip
 def test_other_names_are_not_touched(path, name):
     """Only the very name that a creation gives is removed."""
     os.link(path, path.with_name(name))
@@ -126,7 +117,7 @@ def test_the_part_of_another_ledger_is_not_touched(path):
 
 def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monkeypatch):
     """Processes that remove a needless journal lock the file under a name of their own for a moment."""
-    remove, more = ledger_access._remove_parts, iter(["0" * 16, "1" * 16, "2" * 16])
+    remove, more = ledger_file._remove_parts, iter(["0" * 16, "1" * 16, "2" * 16])
 
     def busy(path):
         remove(path)
@@ -135,7 +126,7 @@ def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monke
             break
 
     os.link(path, part_name(path, "f" * 16))
-    monkeypatch.setattr(ledger_access, "_remove_parts", busy)
+    monkeypatch.setattr(ledger_file, "_remove_parts", busy)
     Ledger.open(path).charge(CENT)
     assert path.stat().st_nlink == 1 and next(more, None) is None
 

@@ -1,7 +1,5 @@
 """The file alone: torn between two commits, without its journal, it shows a committed state or is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

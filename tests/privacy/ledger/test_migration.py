@@ -1,7 +1,5 @@
 """Ledgers of schema 1 go on: same terms, same charges, out of WAL mode, with a tally; whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

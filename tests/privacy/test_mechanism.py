@@ -1,4 +1,4 @@
-"""What a noise may claim: core computes its cost again, and refuses what contradicts the event."""
+"""What a noise may claim: core computes its cost again, holds it to its word, and has unsafe noise allowed by name."""
 
 import math
 from fractions import Fraction
@@ -6,17 +6,33 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from attrs import frozen
 from scipy.optimize import linprog
 
-from dpgm_core import Budget, BudgetError, Domain, LiveCurator, PrivacyEvent, Sensitivity, Structure, Terms
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    InferenceError,
+    OptionError,
+    PrivacyEvent,
+    Sensitivity,
+    Structure,
+    Terms,
+    make,
+)
+from dpgm_core.components.options import describe
 from dpgm_core.errors import IncompatiblePlugin
+from dpgm_core.privacy import Exactness, residuals
 from dpgm_core.privacy.gaussian import discrete_variance
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.mechanism import calibrated, check_claims, check_cost
+from dpgm_core.privacy.measurement import measure
+from dpgm_core.privacy.mechanism import CLAMP, add_noise, calibrated, check_claims, check_cost, check_draw
 from dpgm_testing.privacy_loss import worst_hockey_stick
 from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
 from dpgm_testing.subjects import BUDGETS, SENSITIVITIES
 from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
+from tests.fixtures import Unread, live_curator
 
 ONE = SENSITIVITIES["one cell"]
 NOBODY = Sensitivity(l0=0, l1=0, l2_squared=0, linf=0)
@@ -156,22 +172,14 @@ LIARS = [
     (ReferenceLaplaceNoise, {"event": Mine(kind="laplace", scale=9.0, sensitivity=2.0)}, "got Mine"),
     (ReferenceLaplaceNoise, {"event": WIDE}, "variance 7.8.*discrete-laplace noise of scale 40 has 3199"),
     (ReferenceLaplaceNoise, {"event": WIDE, "cost": Budget.pure("1/20"), "variance": 1e-12}, "variance 1e-12, but"),
-    (
-        ReferenceLaplaceNoise,
-        {"event": attrs.evolve(WIDE, sensitivity=1.0)},
-        "sensitivity of 1, but a person can change 2",
-    ),
+    (ReferenceLaplaceNoise, {"event": attrs.evolve(WIDE, sensitivity=1.0)}, "of 1, but a person can change 2"),
     (ReferenceLaplaceNoise, {"exact": False}, "does not say in `unsafe` why"),
     (ReferenceLaplaceNoise, {"draw": lambda shape, _: np.zeros(shape)}, "says that it is exact, but draws floating"),
     (ReferenceLaplaceNoise, {"support": (-5.0, 5.0)}, "where it ends it betrays the count"),
     (ReferenceLaplaceNoise, {"support": (0.0, math.inf)}, "where it ends it betrays the count"),
     (ReferenceGaussianNoise, {"cost": Budget.zero("zcdp")}, "claims to cost rho = 0"),
     (ReferenceGaussianNoise, {"cost": Budget.zcdp("1e-300")}, "claims to cost rho = 1e-300"),
-    (
-        ReferenceGaussianNoise,
-        {"event": PrivacyEvent(kind="discrete-gaussian", scale=50.0, sensitivity=2.0)},
-        "variance",
-    ),
+    (ReferenceGaussianNoise, {"event": NORMAL}, "variance"),
     (TruncatedLaplaceNoise, {"cost": Budget.approx(1, "1e-300")}, "claims to cost"),
     (TruncatedLaplaceNoise, {"support": (-3.0, 3.0)}, "where it ends it betrays the count"),
 ]
@@ -181,10 +189,6 @@ LIARS = [
 def test_a_lie_is_refused_with_nothing_read_charged_or_drawn(tmp_path, noise_class, lies, words):
     """By releases and by rounds, in one line that says what is claimed and what it costs."""
 
-    class Unread:
-        def batches(self, domain, columns):
-            raise AssertionError("a record was read")
-
     budget = {
         ReferenceLaplaceNoise: Budget.pure(1),
         ReferenceGaussianNoise: Budget.zcdp(1),
@@ -192,9 +196,7 @@ def test_a_lie_is_refused_with_nothing_read_charged_or_drawn(tmp_path, noise_cla
     }[noise_class]
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
     chain = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
-    curator = LiveCurator(
-        Unread(), chain, lying(noise_class, **lies), terms=Terms(neighbours="add-remove"), budget=budget, ledger=ledger
-    )
+    curator = live_curator(Unread(), chain, lying(noise_class, **lies), budget=budget, ledger=ledger)
     asked = [curator.release]
     if budget.kind != "approx":  # it is asked for zCDP there
         asked.append(lambda: curator.rounds(1, sampling_rate=1))
@@ -218,10 +220,8 @@ def test_a_noise_without_an_event_is_no_noise():
         def noise(self, sensitivity, budget):
             return Eventless(budget)
 
-    curator = LiveCurator(
-        object(), Structure(Domain.from_sizes({"a": 2}), [("a",)]), Mechanism(), terms=Terms(neighbours="add-remove"),
-        budget=Budget.approx(1, "1e-6"),
-    )  # fmt: skip
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    curator = live_curator(Unread(), structure, Mechanism(), budget=Budget.approx(1, "1e-6"))
     for ask in (curator.release, lambda: curator.rounds(3, sampling_rate=0.5)):
         with pytest.raises(IncompatiblePlugin, match="event"):
             ask()
@@ -239,3 +239,69 @@ def test_where_nobody_can_change_a_thing_the_cost_may_be_nothing():
     two_rows = Terms(neighbours="replace-one", person="id", rows_per_person=2).sensitivity(one_cell)
     with pytest.raises(BudgetError, match="claims to cost epsilon = 0"):
         calibrated(ReferenceLaplace(), free(two_rows), two_rows, Budget.pure(1))
+
+
+def test_values_are_clamped_and_never_an_error_after_the_noise():
+    """Counts and integer noise beyond 2^61 meet their bounds, so that their sum fits 64 bits."""
+    huge = np.array([2**62, -(2**62), 5])
+    assert add_noise(huge, huge).tolist() == [2 * CLAMP, -2 * CLAMP, 10]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [None, [1, 2, 3], np.zeros(2), np.zeros((3, 1)), np.array([1.0, np.nan, 0.0]), np.array([1.0, np.inf, 0.0]),
+     np.array(["a", "b", "c"]), np.zeros(3, bool)],
+)  # fmt: skip
+def test_what_is_no_noise_is_a_fault_of_the_mechanism(noise):
+    """Other shapes, types and what is not finite."""
+    with pytest.raises(BudgetError, match="mechanism fault"):
+        check_draw(noise, (3,))
+
+
+def test_a_noise_that_costs_more_than_was_asked_is_refused():
+    """Before anything is charged, as nothing is charged for a measurement."""
+
+    class Greedy:
+        own_randomness = None
+
+        def noise(self, sensitivity, budget):
+            return make("mechanism", "laplace").noise(sensitivity, budget * 2)
+
+    chain = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
+    with pytest.raises(BudgetError, match="asked for epsilon = 1, but its noise costs epsilon = 2"):
+        measure(Greedy(), chain, Terms(neighbours="add-remove"), Budget.pure(1))
+
+
+@frozen(kw_only=True)
+class Wide(Exactness):
+    """A mechanism of one's own."""
+
+
+def test_unsafe_noise_has_to_be_allowed():
+    """Exact by default; textbook floats are refused unless allowed, by the mechanism's name and with what to say."""
+    assert Wide().exact and Wide(allow_unsafe=True).exact
+    assert not Wide(exact=False, allow_unsafe=True).exact
+    with pytest.raises(OptionError, match=r"^mechanism 'wide' .* say allow_unsafe = true"):
+        Wide(exact=False)
+
+
+@pytest.mark.parametrize("name", ["exact", "allow_unsafe"])
+def test_a_number_is_no_flag(name):
+    """1 and "true" are refused, so that no truthy value allows unsafe noise."""
+    for wrong in (1, "true", None, np.True_):
+        with pytest.raises(OptionError, match=f"option '{name}' of mechanism 'wide' must be true or false"):
+            Wide(**{name: wrong})
+
+
+def test_both_are_options_of_the_mechanism():
+    """`dpgm plugins NAME` lists them with their help."""
+    assert [(one.name, one.default) for one in describe(Wide)] == [("exact", "true"), ("allow_unsafe", "false")]
+    assert all(one.help for one in describe(Wide))
+
+
+def test_a_residual_is_a_number():
+    """Whole numbers become doubles of the same shape; NaN is refused."""
+    found = residuals(np.array([[1, -2]]))
+    assert found.dtype == np.float64 and found.tolist() == [[1.0, -2.0]]
+    with pytest.raises(InferenceError, match="a residual is NaN"):
+        residuals(np.array([0.0, np.nan]))
