@@ -16,7 +16,7 @@ from dpgm_core.sources import as_source
 from tests.persons import structures
 
 
-def brute_force(structure: Structure, records: np.ndarray) -> list[np.ndarray]:
+def brute_force(structure, records):
     """The tables by counting tuples in a dictionary."""
     names = structure.domain.names
     tables = []
@@ -30,7 +30,7 @@ def brute_force(structure: Structure, records: np.ndarray) -> list[np.ndarray]:
     return tables
 
 
-def assert_counts(structure: Structure, records: np.ndarray, counted: Counted) -> None:
+def assert_counts(structure, records, counted):
     assert counted.records == len(records)
     assert counted.tables.values.dtype == np.int64
     for expected, actual in zip(brute_force(structure, records), counted.tables.arrays(), strict=True):
@@ -38,7 +38,7 @@ def assert_counts(structure: Structure, records: np.ndarray, counted: Counted) -
 
 
 @st.composite
-def structures_with_records(draw: st.DrawFn) -> tuple[Structure, np.ndarray]:
+def structures_with_records(draw):
     """Any cliques, the empty one and duplicates included, any tied groups, and a few records."""
     sizes = st.lists(st.sampled_from([1, 2, 3, 5, 40, 300]), min_size=1, max_size=6)
     structure = draw(structures(8, sizes))
@@ -52,21 +52,21 @@ def structures_with_records(draw: st.DrawFn) -> tuple[Structure, np.ndarray]:
 
 @settings(deadline=None, max_examples=150)
 @given(structures_with_records())
-def test_counts_equal_a_dictionary_count(case: tuple[Structure, np.ndarray]) -> None:
+def test_counts_equal_a_dictionary_count(case):
     """Any structure, tied or not, with empty, nested and duplicate cliques, is counted exactly."""
     structure, records = case
     assert_counts(structure, records, count(as_source(records), structure))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.int32, np.int64])
-def test_every_integer_dtype_counts_the_same(dtype: type) -> None:
+def test_every_integer_dtype_counts_the_same(dtype):
     """The width of the codes is storage, not meaning."""
     records = np.random.default_rng(0).integers(0, 10, size=(1000, 4))
     structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 10)))
     assert_counts(structure, records, count(as_source(records.astype(dtype)), structure))
 
 
-def test_a_plan_travels_and_partial_counts_merge_by_addition() -> None:
+def test_a_plan_travels_and_partial_counts_merge_by_addition():
     """What a worker elsewhere needs is pickled, and its vectors add up to the whole count."""
     records = np.random.default_rng(2).integers(0, 4, size=(60, 3), dtype=np.uint8)
     structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 4)))
@@ -76,7 +76,7 @@ def test_a_plan_travels_and_partial_counts_merge_by_addition() -> None:
     assert_counts(structure, records, Counted(tables=tables_of(structure, blocks, merged), records=int(merged[-1])))
 
 
-def test_blocks_are_bounded_and_cover_every_clique() -> None:
+def test_blocks_are_bounded_and_cover_every_clique():
     """No block of several cliques is larger than promised, and blocks are fewer than cliques."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(10)}))
     blocks = choose_blocks(structure)
@@ -86,7 +86,7 @@ def test_blocks_are_bounded_and_cover_every_clique() -> None:
     assert len(blocks.positions) * 3 <= len(structure.cliques)
 
 
-def test_a_clique_larger_than_a_block_is_counted_sparsely() -> None:
+def test_a_clique_larger_than_a_block_is_counted_sparsely():
     """Ten million cells and five records: exact, and no table-sized temporary beside the counts themselves."""
     domain = Domain.from_sizes({"a": 3000, "b": 3400})
     records = np.array([[0, 0], [2999, 3399], [2999, 3399], [5, 7], [7, 5]])
@@ -103,13 +103,13 @@ def test_a_clique_larger_than_a_block_is_counted_sparsely() -> None:
     assert of_all < 2.2 * size
 
 
-def test_the_empty_clique_counts_records() -> None:
+def test_the_empty_clique_counts_records():
     """A table of order 0 holds N, also when no other clique is there to be read."""
     counted = count(as_source(np.zeros((12, 2), int)), Structure(Domain.from_sizes({"a": 2, "b": 2}), [()]))
     assert counted.tables[()] == 12
 
 
-def test_the_plan_of_many_cliques_is_quick_and_small() -> None:
+def test_the_plan_of_many_cliques_is_quick_and_small():
     """All 1225 pairs of 50 attributes are planned into far fewer passes."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(50)}))
     assert len(choose_blocks(structure).positions) < math.comb(50, 2) / 3
@@ -118,6 +118,6 @@ def test_the_plan_of_many_cliques_is_quick_and_small() -> None:
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
 
 
-def test_reprs_hide_the_counts() -> None:
+def test_reprs_hide_the_counts():
     """Neither N nor a cell is shown."""
     assert "77" not in repr(count(as_source(np.zeros((77, 2), int)), CHAIN))

@@ -22,7 +22,7 @@ TANGLED = Structure(
 )
 
 
-def persons(records: int, seed: int = 0, lengths: np.ndarray | None = None) -> Persons:
+def persons(records, seed=0, lengths=None):
     rng = np.random.default_rng(seed)
     return Persons(DOMAIN.names, [rng.integers(0, one.size, records).astype(np.uint8) for one in DOMAIN], lengths)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,7 @@ from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, coins, opened, read_persons
 from dpgm_core.counting.statistic import PairCounts, Sum
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import Reading, Reduction
+from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received
 from dpgm_core.sources.persons import PersonSource
 
@@ -32,11 +30,11 @@ CHAIN = Counts.of(Structure.chain(DOMAIN))
 class InParts:
     """A source that sums in nine partitions, each cut between persons, and says when it is open."""
 
-    def __init__(self, table: pa.Table = TABLE) -> None:
-        self.table, self.events = table, []  # type: ignore[var-annotated]
+    def __init__(self, table=TABLE):
+        self.table, self.events = table, []
 
     @contextmanager
-    def pinned(self, reading: Reading) -> Iterator[InParts]:
+    def pinned(self, reading):
         self.work = Shipped(reading=reading)
         self.events.append("pinned")
         try:
@@ -44,7 +42,7 @@ class InParts:
         finally:
             self.events.append("dropped")
 
-    def reduce(self, reduction: Reduction) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def reduce(self, reduction):
         sent = pickle.loads(pickle.dumps(reduction))
         parts = [self.table.slice(start, 99).to_batches() for start in range(0, self.table.num_rows, 99)]
         return received([self.work.summed(sent, batches) for batches in parts], reduction)
@@ -53,19 +51,19 @@ class InParts:
 class Answers:
     """A source that brings back whatever it is told to."""
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         self.answer = answer
 
     @contextmanager
-    def pinned(self, reading: Reading) -> Iterator[Answers]:
+    def pinned(self, reading):
         yield self
 
-    def reduce(self, reduction: Reduction) -> Any:
+    def reduce(self, reduction):
         return self.answer
 
 
 @pytest.mark.parametrize("person", [None, "id"])
-def test_every_source_gives_the_same_sums(person: str | None) -> None:
+def test_every_source_gives_the_same_sums(person):
     """Streamed here and summed where the rows are, bit for bit."""
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
@@ -76,7 +74,7 @@ def test_every_source_gives_the_same_sums(person: str | None) -> None:
     assert sums[0].tobytes() == sums[1].tobytes() and sums[0][-1] == (900 if person is None else 600)
 
 
-def test_the_context_of_a_source_is_left_whatever_happens() -> None:
+def test_the_context_of_a_source_is_left_whatever_happens():
     """What it keeps is dropped, also when a sum fails."""
     source = InParts()
     with pytest.raises(ZeroDivisionError), opened(source, Reading(domain=DOMAIN, columns=("a",))):
@@ -84,7 +82,7 @@ def test_the_context_of_a_source_is_left_whatever_happens() -> None:
     assert source.events == ["pinned", "dropped"]
 
 
-def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
+def test_merged_codes_are_looked_up_where_the_rows_are():
     """Twice merged, over 300 codes that need two bytes: the counts of the table with the new codes."""
     first = {"b": np.arange(300) // 2}
     second = {"b": np.arange(150) // 100, "a": np.array([0, 1, 1])}
@@ -101,7 +99,7 @@ def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
         assert len(rows.total(CHAIN)) == CHAIN.cells > fewer.cells  # the first rows are as they were
 
 
-def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own() -> None:
+def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own():
     """It travels with what it looks up."""
     recoded = pickle.loads(pickle.dumps(Recoded(Counts.of(Structure(DOMAIN, [("a",)])), {"a": np.zeros(3, np.uint8)})))
     sums = recoded.partial([np.array([0, 1, 2], np.uint8)], None)
@@ -120,7 +118,7 @@ WHOLE = Counts.of(Structure(DOMAIN, [("a",)]))
      np.array([1, 0, 1]), np.array([1]), np.array([1, 0, 0, 1], np.uint64), np.array([1, 0, 0, 0, 1]), "SECRET"],
     ids=repr,
 )  # fmt: skip
-def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer: Any) -> None:
+def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer):
     """Anything else is refused, and not quoted."""
     with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         with pytest.raises(DataError, match="no vector of whole numbers") as caught:
@@ -128,14 +126,14 @@ def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer: Any)
         assert "SECRET" not in str(caught.value)
 
 
-def test_sums_that_do_not_fit_together_are_refused() -> None:
+def test_sums_that_do_not_fit_together_are_refused():
     """The statistic's own check is asked before anybody sees the sum."""
     source, reading = Answers(np.array([1, 0, 0, 2])), Reading(domain=DOMAIN, columns=("a",))
     with opened(source, reading) as rows, pytest.raises(DataError, match="fit together"):
         rows.total(WHOLE)
 
 
-def test_sums_of_one_context_are_of_the_same_records() -> None:
+def test_sums_of_one_context_are_of_the_same_records():
     """A pass that lost a partition, or saw another one, is told from an earlier pass, whatever each counts."""
     pairs = PairCounts(Structure(DOMAIN, [("a", "c")]))
     odd = Recoded(Counts.of(Structure(DOMAIN, [("c",)])), {"c": np.array([1, 1], np.uint8)})
@@ -152,11 +150,11 @@ def test_sums_of_one_context_are_of_the_same_records() -> None:
             assert not any(letter.isdigit() for letter in str(caught.value))
 
 
-def test_an_answer_is_taken_as_the_array_that_it_is() -> None:
+def test_an_answer_is_taken_as_the_array_that_it_is():
     """A child of arrays would be shown what is done with true sums."""
 
-    class Child(np.ndarray):  # type: ignore[type-arg]
-        def __array_finalize__(self, obj: Any) -> None: ...
+    class Child(np.ndarray):
+        def __array_finalize__(self, obj): ...
 
     answer = np.array([1, 0, 0, 1]).view(Child)
     with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
@@ -164,9 +162,9 @@ def test_an_answer_is_taken_as_the_array_that_it_is() -> None:
     assert type(found) is np.ndarray and not np.shares_memory(found, answer) and found.tolist() == [1, 0, 0, 1]
 
 
-def test_progress_of_rows_that_are_read_here_says_nothing_of_them() -> None:
+def test_progress_of_rows_that_are_read_here_says_nothing_of_them():
     """Start and end of each sum."""
-    told: list[tuple[str, int, int | None]] = []
+    told = []
     reading = Reading(domain=DOMAIN, columns=("a",))
     with opened(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
         assert isinstance(rows, Streamed)
@@ -174,13 +172,13 @@ def test_progress_of_rows_that_are_read_here_says_nothing_of_them() -> None:
     assert told == [("counting", 0, None), ("counting", 1, 1)]
 
 
-def test_sums_may_be_any() -> None:
+def test_sums_may_be_any():
     """A sum of which nothing is known is only held to its length."""
 
     class Odd(Sum):
         columns, cells = ("a",), 1
 
-        def add(self, codes: Any, lengths: Any, sums: Any) -> None:
+        def add(self, codes, lengths, sums):
             sums -= len(codes[0])
 
     with opened(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:

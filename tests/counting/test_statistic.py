@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, Contributions, DataError, Domain, IntArray, Structure, TooLarge
+from dpgm_core import Attribute, Contributions, DataError, Domain, Structure, TooLarge
 from dpgm_core.counting import statistic as products
 from dpgm_core.counting.clipped import FewCounts
 from dpgm_core.counting.descent import GradientSums
@@ -16,11 +16,11 @@ from dpgm_core.counting.kernel import Blocks, Counts, count, counting
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
 from dpgm_core.counting.weights import WeightedCounts
-from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
+from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source
 
 
-def test_several_batches_and_threads_add_up() -> None:
+def test_several_batches_and_threads_add_up():
     """More records than a batch holds, read in threads, lose and repeat nothing."""
     records = np.random.default_rng(1).integers(0, 7, size=(300_001, 5), dtype=np.uint8)
     structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcde", 7)))
@@ -30,13 +30,13 @@ def test_several_batches_and_threads_add_up() -> None:
         np.testing.assert_array_equal(np.bincount(pair, minlength=49), table.ravel())
 
 
-def test_no_records_count_zero() -> None:
+def test_no_records_count_zero():
     """An empty source is an ordinary source."""
     counted = count(as_source(np.zeros((0, 2), int)), Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
     assert counted.records == 0 and not counted.tables.values.any()
 
 
-def test_a_structure_too_large_says_its_size() -> None:
+def test_a_structure_too_large_says_its_size():
     """A table that cannot exist is refused in one line, before records are read."""
     domain = Domain.from_sizes({f"x{i}": 1000 for i in range(5)})
     with pytest.raises(TooLarge, match="1,000,000,000,000,001 cells"):
@@ -46,11 +46,11 @@ def test_a_structure_too_large_says_its_size() -> None:
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
 
 
-def test_progress_learns_nothing_of_the_records() -> None:
+def test_progress_learns_nothing_of_the_records():
     """The calls are the same for no record and for many."""
 
-    def calls(rows: int) -> list[tuple[str, int, int | None]]:
-        seen: list[tuple[str, int, int | None]] = []
+    def calls(rows):
+        seen = []
         counts, source = Counts.of(CHAIN), as_source(np.zeros((rows, 2), np.uint8))
         summed(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
         return seen
@@ -70,7 +70,7 @@ EMPTY = Structure(
 )
 
 
-def gradients(loss: Loss, structure: Structure, clip: str | None) -> GradientSums:
+def gradients(loss, structure, clip):
     own = Regressions(candidates=structure, loss=loss)
     weights = own.zeros()
     weights[own.allowed] = np.arange(own.allowed.sum()) % 3 - 1
@@ -92,7 +92,7 @@ SUMS: dict[str, Callable[[], Sum]] = {
 }
 
 
-def sums_of(statistic: Sum, domain: Domain, persons: int, seed: int) -> IntArray:
+def sums_of(statistic, domain, persons, seed):
     """Of persons of one to four rows each."""
     draws = np.random.default_rng(seed)
     lengths = draws.integers(1, 5, persons)
@@ -100,16 +100,16 @@ def sums_of(statistic: Sum, domain: Domain, persons: int, seed: int) -> IntArray
     return statistic.partial(codes, lengths)
 
 
-def domain_of(statistic: Sum) -> Domain:
+def domain_of(statistic):
     if isinstance(statistic, GradientSums):
         return statistic.gradients.regressions.candidates.domain
-    return statistic.structure.domain  # type: ignore[attr-defined]
+    return statistic.structure.domain
 
 
 @pytest.mark.parametrize("name", SUMS)
 @settings(max_examples=15)
 @given(st.integers(0, 40), st.integers(0, 2**32 - 1))
-def test_no_true_sum_is_refused(name: str, persons: int, seed: int) -> None:
+def test_no_true_sum_is_refused(name, persons, seed):
     """Whatever the records are, none among them: `check` is silent, and leaves the sums as they are."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), persons, seed)
@@ -121,7 +121,7 @@ def test_no_true_sum_is_refused(name: str, persons: int, seed: int) -> None:
     assert (statistic.records(sums) is None) == isinstance(statistic, (CellSums, GradientSums))
 
 
-def spoilt(name: str, statistic: Sum, sums: IntArray) -> dict[str, IntArray]:
+def spoilt(name, statistic, sums):
     """The sum with a part of the records missing in one table, there twice in it, or off by one in a cell."""
     half = sums_of(statistic, domain_of(statistic), 30, 99)
     if isinstance(statistic, GradientSums):
@@ -147,14 +147,14 @@ def spoilt(name: str, statistic: Sum, sums: IntArray) -> dict[str, IntArray]:
 
 
 @pytest.mark.parametrize("name", sorted(set(SUMS) - {"blocks of nothing", "shares with nothing"}))
-def test_sums_that_lost_or_repeated_something_are_refused(name: str) -> None:
+def test_sums_that_lost_or_repeated_something_are_refused(name):
     """A table without some of the records, with them twice, and one off by one in any cell, in the same words."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), 200, 5)
     if isinstance(statistic, GradientSums):
         assert sums.any()
-    passed: set[str] = set()
-    words: set[str] = set()
+    passed = set()
+    words = set()
     for what, wrong in spoilt(name, statistic, sums).items():
         try:
             statistic.check(wrong)
@@ -171,7 +171,7 @@ def test_sums_that_lost_or_repeated_something_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shares with nothing", "blocks of nothing"])
-def test_no_count_is_negative(name: str) -> None:
+def test_no_count_is_negative(name):
     """Where nothing else is known that is."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), 3, 1)
@@ -180,7 +180,7 @@ def test_no_count_is_negative(name: str) -> None:
         statistic.check(sums)
 
 
-def test_a_table_of_the_cells_that_count_is_held_to_nothing() -> None:
+def test_a_table_of_the_cells_that_count_is_held_to_nothing():
     """Persons may have nothing in one table and all of them be in the next."""
     statistic = WeightedCounts(EMPTY, Contributions(per="clique", grid=60, empty="none"))
     codes = [np.zeros(4, np.uint8), np.zeros(4, np.uint8), np.ones(4, np.uint8)]
@@ -192,7 +192,7 @@ def test_a_table_of_the_cells_that_count_is_held_to_nothing() -> None:
         statistic.check(sums)
 
 
-def test_labels_that_cannot_meet_are_told_from_their_product() -> None:
+def test_labels_that_cannot_meet_are_told_from_their_product():
     """Products that are symmetric and whose counts fit, but of no one-hot matrix, are refused."""
     statistic = PairCounts(PAIRS)
     sums = sums_of(statistic, ABC, 50, 3)
@@ -209,7 +209,7 @@ ALL = Structure(BINARY, itertools.combinations(BINARY.names, 2))
 
 
 @st.composite
-def pairs_with_records(draw: st.DrawFn) -> tuple[Structure, list[np.ndarray]]:
+def pairs_with_records(draw):
     """Cliques of up to two attributes in any order, the empty one and tied ones among them, and a few records."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
     domain = Domain.from_sizes({f"x{number}": size for number, size in enumerate(sizes)})
@@ -228,7 +228,7 @@ def pairs_with_records(draw: st.DrawFn) -> tuple[Structure, list[np.ndarray]]:
 
 @settings(max_examples=60)
 @given(pairs_with_records())
-def test_products_count_what_blocks_count(given_: tuple[Structure, list[np.ndarray]]) -> None:
+def test_products_count_what_blocks_count(given_):
     """Every table of every structure they take, and the number of records; the blocks are held to a dictionary."""
     structure, codes = given_
     names = structure.domain.names
@@ -241,7 +241,7 @@ def test_products_count_what_blocks_count(given_: tuple[Structure, list[np.ndarr
     assert told[0][1] == len(codes[0])
 
 
-def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch):
     """Bit by bit: each piece is a whole number below 2^24, which float32 adds exactly."""
     codes = list(np.random.default_rng(1).integers(0, 2, (46, 500), dtype=np.uint8))
     counts = PairCounts(ALL)
@@ -254,7 +254,7 @@ def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch: pytest.Mo
     assert products._MAX_ENTRIES < 2**24  # and so are rows, of at least one entry each
 
 
-def test_they_count_where_it_pays() -> None:
+def test_they_count_where_it_pays():
     """Most pairs of many attributes of few labels; blocks count the rest, and all that has cliques of three."""
     assert isinstance(counting(ALL), PairCounts)
     assert isinstance(counting(Structure(BINARY, [*ALL.cliques, BINARY.names[:3]])), Counts)

@@ -27,7 +27,7 @@ BUDGETS = [
 class Spy:
     """Takes one release; keeps all that the curator shows."""
 
-    def __init__(self, fails: bool = False):
+    def __init__(self, fails=False):
         self.fails, self.seen = fails, []
 
     def check(self, structure, inference):

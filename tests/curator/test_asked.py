@@ -3,10 +3,9 @@
 import attrs
 import pytest
 
-from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
+from dpgm_core import Budget, Domain, OptionError, Structure, StructureError, TableDistance
 from dpgm_core.curator.steps import Candidates
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
 from tests.curator.opened import DOMAIN, MERGED, PAIRS, WORKLOAD, curator, flat, slopes
 

@@ -11,15 +11,13 @@ import pytest
 from attrs import evolve
 from scipy.stats import chisquare
 
-from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Workload, make
+from dpgm_core import Attribute, Budget, Domain, Ledger, Neighbours, SeededRandomness, Structure, Workload, make
 from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.rows import Persons
 from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
-from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.selection import MAX_TEMPERATURE, probabilities
-from dpgm_core.privacy.sensitivity import Neighbours
 from tests.fixtures import Unread, live_curator
 from tests.private_columns import private_bins
 

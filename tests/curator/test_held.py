@@ -10,20 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    DataError,
-    Domain,
-    SeededRandomness,
-    Structure,
-    make,
-)
+from dpgm_core import Budget, BudgetError, Contributions, DataError, Domain, SeededRandomness, Structure, Workload, make
 from dpgm_core.counting.rows import Persons
 from dpgm_core.curator import records as counted_module
 from dpgm_core.curator.records import CountedTables
-from dpgm_core.structure.workload import Workload
 from tests.curator.opened import (
     CODES,
     DOMAIN,

@@ -7,20 +7,7 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    ClippedScore,
-    Domain,
-    Model,
-    ReplayCurator,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Tables,
-    Workload,
-    make,
-)
+from dpgm_core import Budget, BudgetError, Domain, ReplayCurator, Structure, StructureError, Tables, Workload, make
 from dpgm_core.learning.run import run
 from dpgm_testing.curators import GuardedCurator
 from tests.fixtures import live_curator
@@ -34,10 +21,10 @@ PAIR, MARGIN = [("a", "b")], [("b",)]
 
 def live(data=CODES, structure=STRUCTURE, **more):
     """A curator over a few records."""
-    return live_curator(data, structure, randomness=SeededRandomness(1), **more)
+    return live_curator(data, structure, randomness=dpgm.SeededRandomness(1), **more)
 
 
-def made(*asked: dict, **more) -> tuple:
+def made(*asked, **more):
     """What a curator of records hands out for these requests."""
     door = live(**more)
     for one in asked:
@@ -242,7 +229,7 @@ def test_a_replay_holds_no_rounds():
         rounds.next()
     assert ReplayCurator(door.released).release(budget=HALF) is door.released[0]
     beliefs = EXACT.compile(STRUCTURE).infer(Tables.zeros(STRUCTURE))
-    with door.rounds(2, sampling_rate=0.5, clip=ClippedScore(norm=1, grid=64)) as rounds:
+    with door.rounds(2, sampling_rate=0.5, clip=dpgm.ClippedScore(norm=1, grid=64)) as rounds:
         rounds.next(beliefs)
     with pytest.raises(BudgetError, match="holds clipped scores of a round of training, not counts"):
         ReplayCurator(door.released)
@@ -258,7 +245,7 @@ def test_mixed_kinds_are_replayed_at_a_stated_delta():
     with pytest.raises(BudgetError, match="state a conversion delta"):
         ReplayCurator(saved)
     replay = ReplayCurator(saved, conversion_delta=delta)
-    model = Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=saved, conversion_delta=delta)
+    model = dpgm.Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=saved, conversion_delta=delta)
     assert replay.budget == replay.remaining == model.cost
     assert replay.release(budget=ONE) is saved[0]
     assert replay.remaining == Budget.zcdp("1/2")

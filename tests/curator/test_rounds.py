@@ -11,23 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    ClippedScore,
-    DataError,
-    Domain,
-    Ledger,
-    Overspent,
-    Round,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    SystemRandomness,
-    Tables,
-    load_release,
-    make,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, ClippedScore, Domain, SeededRandomness, Structure, load_release, make
 from dpgm_core.counting.kernel import count
 from dpgm_core.counting.rows import read_persons
 from dpgm_core.sources import as_source
@@ -48,7 +33,7 @@ def curator(source=CODES, *, structure=CHAIN, mechanism="laplace", **more):
 
 def uniform(structure=CHAIN):
     """Beliefs of the uniform model."""
-    return make("inference", "junction-tree").compile(structure).infer(Tables.zeros(structure))
+    return make("inference", "junction-tree").compile(structure).infer(dpgm.Tables.zeros(structure))
 
 
 # --- what a round is --------------------------------------------------------------------------------------------
@@ -107,7 +92,7 @@ def test_a_round_may_measure_chosen_cliques():
         noisy = rounds.next()
     assert noisy.structure.cliques == (("a",),)
     assert noisy.cost == Budget.pure(1) and made.remaining == Budget.pure(1)
-    assert noisy.round == Round(number=1, of=1, sampling_rate=Fraction(1, 2))
+    assert noisy.round == dpgm.Round(number=1, of=1, sampling_rate=Fraction(1, 2))
     # ln(1 + (e - 1) / q) of base epsilon
     assert noisy.noise[0].cost.epsilon == pytest.approx(math.log(1 + math.expm1(1) / 0.5))
 
@@ -167,9 +152,9 @@ def test_scores_need_beliefs_and_counts_take_none():
     """Each kind of rounds refuses the other's call, and odd beliefs, without using up a round."""
     clip = ClippedScore(norm=2)
     with curator().rounds(1, sampling_rate=1, clip=clip) as rounds:
-        with pytest.raises(StructureError, match="beliefs"):
+        with pytest.raises(dpgm.StructureError, match="beliefs"):
             rounds.next()
-        with pytest.raises(StructureError, match="beliefs"):
+        with pytest.raises(dpgm.StructureError, match="beliefs"):
             rounds.next(uniform(TIED))
         rounds.next(uniform())
     with curator().rounds(1, sampling_rate=1) as rounds, pytest.raises(BudgetError, match="ClippedScore"):
@@ -200,7 +185,7 @@ def test_clips_that_make_no_sense_are_refused(name, value):
 
 def with_ledger(tmp_path, source=CODES, budget=3, **more):
     """A ledger, and a curator that spends out of it."""
-    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(budget), neighbours="add-remove")
+    ledger = dpgm.Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(budget), neighbours="add-remove")
     return ledger, curator(source, **{"budget": Budget.pure(3), "ledger": ledger, "unit": ledger.terms.unit} | more)
 
 
@@ -236,7 +221,7 @@ def test_a_kill_between_charge_and_noise_leaves_the_charge(tmp_path):
     with pytest.raises(KeyboardInterrupt), made.rounds(5, sampling_rate=0.5) as rounds:
         armed = True
         rounds.next()
-    assert Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
+    assert dpgm.Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
 
 
 def test_every_round_costs_the_whole_charge():
@@ -278,7 +263,7 @@ def test_reprs_hide_the_records():
 # --- refusals that touch no record ------------------------------------------------------------------------------
 
 REFUSED = {
-    "too much": ({}, {"budget": Budget.pure(11)}, Overspent),
+    "too much": ({}, {"budget": Budget.pure(11)}, dpgm.Overspent),
     "another kind": ({}, {"budget": Budget.zcdp(1)}, BudgetError),
     "no budget": ({}, {"budget": 1.0}, BudgetError),
     "rate 0": ({}, {"sampling_rate": 0}, BudgetError),
@@ -308,7 +293,7 @@ def test_refusals_touch_no_record_and_charge_nothing(name):
 def test_a_full_ledger_refuses_before_reading(tmp_path):
     """Funds come first (docs/privacy.md)."""
     ledger, made = with_ledger(tmp_path, Unread(), budget=1)
-    with pytest.raises(Overspent):
+    with pytest.raises(dpgm.Overspent):
         made.rounds(3, sampling_rate=0.5)
     assert ledger.history() == ()
 
@@ -321,7 +306,7 @@ def test_a_source_that_fails_costs_nothing():
             raise ValueError("Alice is 42")
 
     made = curator(Broken(), budget=Budget.pure(1))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(dpgm.DataError) as caught:
         made.rounds(3, sampling_rate=0.5)
     assert made.remaining == Budget.pure(1) and "Alice" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -355,7 +340,7 @@ def test_threads_take_each_round_once(tmp_path):
     The subsamples are drawn by a randomness that lets other threads in, which without a lock serves all eight.
     """
 
-    class Slow(SystemRandomness):
+    class Slow(dpgm.SystemRandomness):
         def words(self, number):
             time.sleep(0.002)
             return super().words(number)
@@ -379,7 +364,7 @@ def test_threads_take_each_round_once(tmp_path):
     assert load_release(tmp_path / "r.dpgm").tables.values.tolist() == last.tables.values.tolist()
 
 
-class Failing(SystemRandomness):
+class Failing(dpgm.SystemRandomness):
     """Calls `then` at the words that it is told to."""
 
     def __init__(self, then):

@@ -7,18 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    OptionError,
-    Overspent,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    learn,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Ledger, OptionError, Overspent, SeededRandomness, Structure, StructureError
 from dpgm_core.counting.votes import Agreed
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
@@ -26,7 +16,7 @@ from dpgm_core.structure.workload import Workload
 from tests.curator.opened import Noted
 from tests.fixtures import Unread, live_curator
 
-VOTED = Domain.from_sizes({"x": 2, "y": 2, "z": 3})
+VOTED = dpgm.Domain.from_sizes({"x": 2, "y": 2, "z": 3})
 VOTES_ON = Workload.all(VOTED, order=2)
 BINARY = Structure(VOTED, [("x", "y")])
 MANY = np.random.default_rng(2).integers(0, 2, (3000, 3))
@@ -59,7 +49,7 @@ def test_votes_and_tables_are_the_sum_that_is_charged(tmp_path):
         release = session.pooled()
     assert release.cost == TWICE and len(book.history()) == 1
     assert f"the sum of {HALF} for votes" in release.guarantee() and f"with {TWICE}" in release.guarantee()
-    assert learn(release).model.cost == TWICE
+    assert dpgm.learn(release).model.cost == TWICE
 
 
 def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
@@ -96,7 +86,7 @@ class Sly(EdgeVotes):
     """A voter of somebody else's."""
 
 
-OTHER = Domain.from_sizes({"x": 2, "y": 2})
+OTHER = dpgm.Domain.from_sizes({"x": 2, "y": 2})
 REFUSED = {
     "more than there is": (edge_votes(), TWICE, Overspent, "left for votes"),
     "a bit more": (edge_votes(), Budget.approx("1.001", "1e-6"), Overspent, "left for votes"),

@@ -3,7 +3,6 @@
 import math
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +64,7 @@ def test_a_log_scale_has_equal_ratios():
     assert equal_edges("x", 1.0, 1000.0, 3, Values(kind="number", scale="log")) == pytest.approx((1, 10, 100, 1000))
 
 
-def steps(first: date, last: date, unit: str) -> list[date]:
+def steps(first, last, unit):
     """The days from first to last at which a unit of the calendar begins."""
     begins = {
         "year": lambda day: (day.month, day.day) == (1, 1),
@@ -167,13 +166,13 @@ def test_a_calendar_goes_with_dates(unit, values, high):
         ({"type": "number", "bins": ["-inf", -1e17, 0], "decimals": 1}, "give decimals = 0 or fewer"),
     ],
 )
-def test_bins_whose_values_would_be_read_as_others_are_refused(table: dict[str, Any], error: str) -> None:
+def test_bins_whose_values_would_be_read_as_others_are_refused(table, error):
     with pytest.raises(DomainError, match=error):
         Attribute.from_dict("x", table)
     Attribute.from_dict("x", {key: value for key, value in table.items() if key not in ("format", "decimals")})
 
 
-def test_the_years_of_two_digits_are_told_apart_within_a_century() -> None:
+def test_the_years_of_two_digits_are_told_apart_within_a_century():
     Attribute.from_dict("x", {"type": "date", "min": "1969-01-01", "max": "2068-12-31", "format": "%d.%m.%y"})
 
 

@@ -28,7 +28,7 @@ from dpgm_core.errors import DomainError
 NUMERALS = st.from_regex(r"[+-]?[0-9]{0,4}(\.[0-9]{0,4})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 
 
-def value(text: str) -> Fraction | None:
+def value(text):
     try:
         return Fraction(text)
     except ValueError:
@@ -180,7 +180,7 @@ def test_a_date_in_another_format_is_told_the_column_s():
 INTEGER, DAY, STAMP = Values(kind="integer"), Values(kind="date"), Values(kind="datetime")
 
 
-def said(label: str) -> tuple[float, float]:
+def said(label):
     """The least and the largest whole number that a label speaks of."""
     if label == "any":
         return -np.inf, np.inf

@@ -123,7 +123,7 @@ def test_nonsense_is_refused(wrong, said):
         Values(**wrong)
 
 
-def test_years_before_1000_are_written_with_four_digits() -> None:
+def test_years_before_1000_are_written_with_four_digits():
     values = Values(kind="date", format="%%Y %d.%m.%Y")
     place = values.number("%Y 28.02.0447")
     assert place is not None and values.text(place) == "%Y 28.02.0447"
@@ -138,7 +138,7 @@ EDGES = (
 )
 
 
-def bin_of(edges: tuple[float, ...], number: Fraction, cap: bool) -> int:
+def bin_of(edges, number, cap):
     """By the definition, in exact arithmetic."""
     ends = [edge if math.isinf(edge) else Fraction(edge) for edge in edges]
     if number < ends[0]:
@@ -237,7 +237,7 @@ def test_some_columns_have_any_number():
     assert [lattice_of(Values(kind=kind)) for kind in ("number", "text", "boolean")] == [None] * 3
 
 
-def test_places_beyond_all_numbers_have_none() -> None:
+def test_places_beyond_all_numbers_have_none():
     whole = lattice_of(Values(kind="integer"))
     assert whole is not None
     far = np.array([2.0**63, -(2.0**64)])

@@ -14,7 +14,7 @@ PLANTED = "planted-value"
 
 
 @pytest.fixture
-def table() -> pa.Table:
+def table():
     """One column of each type, each with a value that must not be seen."""
     return pa.table(
         {
@@ -50,7 +50,7 @@ EXPECTED = {
 }
 
 
-def seen(found) -> str:
+def seen(found):
     """All that metadata say, as text."""
     return repr(found) + found.to_toml()
 

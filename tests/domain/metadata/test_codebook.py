@@ -16,13 +16,13 @@ job,,A,"Farming, fishing",
 """
 
 
-def read(tmp_path, content: str | bytes):
+def read(tmp_path, content):
     path = tmp_path / "codes.csv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return complete_metadata(read_codebook(path))
 
 
-def other(delimiter: str) -> bytes:
+def other(delimiter):
     """The plain one with another delimiter."""
     return PLAIN.replace('"Farming, fishing"', "Farming/fishing").replace(",", delimiter).replace("/", ", ").encode()
 

@@ -6,7 +6,7 @@ from dpgm_core.domain import read_metadata
 from dpgm_core.errors import DomainError
 
 
-def ends(low: object, high: object) -> dict[str, object]:
+def ends(low, high):
     return {"minimum": low, "maximum": high}
 
 

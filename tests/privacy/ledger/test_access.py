@@ -15,6 +15,7 @@ from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_file import check_one_name, part_name
+from tests.privacy.ledger.conftest import HEAD
 
 CENT = Budget.pure("0.01")
 
@@ -51,14 +52,14 @@ def test_two_processes_with_two_names_cannot_both_spend(path):
     (path.parent / "other").mkdir()
     other = path.parent / "other" / "z.ledger"
     os.link(path, other)
-    script = (
-        "import sys\nfrom dpgm_core.errors import DpgmError\nfrom dpgm_core.privacy.ledger import Ledger\n"
-        "from dpgm_core.privacy.budget import Budget\n"
-        "try:\n    print(Ledger.open(sys.argv[1]).charge(Budget.pure('0.9')))\nexcept DpgmError as error:\n"
-        "    print('refused', error)\n"
-    )
+    script = """
+try:
+    print(Ledger.open(sys.argv[1]).charge(Budget.pure("0.9")))
+except DpgmError as error:
+    print("refused", error)
+"""
     racers = [
-        subprocess.Popen([sys.executable, "-c", script, name], text=True, stdout=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", HEAD + script, name], text=True, stdout=subprocess.PIPE)
         for name in (path, other)
     ]
     assert all(racer.communicate(timeout=60)[0].startswith("refused") for racer in racers)
