@@ -20,12 +20,12 @@ from dpgm_core.privacy.rounds import round_noise
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 
 
-def hockey_stick(upper: np.ndarray, lower: np.ndarray, epsilon: float) -> float:
+def hockey_stick(upper, lower, epsilon):
     """sup over events of P(event) - e^eps Q(event)."""
     return float(np.maximum(upper - math.exp(epsilon) * lower, 0).sum())
 
 
-def epsilon_of(upper: np.ndarray, lower: np.ndarray, delta: float) -> float:
+def epsilon_of(upper, lower, delta):
     """The smallest epsilon at delta by bisection, both directions."""
     low, high = 0.0, 200.0
     while high - low > 1e-10:
@@ -35,7 +35,7 @@ def epsilon_of(upper: np.ndarray, lower: np.ndarray, delta: float) -> float:
     return high
 
 
-def mass(kind: str, scale: float, shift: int, reach: int = 60) -> np.ndarray:
+def mass(kind, scale, shift, reach=60):
     """The mass of one noisy cell on -reach ... reach."""
     z = np.arange(-reach, reach + 1) - shift
     weights = np.exp(-np.abs(z) / scale) if kind == "discrete-laplace" else np.exp(-(z**2) / (2 * scale**2))

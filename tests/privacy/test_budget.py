@@ -49,18 +49,11 @@ def test_delta_must_be_a_probability_strictly_between_zero_and_one(delta):
         Budget.zcdp(1).to_approx(delta)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"kind": "pure", "epsilon": 1.0},
-        {"kind": "pure", "epsilon": Fraction(-1)},
-        {"kind": "pure", "epsilon": Fraction(1), "delta": Fraction(1, 2)},
-        {"kind": "pure", "rho": Fraction(1)},
-        {"kind": "zcdp", "epsilon": Fraction(1)},
-        {"kind": "approx", "rho": Fraction(1)},
-        {"kind": "renyi"},
-    ],
-)
+@pytest.mark.parametrize("parts", [
+    {"kind": "pure", "epsilon": 1.0}, {"kind": "pure", "epsilon": Fraction(-1)},
+    {"kind": "pure", "epsilon": Fraction(1), "delta": Fraction(1, 2)}, {"kind": "pure", "rho": Fraction(1)},
+    {"kind": "zcdp", "epsilon": Fraction(1)}, {"kind": "approx", "rho": Fraction(1)}, {"kind": "renyi"},
+])  # fmt: skip
 def test_a_budget_has_only_the_parts_of_its_kind(parts):
     """The raw constructor refuses floats, negatives and parts of another kind, which addition would then ignore."""
     with pytest.raises(BudgetError):

@@ -9,18 +9,8 @@ import pytest
 from attrs import frozen
 from scipy.optimize import linprog
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    InferenceError,
-    OptionError,
-    PrivacyEvent,
-    Sensitivity,
-    Structure,
-    Terms,
-    make,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Domain, OptionError, PrivacyEvent, Sensitivity, Structure, Terms, make
 from dpgm_core.components.options import describe
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.privacy import Exactness, residuals
@@ -303,5 +293,5 @@ def test_a_residual_is_a_number():
     """Whole numbers become doubles of the same shape; NaN is refused."""
     found = residuals(np.array([[1, -2]]))
     assert found.dtype == np.float64 and found.tolist() == [[1.0, -2.0]]
-    with pytest.raises(InferenceError, match="a residual is NaN"):
+    with pytest.raises(dpgm.InferenceError, match="a residual is NaN"):
         residuals(np.array([0.0, np.nan]))

@@ -16,7 +16,7 @@ from dpgm_core.privacy.rounds import round_noise
 RATES = [0.05, 0.5, 0.9]
 
 
-def law(kind: str, scale: float, shift: tuple[int, ...], reach: int) -> np.ndarray:
+def law(kind, scale, shift, reach):
     """Logarithms of the joint masses of noisy cells on -reach ... reach, one per entry of the shift, up to a constant
     that is the same for every shift. Of Laplace noise the ends stand for all beyond, where ratios of masses are alike.
     """
@@ -30,12 +30,12 @@ def law(kind: str, scale: float, shift: tuple[int, ...], reach: int) -> np.ndarr
     return found
 
 
-def mixed(rate: float, without: np.ndarray, there: np.ndarray) -> np.ndarray:
+def mixed(rate, without, there):
     """The law of a person who takes part with probability `rate`."""
     return np.logaddexp(math.log1p(-rate) + without, math.log(rate) + there)
 
 
-def counts(structure: Structure, rows: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+def counts(structure, rows):
     """What rows of codes add to all cells of tables of one attribute each."""
     found = np.zeros(structure.cells, int)
     for row in rows:
@@ -57,7 +57,7 @@ TABLES = {
 }
 
 
-def exactly(structure: Structure, most: int, scale: float, rate: float) -> float:
+def exactly(structure, most, scale, rate):
     """The largest loss over all outputs and all pairs of persons with 1 (or up to `most`) rows each, enumerated."""
     row = list(itertools.product(*(range(size) for size in structure.domain.sizes.values())))
     # with one row each nobody is without rows; of several some may be left out
@@ -128,13 +128,13 @@ SHIFTS = {  # of one person and another, and whether there is more than one row 
 }
 
 
-def squares(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, int]:
+def squares(one, other):
     """The longest of two shifts and their distance, squared."""
     longest = max(sum(x * x for x in one), sum(x * x for x in other))
     return longest, sum((x - y) ** 2 for x, y in zip(one, other, strict=True))
 
 
-def gaussian_laws(scale: float, rate: float, one: tuple[int, ...], other: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def gaussian_laws(scale, rate, one, other):
     """Logarithms of P and Q, masses, of discrete Gaussian noise, all that counts enumerated."""
     reach = math.ceil(9 * scale) + 2
     reach = reach if len(one) < 3 else math.ceil(6 * scale) + 1
@@ -201,7 +201,7 @@ NEAR = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 REPLACED = Terms(neighbours="replace-one")
 
 
-def composed(kind: str, scale: float, rounds: int, rate: float, structure: Structure = NEAR, terms: Terms = REPLACED):
+def composed(kind, scale, rounds, rate, structure=NEAR, terms=REPLACED):
     """The accountant of one structure under replace-one."""
     sensitivity = terms.sensitivity(structure)
     event = PrivacyEvent(

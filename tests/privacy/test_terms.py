@@ -10,19 +10,7 @@ from attrs import evolve
 from scipy.stats import norm
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    ClippedScore,
-    Contributions,
-    Domain,
-    Ledger,
-    OptionError,
-    SeededRandomness,
-    Sensitivity,
-    Structure,
-    Terms,
-)
+from dpgm_core import Budget, BudgetError, Domain, Ledger, OptionError, SeededRandomness, Sensitivity, Structure, Terms
 from dpgm_core.privacy.terms import (
     PUBLIC_N,
     SEEDED,
@@ -36,7 +24,7 @@ from dpgm_core.privacy.terms import (
 from tests.fixtures import live_curator
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-SHARES = Contributions(per="clique", grid=60)
+SHARES = dpgm.Contributions(per="clique", grid=60)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -46,7 +34,7 @@ def test_one_place_works_out_every_sensitivity(neighbours):
     assert several.sensitivity(CHAIN) == Sensitivity.of(CHAIN, neighbours, rows_per_person=4)
     shares = evolve(several, contributions=SHARES)
     assert shares.sensitivity(CHAIN) == SHARES.sensitivity(CHAIN, several.neighbours, rows_per_person=4)
-    clip = ClippedScore(norm=2, grid=8)
+    clip = dpgm.ClippedScore(norm=2, grid=8)
     assert several.sensitivity(CHAIN, clip) == clip.sensitivity(CHAIN.cells, several.neighbours)
 
 

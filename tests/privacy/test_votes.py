@@ -6,17 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    ModelFileError,
-    OptionError,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Terms,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Domain, ModelFileError, OptionError, Structure, StructureError, Terms
 from dpgm_core.privacy.votes import (
     EdgeVotes,
     ThresholdVotes,
@@ -94,7 +85,7 @@ def test_plain_values_and_back():
 BUDGETS = [("0.75", "1e-6"), ("0.2", "1e-3"), ("3", "1e-9"), ("0.5", "1/3"), ("1/3", "0.9")]
 
 
-def power(epsilon: Fraction) -> tuple[Fraction, Fraction]:
+def power(epsilon):
     """Bounds of e^epsilon: 80 terms of its series, and with what all others come to at most."""
     term, total = Fraction(1), Fraction(1)
     for number in range(1, 80):
@@ -103,7 +94,7 @@ def power(epsilon: Fraction) -> tuple[Fraction, Fraction]:
     return total, total + 2 * term
 
 
-def holes(odds, epsilon: Fraction, delta: Fraction) -> list[int]:
+def holes(odds, epsilon, delta):
     """Distances d at which publishing with q_d and q_{d+1}, or another output at d <= 1, is not (epsilon, delta)-DP."""
     e, _ = power(epsilon)
     found = []
@@ -188,7 +179,7 @@ def test_the_coin_is_exact_and_takes_two_words_whatever_the_distance():
 
 def test_the_coin_falls_as_often_as_it_should():
     """20,000 coins at four distances: within 5 standard deviations; a false alarm once in 400,000 seeds."""
-    budget, source = Budget.approx("0.75", "1e-6"), SeededRandomness(3)
+    budget, source = Budget.approx("0.75", "1e-6"), dpgm.SeededRandomness(3)
     odds, count = publication_odds(budget), 5000
     for distance in (16, 18, 20, 22):
         q = float(odds[distance])

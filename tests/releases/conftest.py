@@ -15,7 +15,7 @@ from tests.releases.held import KINDS, held
 DOMAIN, APPROX = Domain.from_sizes({"a": 2, "b": 3}), Budget.approx(1, "1e-6")
 
 
-def textbook(name: str) -> dict[str, object]:
+def textbook(name):
     return {"name": name, "exact": False, "allow_unsafe": True}
 
 

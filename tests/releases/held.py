@@ -4,10 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core import Budget, Domain, Structure
+from dpgm_core import Budget, Domain, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.structure.workload import Workload
 from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})

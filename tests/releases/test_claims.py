@@ -70,7 +70,7 @@ LIES = {
 }  # fmt: skip
 
 
-def said_no(path: Path) -> None:
+def said_no(path):
     """One line that names the file and knows what is wrong."""
     with pytest.raises(ModelFileError) as caught:
         load_release(path)

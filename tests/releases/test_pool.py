@@ -7,19 +7,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    Domain,
-    ModelFileError,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Tables,
-    Terms,
-    make,
-)
+from dpgm_core import Budget, BudgetError, Contributions, Domain, SeededRandomness, Structure, Tables, Terms, make
 from dpgm_core.learning.bootstrap import Simulator
 from dpgm_core.releases.pooling import PooledNoise, check_alike, pool, united
 from dpgm_core.releases.release import condition_of
@@ -135,7 +123,7 @@ def test_simulated_pools_vary_like_the_pool():
 
 REFUSED = {
     "another domain": (
-        {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, StructureError,
+        {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, dpgm.StructureError,
         "over different domains",
     ),
     "another relation": ({"neighbours": "replace-one"}, BudgetError, "add-remove and replace-one neighbours"),
@@ -182,7 +170,7 @@ def test_one_release_is_its_own_pool_and_a_pool_of_pools_is_one():
 def test_a_view_is_no_file(tmp_path):
     """Files are those of the releases behind it."""
     both = pool([released(seed=1), released(seed=2)])
-    with pytest.raises(ModelFileError, match="cannot hold a view of 2 release"):
+    with pytest.raises(dpgm.ModelFileError, match="cannot hold a view of 2 release"):
         both.save(tmp_path / "pool.dpgm")
 
 

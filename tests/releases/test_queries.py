@@ -6,14 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Domain, Structure, make
+from dpgm_core import Budget, Domain, Structure, Workload, make
 from dpgm_core.privacy.descent import Regressions
 from dpgm_core.privacy.mechanism import calibrated
 from dpgm_core.privacy.selection import cost_of, temperature
 from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
 from dpgm_core.releases.session import score_sensitivity
-from dpgm_core.structure.workload import Workload
 
 CLIQUES = (("a",), ("b",), ("a", "b"))
 PLACE = {clique: number + 5 for number, clique in enumerate(CLIQUES)}
@@ -116,21 +115,12 @@ def test_a_descent_tells_where_weights_go_and_what_that_cost():
     assert float(descent(kind="pure", clip=None).cost.epsilon) == pytest.approx(2 * 2 * 3 * 112 / 100, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"picks": ((0, 2, 1), (1, 6, -1))},
-        {"picks": ((0, 0, 1), (1, 6, -1), (2, 0, 1))},
-        {"picks": ((1, 0, 1), (1, 6, -1), (2, 0, 1))},
-        {"picks": ((0, 7, 1), (1, 6, -1), (2, 0, 1))},
-        {"picks": ((0, 2, 0), (1, 6, -1), (2, 0, 1))},
-        {"residual_grid": 1},
-        {"residual_grid": 2**13},
-        {"radius": Fraction(2**21)},
-        {"clip": Fraction(2)},
-        {"clip": Fraction(1, 10**6)},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    {"picks": ((0, 2, 1), (1, 6, -1))}, {"picks": ((0, 0, 1), (1, 6, -1), (2, 0, 1))},
+    {"picks": ((1, 0, 1), (1, 6, -1), (2, 0, 1))}, {"picks": ((0, 7, 1), (1, 6, -1), (2, 0, 1))},
+    {"picks": ((0, 2, 0), (1, 6, -1), (2, 0, 1))}, {"residual_grid": 1}, {"residual_grid": 2**13},
+    {"radius": Fraction(2**21)}, {"clip": Fraction(2)}, {"clip": Fraction(1, 10**6)},
+])  # fmt: skip
 def test_what_no_session_makes_is_not_sound(given):
     """A choice less, itself as its partner, another's row, no column, no sign; units out of their limits."""
     assert not descent(**given).sound

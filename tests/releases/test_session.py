@@ -5,18 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Terms,
-    bootstrap,
-    learn,
-    load_model,
-    release,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, SeededRandomness, Structure, Terms, bootstrap, learn, load_model, release
 from dpgm_core.releases.queries import Choice, SessionTerms
 from dpgm_core.releases.session import score_sensitivity, session_release
 from tests.releases.held import CODES, DOMAIN, WORKLOAD
@@ -51,7 +41,9 @@ def test_merged_and_unmerged_tables_are_refused_in_words_that_say_why(files):
         np.zeros((9, 3), int), Structure(DOMAIN, [("c",)]), Budget.zcdp(1), "gaussian", neighbours="add-remove"
     )
     for both in ([made, plain], [plain, made]):
-        with pytest.raises(StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"):
+        with pytest.raises(
+            dpgm.StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"
+        ):
             learn(both)
 
 
@@ -87,12 +79,9 @@ def test_a_model_of_a_session(tmp_path, files):
     assert model.coarse.standing(("b", "c")) == "measured" != model.coarse.standing(("a", "b"))
     coarse = made.structure.domain
     other = release(
-        np.minimum(CODES, [9, 9, 1]),
-        Structure(coarse, [("a", "b")]),
-        Budget.zcdp(1),
-        "gaussian",
+        np.minimum(CODES, [9, 9, 1]), Structure(coarse, [("a", "b")]), Budget.zcdp(1), "gaussian",
         neighbours="add-remove",
-    )
+    )  # fmt: skip
     both = learn([made, other], "naive-mle")
     assert both.model.cost == Budget.zcdp(2) and len(both.releases) == 2
     assert "Assumed public" in both.model.guarantee()

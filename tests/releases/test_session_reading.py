@@ -6,11 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Domain, ModelFileError, SeededRandomness, Structure, load_release
-from dpgm_core.privacy.selection import TableDistance
+from dpgm_core import Budget, Domain, ModelFileError, SeededRandomness, Structure, TableDistance, Workload, load_release
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
-from dpgm_core.structure.workload import Workload
 from tests.fixtures import live_curator
 from tests.releases.held import KINDS, WORKLOAD
 

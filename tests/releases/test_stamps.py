@@ -25,7 +25,7 @@ KINDS = {
 }
 
 
-def released(**options: object) -> dpgm.NoisyTables:
+def released(**options):
     options = {"terms": dpgm.Terms(neighbours="add-remove")} | options
     return dpgm.release(np.zeros((9, 1), int), STRUCTURE, dpgm.Budget.pure(1), **options)
 

@@ -10,11 +10,10 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
+from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
 from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from, stated_total
-from dpgm_core.structure.workload import Workload
 from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
