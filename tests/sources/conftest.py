@@ -156,12 +156,6 @@ def keyed_way(request):
 def visits():
     """Everything above under one name."""
     return SimpleNamespace(
-        domain=DOMAIN,
-        table=a_table,
-        expected=expected,
-        codes=codes,
-        refusal=refusal,
-        write_parquet=write_parquet,
-        write_ipc=write_ipc,
-        keyed_ways=KEYED_WAYS,
-    )
+        domain=DOMAIN, table=a_table, expected=expected, codes=codes, refusal=refusal, write_parquet=write_parquet,
+        write_ipc=write_ipc, keyed_ways=KEYED_WAYS,
+    )  # fmt: skip

@@ -31,22 +31,12 @@ class Yields:
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [np.array([0, 1])],
-        [np.array([0, 1]), np.array([0])],
-        [np.array([0.0, 1.0]), np.array([0, 1])],
-        [np.array([True, False]), np.array([0, 1])],
-        [np.array(["SECRET", "x"]), np.array([0, 1])],
-        [[0, 1], [0, 1]],
-        [np.zeros((2, 2), int), np.zeros(2, int)],
-        np.zeros((2, 2), int),
-        {"a": np.zeros(2, int), "b": np.zeros(2, int)},
-        None,
-        "SECRET",
-    ],
-)
+@pytest.mark.parametrize("batch", [
+    [np.array([0, 1])], [np.array([0, 1]), np.array([0])], [np.array([0.0, 1.0]), np.array([0, 1])],
+    [np.array([True, False]), np.array([0, 1])], [np.array(["SECRET", "x"]), np.array([0, 1])], [[0, 1], [0, 1]],
+    [np.zeros((2, 2), int), np.zeros(2, int)], np.zeros((2, 2), int), {"a": np.zeros(2, int), "b": np.zeros(2, int)},
+    None, "SECRET",
+])  # fmt: skip
 def test_a_malformed_batch_names_the_source_and_no_content(batch):
     """Structural faults of a third party's source are DataErrors that quote nothing."""
     with pytest.raises(DataError, match="Yields") as caught:
