@@ -81,19 +81,7 @@ def test_broken_plugins_do_not_stop_the_host(tmp_path):
     broken = found["broken"]
     assert sorted(broken) == sorted(
         f"bad-{one}"
-        for one in (
-            "import",
-            "raise",
-            "exit",
-            "base",
-            "yield",
-            "kind",
-            "name",
-            "none",
-            "hook",
-            "nohook",
-            "nothing",
-        )
+        for one in ("import", "raise", "exit", "base", "yield", "kind", "name", "none", "hook", "nohook", "nothing")
     )
     assert all(version == "1.2" and "\n" not in cause for version, cause in broken.values())
     assert broken["bad-import"][1] == "ModuleNotFoundError: No module named 'no_such_module_anywhere'"

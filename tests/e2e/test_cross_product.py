@@ -13,11 +13,7 @@ import dpgm_core as dpgm
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.sources import as_source
 
-BUDGETS = {
-    "pure": dpgm.Budget.pure(2),
-    "zcdp": dpgm.Budget.zcdp("0.5"),
-    "approx": dpgm.Budget.approx(2, "1e-4"),
-}
+BUDGETS = {"pure": dpgm.Budget.pure(2), "zcdp": dpgm.Budget.zcdp("0.5"), "approx": dpgm.Budget.approx(2, "1e-4")}
 MECHANISMS = ("laplace", "gaussian")
 LEARNERS = ("eb-map", "naive-mle", "cgm-em", "psgd", "psgd-clip")
 

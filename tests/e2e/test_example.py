@@ -21,11 +21,7 @@ def dpgm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     ours = "import warnings; warnings.filterwarnings('error', module='dpgm_')"
     others = "warnings.filterwarnings('ignore', category=DeprecationWarning)"
     code = f"{ours}; {others}; from dpgm.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
 def files(folder: Path) -> set[str]:

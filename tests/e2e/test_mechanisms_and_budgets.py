@@ -12,11 +12,7 @@ import dpgm_core as dpgm
 from dpgm.cli import main
 
 HEALTH = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
-BUDGETS = {
-    "pure": dpgm.Budget.pure(2),
-    "zcdp": dpgm.Budget.zcdp("0.5"),
-    "approx": dpgm.Budget.approx(2, "1e-4"),
-}
+BUDGETS = {"pure": dpgm.Budget.pure(2), "zcdp": dpgm.Budget.zcdp("0.5"), "approx": dpgm.Budget.approx(2, "1e-4")}
 #: mechanism x kind of budget, as docs/noise.md has it
 SERVED = {("laplace", "pure"), ("laplace", "zcdp"), ("gaussian", "zcdp"), ("gaussian", "approx")}
 

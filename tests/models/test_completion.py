@@ -137,8 +137,7 @@ def test_orders_hold_for_what_is_filled_in():
     """In one bin with a given value, on either side."""
     whole = {"type": "integer", "bins": [0, 50, 100]}
     domain = Domain(
-        Domain.from_dict({"low": whole, "high": whole}).attributes,
-        [Ordered(name="order", columns=("low", "high"))],
+        Domain.from_dict({"low": whole, "high": whole}).attributes, [Ordered(name="order", columns=("low", "high"))]
     )
     structure = Structure(domain, [("low", "high")])
     values = np.zeros((3, 3))

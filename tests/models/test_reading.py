@@ -173,13 +173,7 @@ def test_a_release_put_for_another_is_refused(tmp_path, several, written):
         load_model(written(tmp_path / "m.dpgm", members))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {("terms", "unit"): "one visit"},
-        {("terms", "person"): "who"},
-    ],
-)
+@pytest.mark.parametrize("changes", [{("terms", "unit"): "one visit"}, {("terms", "person"): "who"}])
 def test_releases_whose_guarantees_do_not_add_up_are_refused(tmp_path, several, written, changed, changes):
     """One sentence stands for all of them, so they must be about the same people."""
     members = several | {"release-2.json": changed(several["release-2.json"], changes)}
@@ -198,10 +192,7 @@ def test_each_release_of_a_model_is_checked(tmp_path, several, written, changed)
 def test_a_stamp_without_a_release_is_refused(tmp_path, several, written, changed):
     """Nothing is known of what made it."""
     changes = {("releases",): 0, ("cost",): None, ("private",): True}
-    members = {
-        "model.json": changed(several["model.json"], changes),
-        "potentials.npz": several["potentials.npz"],
-    }
+    members = {"model.json": changed(several["model.json"], changes), "potentials.npz": several["potentials.npz"]}
     with pytest.raises(ModelFileError, match="claims a privacy stamp but carries no release"):
         load_model(written(tmp_path / "m.dpgm", members))
 

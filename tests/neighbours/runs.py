@@ -89,8 +89,7 @@ def spec_run(data: str, change: str, keyed: bool, files: Mapping[str, bytes], do
     spec = _SPEC.format(neighbours=TERMS[change], more=f"data = {data}\n{person}")
     command = "fit" if keyed else "release"
     return Run(
-        words=("--debug", command, "FOLDER/x.toml"),
-        files={"x.toml": spec.encode(), "domain.toml": domain, **files},
+        words=("--debug", command, "FOLDER/x.toml"), files={"x.toml": spec.encode(), "domain.toml": domain, **files}
     )
 
 

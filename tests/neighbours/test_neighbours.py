@@ -226,18 +226,9 @@ WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], Callable[[], Any]]] = {
         first_lines,
         lambda: changed((csv.CsvSource, "_located", planted(csv, saying_what_is_missing))),
     ),
-    "raises on a bad cell": (
-        odd_objects,
-        lambda: changed((objects, "_classified", raising_on_a_bad_cell)),
-    ),
-    "warns of scores": (
-        more_records,
-        lambda: changed((session, "distances", warning_of_scores)),
-    ),
-    "draws words by scores": (
-        more_records,
-        lambda: changed((observe, "_CHOSEN", drawing_by_scores)),
-    ),
+    "raises on a bad cell": (odd_objects, lambda: changed((objects, "_classified", raising_on_a_bad_cell))),
+    "warns of scores": (more_records, lambda: changed((session, "distances", warning_of_scores))),
+    "draws words by scores": (more_records, lambda: changed((observe, "_CHOSEN", drawing_by_scores))),
     "judges keys by batches": (
         cells(["double"], "id", "parquet"),
         lambda: changed((arrow, "check_key", lambda key, kind: None)),

@@ -14,11 +14,7 @@ import pytest
 import dpgm_core as dpgm
 
 DOMAIN = dpgm.Domain.from_dict(
-    {
-        "age": {"type": "integer", "min": 0, "max": 99, "bins": 5},
-        "sex": ["F", "M"],
-        "job": ['a "b"', "c;d"],
-    }
+    {"age": {"type": "integer", "min": 0, "max": 99, "bins": 5}, "sex": ["F", "M"], "job": ['a "b"', "c;d"]}
 )
 
 

@@ -101,15 +101,7 @@ def toml(value: object) -> str:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(KEYS),
-            toml_values,
-        ),
-        max_size=3,
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(KEYS), toml_values), max_size=3))
 @example([("data", {"source": "csv", "path": 3})])
 @example([("output.folder", "\0")])
 @example([("structure.graph", "complete"), ("structure.order", 10**18)])
