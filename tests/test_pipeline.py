@@ -1,7 +1,5 @@
 """The public face: each name of the contract works as it is written."""
 
-from __future__ import annotations
-
 import inspect
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The owner's check names every fault with its line, its values and what would help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """BLAS has one thread while dpgm works, and afterwards what it had."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

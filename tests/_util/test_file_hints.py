@@ -1,7 +1,5 @@
 """Files named in each other's place are told by their names, never by what they hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core._util.files import hint_not_a_model, hint_not_a_spec

@@ -1,7 +1,5 @@
 """Files: whole or not at all when written; when read, whatever is wrong is one ModelFileError."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Options: the fields of a component class, read strictly from plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The registry: what is offered and by whom; and that no plugin, however broken, stops the host."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

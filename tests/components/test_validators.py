@@ -1,7 +1,5 @@
 """Shared validators take what they say."""
 
-from __future__ import annotations
-
 import attrs
 import pytest
 

@@ -1,7 +1,5 @@
 """Whole fits of records that are summed where they are: the model of records held here, or a refusal by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """A run whose records are remote, by the command line: a spec names a URL. Skipped without fsspec."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

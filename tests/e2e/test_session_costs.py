@@ -1,7 +1,5 @@
 """What sessions cost, computed again from their files by the formulas of docs/privacy.md, without core's accounting."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Several releases as one, with holdouts, with (epsilon, delta) over all tables, and with stated totals."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

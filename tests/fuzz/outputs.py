@@ -5,8 +5,6 @@ that it reads, with links, pipes, devices and folders under likely names, inside
 written unless a name leads there.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import io

@@ -4,8 +4,6 @@ A reader returns a word for the summary, or raises. `Broken` is a promise that d
 not document are failures too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -17,8 +17,6 @@ some kills are aimed at the writing. What is looked at, after each kill and at t
   names one of them, and charges nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

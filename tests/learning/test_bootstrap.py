@@ -1,7 +1,5 @@
 """Error bars: what replicates must vary by, what intervals must cover, and who cannot have them."""
 
-from __future__ import annotations
-
 import zipfile
 
 import attrs

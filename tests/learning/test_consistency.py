@@ -1,7 +1,5 @@
 """Consistent tables are the nearest ones that agree with each other."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

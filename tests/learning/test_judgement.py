@@ -1,7 +1,5 @@
 """A fit is told where it is off its own tables, and what its structure misses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attrs import evolve

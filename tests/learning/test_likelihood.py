@@ -1,7 +1,5 @@
 """The penalised likelihood that learners climb."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """Named cliques over private bins: what goes with them, and what is refused by name before anything is charged."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small models of every kind of structure, and the table of all their records by definition."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What models answer: every query against the table of all records."""
 
-from __future__ import annotations
-
 import itertools
 from unittest import mock
 

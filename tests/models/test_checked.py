@@ -1,7 +1,5 @@
 """What a holdout does to a model: its error is found, widens answers by structure, and goes with the file."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows with gaps: what stands stays, what is missing becomes an answer of the conditional law."""
 
-from __future__ import annotations
-
 import json
 from datetime import date, datetime
 from decimal import Decimal

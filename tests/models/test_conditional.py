@@ -1,7 +1,5 @@
 """Codes drawn given others, row by row, against the table of all records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Codes become values of their column, and what is written falls on its own code again."""
 
-from __future__ import annotations
-
 from datetime import date, time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Dependence of pairs: against the table of all records, closed forms, and what cannot be computed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Records in batches: one law, however they are written, and given what is given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """What is given of records."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

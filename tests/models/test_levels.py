@@ -1,7 +1,5 @@
 """Merged codes: how blocks are split, and what a session's file says of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attrs import evolve

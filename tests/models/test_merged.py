@@ -1,7 +1,5 @@
 """Models of merged codes: every kind of answer against the table of all records over the codes as they were."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

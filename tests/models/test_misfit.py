@@ -1,7 +1,5 @@
 """A model against its own tables, and the structure's error from tables it was not learned from."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models: against one another, against what is no model, and what they say of their privacy."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Models as Bayesian networks: enumeration of all records decides; what projection keeps, and what it may not."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the domain says is never null has a value in each record that is sampled."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Means, variances, quantiles and correlations, against records written out and closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

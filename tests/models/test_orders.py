@@ -1,7 +1,5 @@
 """Numbers that keep an order inside overlapping bins: always, and by the law inside the bins given the order."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

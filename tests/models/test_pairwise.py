@@ -1,7 +1,5 @@
 """All pairs from the clusters of a tree: each once, of several models at once."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers in bins many times wider than a neighbour: the exponential fit, against closed forms and what is drawn."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The law of numbers inside a bin: moments and quantiles against what drawing gives, and where they may lie."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

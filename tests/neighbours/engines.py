@@ -1,7 +1,5 @@
 """Pairs of tables that differ in one row, in a database, in Spark or in dask: typed columns over several partitions."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

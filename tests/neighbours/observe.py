@@ -6,8 +6,6 @@ Then everything else must be the same to the last byte: what is printed, raised,
 and how many random words a choice takes. So must what whole selectors make of such results.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import os

@@ -3,8 +3,6 @@
 The structure is given, or chosen by a selector at a fixed seed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Neighbours cannot be told apart by anything but the noise; a version that lets it slip is found out."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator

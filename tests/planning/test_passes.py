@@ -1,7 +1,5 @@
 """What plans say of sources that sum where their rows are."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What a release would cost, before any record is read."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

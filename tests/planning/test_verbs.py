@@ -1,7 +1,5 @@
 """Plans and checks: what a run would spend, see and refuse, told before it starts."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The declared sensitivity is what counting really does: never exceeded by any neighbours, attained by the worst."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One physical line of a CSV file is one record: whatever bytes it is given, no other record changes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 `said` shows of an error what a traceback with the variables of all frames would.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext

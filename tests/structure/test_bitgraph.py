@@ -1,7 +1,5 @@
 """Greedy elimination on bits against the same rules played on sets, step by step, with everything counted anew."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

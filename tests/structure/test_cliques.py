@@ -1,7 +1,5 @@
 """Groups of cliques: sizes, look-ups, and what is no clique."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

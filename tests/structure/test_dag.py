@@ -1,7 +1,5 @@
 """Directed graphs: everything a Dag tells against its definition, by brute force; refusals before anything is made."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

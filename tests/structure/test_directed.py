@@ -1,7 +1,5 @@
 """Directed graphs as plain tables: families and circles against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Graphs: elimination orders and junction trees against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Tables of a [structure]: what they name, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain.domain import Domain

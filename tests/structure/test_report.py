@@ -1,7 +1,5 @@
 """What a structure says of itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain.domain import Domain

@@ -1,7 +1,5 @@
 """Structures: cliques, tied groups, look-ups, sizes, files and the words of refusals."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

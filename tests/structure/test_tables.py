@@ -1,7 +1,5 @@
 """Tables: one vector space over cliques, seen as named arrays."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """What tests of the command line share: a spec with its records, a model file, and how a command is run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

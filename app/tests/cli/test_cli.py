@@ -1,7 +1,5 @@
 """The command itself: usage errors are one line, help is no failure."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

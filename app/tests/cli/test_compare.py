@@ -1,7 +1,5 @@
 """`dpgm compare`: which files go together, and what the former `dpgm evaluate` gave."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

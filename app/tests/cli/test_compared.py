@@ -1,7 +1,5 @@
 """What `dpgm compare` prints: side by side, the worst first, and what was left out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`dpgm complete`: files in and out, byte for byte where nothing was missing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

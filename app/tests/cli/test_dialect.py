@@ -1,7 +1,5 @@
 """Sampled records in the dialect of the data: a source of that dialect reads them back, code by code."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """`dpgm export`: networks as BIF, models as UAI, each with its guarantee."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line: exit codes, one-line refusals, what is written and what is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Names, labels and remarks from files never reach the terminal as they are: it would obey them."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

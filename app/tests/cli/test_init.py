@@ -1,7 +1,5 @@
 """`dpgm init`: two files from what is public, and no word of a record."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

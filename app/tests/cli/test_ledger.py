@@ -1,7 +1,5 @@
 """`dpgm ledger`, and what its owner has to say."""
 
-from __future__ import annotations
-
 import json
 
 

@@ -1,7 +1,5 @@
 """What users have found wanting in messages: each says what it was, and what would do, in the words of a spec."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

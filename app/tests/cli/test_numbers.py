@@ -1,7 +1,5 @@
 """`dpgm query --statistic`."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run reports: stamps, doubts, and no planted value."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

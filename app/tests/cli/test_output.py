@@ -1,7 +1,5 @@
 """Runs write whole files, never each other's, and find out early that they cannot."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """`dpgm plan`: needs no data, writes nothing, refuses what a fit would."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`dpgm plugins`, with names and without."""
 
-from __future__ import annotations
-
 import json
 
 

@@ -1,7 +1,5 @@
 """Private bins as a user meets them: a spec file, the command line, and files in which no value of a record is."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

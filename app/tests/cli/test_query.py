@@ -1,7 +1,5 @@
 """`dpgm query`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A file of sampled records never parts from its guarantee."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """`select` under [structure]: chosen, released, learned from and planned, without a clique being named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Error bars on the command line: computed once, kept in the file, refused where they make no sense."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """dpgm report: one file, never another's, and an annex that only its owner can read."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

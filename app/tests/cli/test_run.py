@@ -1,7 +1,5 @@
 """What the commands that pay share: what a run asks for, and the last word of one that failed."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

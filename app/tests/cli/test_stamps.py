@@ -1,7 +1,5 @@
 """Whatever a command shows of a seeded, unsafe or conditional release says so, and of a plain one does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests of comparisons share: two models of the same people, and a folder with their files, made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet

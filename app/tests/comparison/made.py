@@ -1,7 +1,5 @@
 """Models, releases and domains that tests of comparisons are made of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The BIF reader, on files written here and on the published networks where they are at hand."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

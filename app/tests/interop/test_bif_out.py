@@ -1,7 +1,5 @@
 """Networks written as BIF: what is read back is what was written, to the bit, and what cannot be is refused by name."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

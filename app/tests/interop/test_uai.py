@@ -1,7 +1,5 @@
 """UAI files: round trips, evidence, results, hostile input, and the competition's published answers."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

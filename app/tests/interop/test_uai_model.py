@@ -1,7 +1,5 @@
 """Models as UAI files: round trips, sidecars, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Models written as UAI files: their numbers, networks child last, what is refused and what is replaced."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

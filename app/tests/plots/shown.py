@@ -1,7 +1,5 @@
 """Models to look at: one from a seeded release with replicates, one whose names and labels are hostile, one written."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

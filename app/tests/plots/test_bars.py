@@ -1,7 +1,5 @@
 """Bars: their words, whiskers and numbers, however they are drawn."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts in their room, and the colours they are in."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.tests.plots.shown import HOSTILE

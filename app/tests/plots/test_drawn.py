@@ -1,7 +1,5 @@
 """The four calls: the numbers of the model, its intervals and its standing, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Pictures as files, and drawn with matplotlib where it is installed."""
 
-from __future__ import annotations
-
 import json
 import sys
 

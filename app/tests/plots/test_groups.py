@@ -1,7 +1,5 @@
 """Labels that share a bar or a row."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Heat maps: cells, those of which nothing is known, and what stands in them."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ET
 

@@ -1,7 +1,5 @@
 """Layouts: no box on another, the same each time, and as large as they need to be."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

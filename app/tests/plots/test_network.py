@@ -1,7 +1,5 @@
 """Networks: boxes and the lines between them."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """The page on pictures: its code runs, and what it shows is what that code draws, but for the numbers."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter

@@ -1,7 +1,5 @@
 """The scale of colours."""
 
-from __future__ import annotations
-
 from dpgm.plots.heat import contrast, ink, sequential
 
 

@@ -1,7 +1,5 @@
 """Every picture as SVG: well formed, harmless whatever the labels are, within its frame."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """Vega-Lite specifications."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands under a picture."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.tests.plots.shown import hostile, released

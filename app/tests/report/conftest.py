@@ -1,7 +1,5 @@
 """What tests of pages share: small models, and a page taken apart."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The owner's annex: exact, so asked for by name, and stamped on every section."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The page: whole, safe, the same each time, and stamped where it must be."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

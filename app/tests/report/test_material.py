@@ -1,7 +1,5 @@
 """What sections are written from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

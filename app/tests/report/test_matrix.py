@@ -1,7 +1,5 @@
 """The matrix of measured pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import dpgm_core as dpgm

@@ -1,7 +1,5 @@
 """What was measured, once each, with its noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

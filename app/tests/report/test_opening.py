@@ -1,7 +1,5 @@
 """The first screen: never a number that a release does not keep."""
 
-from __future__ import annotations
-
 import dpgm_core as dpgm
 from dpgm.report import make_report
 

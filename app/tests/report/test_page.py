@@ -1,7 +1,5 @@
 """The frame of a page: nothing is fetched, and only its own script may run."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Pieces of sections: bounds are rounded up, names are cut, cells are texts."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Budgets in words: rounded against us."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm.report.parts import amounts, guess_text, odds_text

@@ -1,7 +1,5 @@
 """Spec files: every key checked, paths against the file's folder, and nothing foreign raised."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

@@ -1,7 +1,5 @@
 """Settings: a key, an equals sign, and a value that is TOML or a text."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm.spec import apply_setting, parse_setting

@@ -1,7 +1,5 @@
 """Distributions: intervals, and pages of many attributes."""
 
-from __future__ import annotations
-
 import pytest
 
 import dpgm_core as dpgm

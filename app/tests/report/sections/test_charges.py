@@ -1,7 +1,5 @@
 """What it cost, release by release."""
 
-from __future__ import annotations
-
 import dpgm_core as dpgm
 from dpgm.report import make_report
 

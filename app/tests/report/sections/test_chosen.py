@@ -1,7 +1,5 @@
 """What was chosen privately."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import dpgm_core as dpgm

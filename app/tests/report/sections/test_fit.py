@@ -1,7 +1,5 @@
 """How well it fits: misfit, and what a holdout found."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import dpgm_core as dpgm

@@ -1,7 +1,5 @@
 """The graph in words and pictures."""
 
-from __future__ import annotations
-
 from dpgm.report import make_report
 
 

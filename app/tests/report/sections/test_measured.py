@@ -1,7 +1,5 @@
 """What was measured, and what was not."""
 
-from __future__ import annotations
-
 import dpgm_core as dpgm
 from dpgm.report import make_report
 

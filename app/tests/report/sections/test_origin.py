@@ -1,7 +1,5 @@
 """Where the model comes from."""
 
-from __future__ import annotations
-
 import hashlib
 
 import dpgm_core as dpgm

@@ -1,7 +1,5 @@
 """Pairs: the most dependent first, with what they rest on."""
 
-from __future__ import annotations
-
 import dpgm_core as dpgm
 from dpgm.report import make_report
 

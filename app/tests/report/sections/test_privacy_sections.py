@@ -1,7 +1,5 @@
 """The guarantee in words: never more than the release proves."""
 
-from __future__ import annotations
-
 import math
 import re
 

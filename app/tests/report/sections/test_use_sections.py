@@ -1,7 +1,5 @@
 """Commands of the page; that they work is tested with the command."""
 
-from __future__ import annotations
-
 import dpgm_core as dpgm
 from dpgm.report import make_report
 
