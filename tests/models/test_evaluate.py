@@ -10,19 +10,7 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, Model, NonPrivateError, Structure, Tables
 from dpgm_core.sources import Shipped, received
 from dpgm_testing.oracles import all_records, enumerated
-
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
-STRUCTURES = {
-    "chain": Structure.chain(DOMAIN),
-    "cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]),
-    "tied": Structure(DOMAIN, [("b", "a"), ("d",)], tied=[[("a", "c"), ("c", "d"), ("d", "a")]]),
-}
-
-
-def model_of(name: str) -> Model:
-    """A random model."""
-    structure = STRUCTURES[name]
-    return Model(structure, Tables(structure, np.random.default_rng(5).normal(size=structure.cells)))
+from tests.models.enumerated import DOMAIN, STRUCTURES, model_of, uniform_model
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -60,8 +48,8 @@ def test_distances_leave_out_what_no_release_measured():
     terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(0)}
     release = dpgm.release(codes, Structure(domain, [("a", "b")]), dpgm.Budget.pure(1), **terms)
     wide = Structure(domain, [("a", "b"), ("b", "c")])
-    learned = Model(wide, Tables.zeros(wide), releases=[release])
-    hand = Model(wide, Tables.zeros(wide))
+    learned = uniform_model(wide, releases=[release])
+    hand = uniform_model(wide)
     for one, other in ((learned, hand), (hand, learned), (learned, learned), (learned, Tables.zeros(wide))):
         assert list(dpgm.total_variation(one, other)) == [("a", "b")]
         with pytest.raises(dpgm.StructureError, match="measured 'c'"):
@@ -71,8 +59,7 @@ def test_distances_leave_out_what_no_release_measured():
     without = learned.sample(5)
     assert without.column_names == ["a", "b"]  # records that lack what was not measured can be compared
     assert list(dpgm.total_variation(learned, without, allow_non_private=True)) == [("a", "b")]
-    only = Structure(domain, [("c",)])
-    nothing = Model(only, Tables.zeros(only), releases=[release])
+    nothing = uniform_model(Structure(domain, [("c",)]), releases=[release])
     assert dpgm.total_variation(nothing, codes, allow_non_private=True) == {}
     assert dpgm.total_variation(nothing, hand) == {}
     uniform = learned.using(unmeasured="uniform")
@@ -87,7 +74,7 @@ def test_a_tied_table_is_left_out_whole():
     structure = Structure(domain, [("a", "b")])
     release = dpgm.release(np.zeros((9, 3), int), structure, dpgm.Budget.pure(1), neighbours="add-remove")
     tied = Structure(domain, [("a",)], tied=[[("a", "b"), ("a", "c")]])
-    learned = Model(tied, Tables.zeros(tied), releases=[release])
+    learned = uniform_model(tied, releases=[release])
     assert list(dpgm.total_variation(learned, Tables.zeros(tied))) == [("a",)]
 
 

@@ -1,13 +1,16 @@
-"""Model files: of schema 2 with any number of releases, and, for ever, of schema 1 with one at most."""
+"""Model files: of schema 2 with any number of releases, and, for ever, of schema 1 with one at most; stamps."""
 
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, ModelFileError, Structure, Tables, load_model, load_release
+from dpgm_core.models.files import read_stamp, sidecar_path
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -46,7 +49,7 @@ def test_a_large_uniform_model_is_no_bomb(tmp_path):
     assert load_model(tmp_path / "m.dpgm").potentials.values.size == 360_000
 
 
-# --- several releases ---------------------------------------------------------------------------------------------
+# --- several releases -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,20 @@ def several(tmp_path_factory, members_of, adaptive) -> dict[str, bytes]:
     return members_of(path)
 
 
+@pytest.fixture
+def read_with(tmp_path, several, written, changed):
+    """Reads that file with other members, or with changes to the facts of the model."""
+
+    def read(members=(), *, facts=None) -> Model:
+        edited = {"model.json": changed(several["model.json"], facts)} if facts else {}
+        return load_model(written(tmp_path / "m.dpgm", several | edited | dict(members)))
+
+    return read
+
+
 def test_all_releases_are_in_the_file(tmp_path, several, written):
-    """In their order, each with its tables; the last one is `release`."""
+    """In their order, each with its tables; the last one is `release`; as a release file it does not pick one
+    silently."""
     model = load_model(written(tmp_path / "m.dpgm", several))
     assert [str(one.cost) for one in model.releases] == ["epsilon = 0.25", "epsilon = 0.25", "epsilon = 0.5"]
     assert model.release is model.releases[-1]
@@ -69,10 +84,6 @@ def test_all_releases_are_in_the_file(tmp_path, several, written):
         assert one.to_document() == json.loads(several[name])
     first, second, third = (one.tables.values for one in model.releases)
     assert not (np.array_equal(first, second) or np.array_equal(second, third))
-
-
-def test_a_file_of_several_releases_is_no_release_file(tmp_path, several, written):
-    """It does not pick one silently."""
     with pytest.raises(ModelFileError, match=r"m\.dpgm carries several releases; take one of load_model"):
         load_release(written(tmp_path / "m.dpgm", several))
 
@@ -81,12 +92,8 @@ def test_a_file_of_several_releases_is_no_release_file(tmp_path, several, writte
 def pooled(tmp_path_factory, members_of) -> dict[str, bytes]:
     """The members of the file of a model that was learned from two releases as one."""
     path = tmp_path_factory.mktemp("pooled") / "m.dpgm"
-    both = [
-        dpgm.release(
-            CODES, STRUCTURE, Budget.pure("1/40"), neighbours="add-remove", randomness=dpgm.SeededRandomness(seed)
-        )
-        for seed in (1, 2)
-    ]
+    terms = [{"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(seed)} for seed in (1, 2)]
+    both = [dpgm.release(CODES, STRUCTURE, Budget.pure("1/40"), **one) for one in terms]
     dpgm.learn(both, "naive-mle").model.save(path)
     return members_of(path)
 
@@ -133,12 +140,11 @@ EDITS = {
 
 
 @pytest.mark.parametrize("key", EDITS)
-def test_an_edited_count_or_cost_is_refused(tmp_path, several, written, changed, key):
+def test_an_edited_count_or_cost_is_refused(read_with, key):
     """The cost is recomputed from the releases, and the releases are those that are there."""
     changes, words = EDITS[key]
-    members = several | {"model.json": changed(several["model.json"], changes)}
     with pytest.raises(ModelFileError, match=words) as caught:
-        load_model(written(tmp_path / "m.dpgm", members))
+        read_with(facts=changes)
     assert "m.dpgm" in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -160,33 +166,30 @@ def test_a_dropped_member_is_refused(tmp_path, several, written, name):
 
 
 @pytest.mark.parametrize("name", ["release-4.json", "tables-4.npz", "release-9.json", "release-1.json"])
-def test_an_extra_member_is_refused(tmp_path, several, written, name):
+def test_an_extra_member_is_refused(read_with, several, name):
     """Whatever its number: a release that the cost leaves out is not carried along."""
     with pytest.raises(ModelFileError, match="carries more releases than the 3 it states"):
-        load_model(written(tmp_path / "m.dpgm", several | {name: several["release-3.json"]}))
+        read_with({name: several["release-3.json"]})
 
 
-def test_a_release_put_for_another_is_refused(tmp_path, several, written):
-    """A cheap one in the place of a dear one changes the sum."""
-    members = several | {"release-3.json": several["release-2.json"], "tables-3.npz": several["tables-2.npz"]}
+RELEASES = ("release.json", "release-2.json", "release-3.json")
+CHEAPER, OTHERS = {("cost",): {"epsilon": "1/8"}}, "do not add up to one guarantee"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("release-2.json", {("terms", "unit"): "one visit"}, OTHERS),  # one sentence stands for all of them
+        ("release-2.json", {("terms", "person"): "who"}, OTHERS),
+        *((name, CHEAPER, "cost is not that of the noise") for name in RELEASES),
+    ],
+)
+def test_each_release_of_a_model_is_checked(read_with, several, changed, name, changes, words):
+    """A lie in the second one is found out as in the first; a cheap one in the place of a dear one changes the sum."""
+    with pytest.raises(ModelFileError, match=words):
+        read_with({name: changed(several[name], changes)})
     with pytest.raises(ModelFileError, match="the cost is not that of its releases"):
-        load_model(written(tmp_path / "m.dpgm", members))
-
-
-@pytest.mark.parametrize("changes", [{("terms", "unit"): "one visit"}, {("terms", "person"): "who"}])
-def test_releases_whose_guarantees_do_not_add_up_are_refused(tmp_path, several, written, changed, changes):
-    """One sentence stands for all of them, so they must be about the same people."""
-    members = several | {"release-2.json": changed(several["release-2.json"], changes)}
-    with pytest.raises(ModelFileError, match="do not add up to one guarantee"):
-        load_model(written(tmp_path / "m.dpgm", members))
-
-
-def test_each_release_of_a_model_is_checked(tmp_path, several, written, changed):
-    """A lie in the second one is found out as in the first."""
-    for name in ("release.json", "release-2.json", "release-3.json"):
-        members = several | {name: changed(several[name], {("cost",): {"epsilon": "1/8"}})}
-        with pytest.raises(ModelFileError, match="the cost is not that of the noise"):
-            load_model(written(tmp_path / "m.dpgm", members))
+        read_with({"release-3.json": several["release-2.json"], "tables-3.npz": several["tables-2.npz"]})
 
 
 def test_a_stamp_without_a_release_is_refused(tmp_path, several, written, changed):
@@ -197,7 +200,7 @@ def test_a_stamp_without_a_release_is_refused(tmp_path, several, written, change
         load_model(written(tmp_path / "m.dpgm", members))
 
 
-# --- schema 1 -----------------------------------------------------------------------------------------------------
+# --- schema 1 ---------------------------------------------------------------------------------------------------------
 
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
 STATED = "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -273,3 +276,26 @@ def test_a_model_of_schema_1_carries_one_release_at_most(tmp_path, members_of, w
     more = {"release-2.json": members["release.json"], "tables-2.npz": members["tables.npz"]}
     with pytest.raises(ModelFileError, match="carries more releases than the 1 it states"):
         load_model(written(tmp_path / "m.dpgm", members | more))
+
+
+STAMP = {"dpgm": "0.2", "guarantee": "epsilon = 1"}
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "{}", '{"dpgm": 1}', "[" * 100_000, json.dumps(json.dumps(STAMP))])
+def test_what_is_no_stamp(tmp_path, text):
+    """Broken, deep or other JSON, as a file and in metadata."""
+    path = sidecar_path(tmp_path / "x.csv")
+    path.write_text(text)
+    pyarrow.parquet.write_table(pa.table({"a": [1]}).replace_schema_metadata({"dpgm": text}), tmp_path / "x.parquet")
+    assert read_stamp(path) is None and read_stamp(tmp_path / "x.parquet") is None
+
+
+def test_stamps_are_read(tmp_path):
+    """As a file, and in the metadata of a Parquet file; of files that are not there or broken there is none."""
+    path = sidecar_path(tmp_path / "x.csv")
+    path.write_text(json.dumps(STAMP))
+    table = pa.table({"a": [1]}).replace_schema_metadata({"dpgm": json.dumps(STAMP)})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    assert read_stamp(path) == read_stamp(tmp_path / "x.parquet") == STAMP
+    (tmp_path / "y.arrow").write_bytes(b"no")
+    assert read_stamp(tmp_path / "y.arrow") is None and read_stamp(tmp_path / "y.json") is None
