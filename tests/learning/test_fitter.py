@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from attrs import frozen
 
@@ -10,39 +9,20 @@ import dpgm_core as dpgm
 from dpgm_core import (
     Budget,
     Dag,
-    Domain,
-    Ledger,
     OptionError,
     Selection,
-    SelectionPlan,
     StructureError,
-    Terms,
     Workload,
     pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.pipeline import Run
-
-DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
-WORKLOAD = Workload.all(DOMAIN, 2)
-CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
-TERMS = Terms(neighbours="add-remove")
-RHO = Budget.zcdp(4)
+from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Undirected, new_ledger
 
 
-@frozen(kw_only=True)
-class Undirected:
-    """A selector that is planned and never asked to select."""
-
-    directed: bool = False
-    order: object = None
-
-    def plan(self, workload, budget, terms, records=None):
-        more = {"directed": self.directed, "order": self.order}
-        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={}, **more)
-
-    def select(self, session, *, inference, fitting, randomness, progress):
-        raise AssertionError("it was asked to select, so the budget was charged")
+def learned(curator, inference, randomness, progress):
+    """As naive-mle does."""
+    return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
 
 
 @frozen(kw_only=True)
@@ -54,7 +34,7 @@ class Network:
 
     def learn(self, curator, inference, *, randomness, progress):
         Dag.of(curator.structure)
-        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+        return learned(curator, inference, randomness, progress)
 
 
 @frozen(kw_only=True)
@@ -72,13 +52,11 @@ class Arrow(Undirected):
 
 def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path):
     """Refused with a hint, by fit, check, plan and select alike; nothing is asked of the selector, nothing charged."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    book = new_ledger(tmp_path)
     never = Undirected()
     for refused in (
-        lambda: pipeline.fit(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS, ledger=book),
+        *ways_to_ask(never, Network(), WORKLOAD, book),
         lambda: pipeline.select(CODES, never, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
-        lambda: Run(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS).check(),
-        lambda: pipeline.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
         lambda: pipeline.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
     ):
         with pytest.raises(StructureError, match=r"without direction; take selector = 'privbayes'"):
@@ -118,17 +96,15 @@ class InSteps(Network):
             raise AssertionError("nothing was to be opened")
 
 
-def test_a_learner_that_opens_a_session_is_refused_before_the_charge_and_told_of_by_plans():
-    """Beside a selector it would find no records to ask; on its own a plan says that it takes no one release."""
+def test_learners_of_sessions_and_parts_are_refused_before_the_charge():
+    """Beside a selector a learner that opens a session would find no records to ask; on its own a plan says that it
+    takes no one release. A session leaves one release, of which no tenth can be had; all of it may be asked for by its
+    amount."""
     with pytest.raises(OptionError, match="asks more of the records than tables"):
         pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
     pair = dpgm.Structure(DOMAIN, [("a", "b")])
     planned = pipeline.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
     assert "step by step" in planned.notes[-1]
-
-
-def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
-    """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
     with pytest.raises(OptionError, match="spends a part of the budget first"):
         pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
 
@@ -145,7 +121,7 @@ class InPartsOfPairs(Network):
     def learn(self, curator, inference, *, randomness, progress):
         if max(map(len, curator.structure.cliques)) >= self.order:
             curator.release(budget=curator.remaining * Fraction(1, 10))
-        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+        return learned(curator, inference, randomness, progress)
 
 
 @frozen(kw_only=True)
@@ -167,6 +143,15 @@ class OfItsOwnTables(InPartsOfPairs):
         raise AssertionError("it was served")
 
 
+def ways_to_ask(selector, learner, workload, ledger):
+    """Of a selection, by plan, check and fit."""
+    return (
+        lambda: pipeline.plan_selection(selector, RHO, workload, learner, terms=TERMS),
+        lambda: Run(CODES, selector, RHO, learner=learner, workload=workload, terms=TERMS).check(),
+        lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=workload, terms=TERMS, ledger=ledger),
+    )
+
+
 @pytest.mark.parametrize(
     ("learner", "words"),
     [
@@ -181,13 +166,9 @@ class OfItsOwnTables(InPartsOfPairs):
 def test_what_a_learner_asks_for_may_depend_on_the_structure(tmp_path, learner, words, selector):
     """It is asked over pairs and triples too, as if of records and as if of the session's release: by plan, check and
     fit alike, with nothing charged."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    book = new_ledger(tmp_path)
     wanted = Workload.all(DOMAIN, 3)
-    for refused in (
-        lambda: pipeline.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
-        lambda: Run(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS).check(),
-        lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
-    ):
+    for refused in ways_to_ask(selector, learner, wanted, book):
         with pytest.raises(OptionError, match=words):
             refused()
     assert not book.history()
@@ -213,7 +194,7 @@ class UpTo(Network):
 
     def learn(self, curator, inference, *, randomness, progress):
         self._refuse(curator.structure)
-        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+        return learned(curator, inference, randomness, progress)
 
     def _refuse(self, structure):
         if max(map(len, structure.cliques)) > self.order:
@@ -224,13 +205,9 @@ class UpTo(Network):
 @pytest.mark.parametrize("selector", [Undirected(), Undirected(directed=True)], ids=["cliques", "network"])
 def test_a_learner_that_refuses_what_the_selector_may_choose(tmp_path, selector, late):
     """Refused by plan, check and fit, with nothing charged, and with the setting that would do; which does."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    book = new_ledger(tmp_path)
     wanted, learner = Workload.all(DOMAIN, 3), UpTo(late=late)
-    for refused in (
-        lambda: pipeline.plan_selection(selector, RHO, wanted, learner, terms=TERMS),
-        lambda: Run(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS).check(),
-        lambda: pipeline.fit(CODES, selector, RHO, learner=learner, workload=wanted, terms=TERMS, ledger=book),
-    ):
+    for refused in ways_to_ask(selector, learner, wanted, book):
         with pytest.raises(StructureError, match=r"no clique of more than 2; .* order = 2 in the workload"):
             refused()
     assert not book.history()
@@ -263,13 +240,10 @@ def test_each_selector_says_how_large_its_cliques_may_become(selector, budget, l
         pipeline.plan_selection(selector, budget, wanted, UpTo(order=largest - 1), terms=TERMS)
 
 
-@pytest.mark.parametrize("order", [0, True, "2"])
-def test_an_order_that_is_none_is_the_selectors_fault(order):
-    with pytest.raises(IncompatiblePlugin, match="planned an order"):
-        pipeline.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
-
-
-def test_a_selector_that_chooses_more_than_it_planned_is_at_fault():
-    """The learner was not asked about it."""
+def test_an_order_that_is_none_or_not_kept_is_the_selectors_fault():
+    """The learner was not asked about what was not planned."""
+    for order in (0, True, "2"):
+        with pytest.raises(IncompatiblePlugin, match="planned an order"):
+            pipeline.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
     with pytest.raises(dpgm.LearningFailed, match="planned cliques of up to 1 attributes"):
         pipeline.fit(CODES, Arrow(order=1), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)

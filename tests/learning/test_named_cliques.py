@@ -1,30 +1,24 @@
-"""Named cliques over private bins: what goes with them, and what is refused by name before anything is charged."""
+"""Named cliques over private bins, what is refused before anything is charged; parts of budgets and their noise."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
+from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, make, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
-from dpgm_core.learning.named_cliques import NamedCliques, left_for_tables
+from dpgm_core.learning.named_cliques import NamedCliques, deviation, left_for_tables, share_of
 from dpgm_core.pipeline import Run, plan_selection
+from dpgm_core.privacy.measurement import measure, noisy_contrasts
+from tests.learning.pairs import Unread
 from tests.private_columns import private_bins
 
 DOMAIN = Domain([private_bins("age", 8), private_bins("hours", 8), Attribute.of_size("b", 2)])
 STRUCTURE = Structure(DOMAIN, [("b", "age"), ("age", "hours")])
 TERMS = Terms(neighbours="add-remove")
 PER_GROUP = Contributions(per="group")
-
-
-class Unread:
-    """Records that nobody may look at."""
-
-    def batches(self, domain, columns):
-        return iter(self._refused, None)
-
-    def _refused(self):
-        raise AssertionError("a record was read")
+TEXTBOOK = {"name": "laplace", "exact": False, "allow_unsafe": True}
+TWO_ROWS = {"neighbours": "add-remove", "person": "id", "rows_per_person": 2}
 
 
 REFUSED = {
@@ -33,21 +27,9 @@ REFUSED = {
     "a split": ({"split": "optimal"}, OptionError, "split = 'optimal'"),
     "contrasts": ({"split": "contrasts"}, OptionError, "split = 'contrasts'"),
     "another mechanism": ({"mechanism": "gaussian"}, OptionError, "exact laplace noise"),
-    "textbook noise": (
-        {"mechanism": {"name": "laplace", "exact": False, "allow_unsafe": True}},
-        OptionError,
-        "exact laplace noise",
-    ),
-    "contributions": (
-        {"terms": Terms(neighbours="add-remove", person="id", rows_per_person=2, contributions=PER_GROUP)},
-        BudgetError,
-        "contributions weigh rows",
-    ),
-    "several rows": (
-        {"terms": Terms(neighbours="add-remove", person="id", rows_per_person=2)},
-        BudgetError,
-        "one row per person",
-    ),
+    "textbook noise": ({"mechanism": TEXTBOOK}, OptionError, "exact laplace noise"),
+    "contributions": ({"terms": Terms(**TWO_ROWS, contributions=PER_GROUP)}, BudgetError, "contributions weigh rows"),
+    "several rows": ({"terms": Terms(**TWO_ROWS)}, BudgetError, "one row per person"),
     "too little": ({"budget": Budget.pure("0.0001")}, BudgetError, "too little to choose by"),
     "a workload": ({"workload": DOMAIN}, OptionError, "workload"),
 }
@@ -137,3 +119,28 @@ def test_a_check_share_goes_with_named_cliques():
     assert [one.holdout for one in done.release.steps] == [False, True]
     spent = Budget.sum([*(one.cost for one in done.release.session.bins), *(one.cost for one in done.release.steps)])
     assert Budget.pure(2) * Fraction(999, 1000) <= spent <= Budget.pure(2)
+
+
+PAIRS = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c")])
+
+
+@pytest.mark.parametrize("whole", [Budget.pure(3), Budget.zcdp("0.01"), Budget.approx(1, "1e-6")])
+def test_a_share_is_a_decimal_rounded_down(whole):
+    """Never more than was meant, never nothing."""
+    assert share_of(whole, 0.25) == whole * Fraction(1, 4)
+    assert share_of(whole, 1 / 3) == whole * Fraction(333_333_333, 10**9)
+    assert share_of(whole, 1e-12) == whole * Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("total", ["estimated", 70])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("kind", ["pure", "zcdp"])
+def test_the_noise_is_that_of_a_measurement(kind, neighbours, total):
+    """To 1 %, which discrete noise has less of than its scale's variance; of contrasts the variance of their tables."""
+    budget, name = (Budget.pure("0.1"), "laplace") if kind == "pure" else (Budget.zcdp("0.01"), "gaussian")
+    terms, mechanism = Terms(neighbours=neighbours, total=total), make("mechanism", name)
+    cells = measure(mechanism, PAIRS, terms, budget)
+    assert deviation(budget, PAIRS, terms) ** 2 == pytest.approx(cells.variances[0], rel=0.01)
+    cliques = [(), *PAIRS.cliques] if total == "estimated" else PAIRS.cliques
+    sums = noisy_contrasts(mechanism, Structure(PAIRS.domain, cliques), terms, budget)
+    assert deviation(budget, PAIRS, terms, contrasts=True) ** 2 == pytest.approx(sums.variances[-1], rel=0.01)
