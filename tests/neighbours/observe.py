@@ -49,13 +49,8 @@ _TAKE_DATA = ("dpgm_core.pipeline",)
 #: What a ledger says of when it was charged.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
 
-_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = (
-    Measurement.draw,
-    session.draw_candidates,
-    session.add_noise,
-    steps.draw_publication,
-)
-_DRAWN = discovery._drawn
+_DRAW, _CHOSEN, _ADD_NOISE = Measurement.draw, session.draw_candidates, session.add_noise
+_PUBLISHED, _DRAWN = steps.draw_publication, discovery._drawn
 
 
 @frozen(kw_only=True)
