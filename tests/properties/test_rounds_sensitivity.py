@@ -13,22 +13,17 @@ from dpgm_core.counting.rows import read_persons
 from dpgm_core.counting.statistic import summed
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
+from tests.persons import norms
 
 NAMES = "abc"
 PLAIN = Structure(Domain.from_sizes(dict.fromkeys(NAMES, 3)), [("a", "b"), ("b", "c"), ("c", "a"), ("b",)])
 TIED = Structure(Domain.from_sizes(dict.fromkeys(NAMES, 2)), [("a",)], tied=[(("a", "b"), ("b", "c"), ("c", "a"))])
 
 
-def norms(change: np.ndarray) -> tuple[int, int, int, int]:
-    """L0, L1, L2 squared and Linf of a whole-numbered change."""
-    size = [abs(int(value)) for value in change]
-    return sum(v > 0 for v in size), sum(size), sum(v * v for v in size), max(size, default=0)
-
-
 def within(change: np.ndarray, allowed: Sensitivity) -> bool:
     """Whether all four norms are covered."""
-    l0, l1, l2_squared, linf = norms(change)
-    return l0 <= allowed.l0 and l1 <= allowed.l1 and l2_squared <= allowed.l2_squared and linf <= allowed.linf
+    bounds = (allowed.l0, allowed.l1, allowed.l2_squared, allowed.linf)
+    return all(one <= bound for one, bound in zip(norms(change), bounds, strict=True))
 
 
 @st.composite
