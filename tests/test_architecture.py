@@ -91,20 +91,6 @@ def core_modules(statement: Import) -> set[str]:
     return names & set(MODULES)
 
 
-def at_import(module: str) -> set[str]:
-    """All core modules loaded when `module` is imported, itself included."""
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        current = todo.pop()
-        if current not in seen:
-            seen.add(current)
-            for statement in imports(MODULES[current]):
-                if not statement.typing_only and not statement.deferred:
-                    todo += core_modules(statement)
-    return seen
-
-
 def run_python(code: str) -> str:
     """Output of a new interpreter, which has loaded nothing yet."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
@@ -123,11 +109,8 @@ def test_core_imports_no_plugin():
 
 def test_core_declares_only_its_own_components():
     """The targets of the built-in components are modules of core."""
-    targets = [
-        component.target for component in importlib.import_module("dpgm_core.components.builtins").dpgm_components()
-    ]
-    assert targets
-    assert all(target.partition(":")[0] in CORE_MODULES for target in targets)
+    targets = [one.target for one in importlib.import_module("dpgm_core.components.builtins").dpgm_components()]
+    assert targets and all(target.partition(":")[0] in CORE_MODULES for target in targets)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
@@ -347,10 +330,8 @@ def test_components_are_asked_for_what_their_contract_says():
 
 def test_a_question_outside_of_the_contract_is_seen():
     """The check above can fail."""
-    assert list(asked_by_name(ast.parse("if x: y = getattr(noise, 'unsafe', None) or hasattr(a.b, 'cost')"))) == [
-        "unsafe",
-        "cost",
-    ]
+    tree = ast.parse("if x: y = getattr(noise, 'unsafe', None) or hasattr(a.b, 'cost')")
+    assert list(asked_by_name(tree)) == ["unsafe", "cost"]
 
 
 def annotations(node: ast.AST) -> Iterator[ast.expr]:

@@ -211,12 +211,9 @@ def installed(requirements, pinned):
         if metadata.version(name) not in pinned.get(name, [metadata.version(name)]):
             pytest.skip(f"{name} {metadata.version(name)} is not the version in constraints.txt")
         extras = ["", *one.extras]
-        below = [Requirement(text) for text in metadata.requires(name) or []]
-        wanted += [
-            each
-            for each in below
-            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras)
-        ]
+        for below in map(Requirement, metadata.requires(name) or []):
+            if below.marker is None or any(below.marker.evaluate({"extra": extra}) for extra in extras):
+                wanted.append(below)
     return set(found)
 
 
