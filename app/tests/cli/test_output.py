@@ -12,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from app.tests.made import files
 from dpgm.cli import main
 from dpgm.cli.show import reserved
 from dpgm.spec import load_spec
 from dpgm_core import Ledger
 from dpgm_core.errors import ModelFileError
-
-
-def files(folder: Path) -> set[str]:
-    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.name.endswith(("-wal", "-shm"))}
 
 
 def test_a_model_that_cannot_be_written_leaves_the_paid_release(spec, dpgm_command, monkeypatch):
