@@ -6,7 +6,7 @@ import pyarrow.parquet
 import pytest
 
 import dpgm_core as dpgm
-from app.tests.comparison.made import CODES, LABELS, domain_of, release_of
+from app.tests.made import CODES, LABELS, domain_of, release_of
 from dpgm_core import Domain, Model
 
 

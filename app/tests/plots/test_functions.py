@@ -1,4 +1,4 @@
-"""The four calls: the numbers of the model, its intervals and its standing, and what is refused."""
+"""The four calls: numbers of the model, intervals and standing, what stands under a picture, and refusals."""
 
 import itertools
 import math
@@ -6,14 +6,17 @@ import math
 import numpy as np
 import pytest
 
-from app.tests.plots.shown import released, written
+from app.tests.made import uniform
+from app.tests.plots.shown import hostile, released, written
 from dpgm import plots
+from dpgm.plots.functions import intervals_of, notes_of
 from dpgm_core import Attribute, Domain, Structure, Tables
 from dpgm_core.errors import DomainError, OptionError, StructureError
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.models import dependence as numbers
 from dpgm_core.models.dependence import measure_dependence
 from dpgm_core.models.model import Model
+from dpgm_core.models.queries import BY_DEFINITION, BY_STRUCTURE, MEASURED, NOT_MEASURED
 from tests.models.test_merged import model_of as merged_model
 
 
@@ -33,12 +36,8 @@ def test_bars_are_the_marginal_with_its_intervals(given):
 
 def test_a_seeded_release_warns_and_a_private_one_does_not():
     """The warning is a note of its own, in every picture."""
-    for draw in (
-        lambda m: plots.marginal(m, "sex"),
-        lambda m: plots.pair(m, "sex", "age"),
-        plots.dependence,
-        plots.graph,
-    ):
+    bars, cells = (lambda m: plots.marginal(m, "sex")), (lambda m: plots.pair(m, "sex", "age"))
+    for draw in (bars, cells, plots.dependence, plots.graph):
         warnings = [text for text, warns in draw(released()).notes if warns]
         assert len(warnings) == 1 and "NOT PRIVATE" in warnings[0]
         assert not any(warns for _, warns in draw(released(replicates=0, seeded=False)).notes)
@@ -53,8 +52,9 @@ def test_without_replicates_nothing_is_made_up():
     assert all("interval" not in cell.said for cell in plots.pair(model, "age", "sex").cells)
 
 
-def test_of_many_labels_the_rest_is_one_bar():
-    """The most probable ones stay, in the order of their codes; the rest has what is left, with its interval."""
+def test_of_many_labels_some_share_a_bar():
+    """The most probable labels stay, in the order of their codes, and the rest has what is left, with its interval; of
+    bins neighbours share a bar, nothing is left out, and the missing ones stay alone."""
     structure = Structure(Domain.from_sizes({"a": 50}), [("a",)])
     model = written(structure).with_replicates(np.random.default_rng(1).normal(size=(4, 50)))
     shown = plots.marginal(model, "a", most=10)
@@ -65,10 +65,6 @@ def test_of_many_labels_the_rest_is_one_bar():
     rest = np.setdiff1d(np.arange(50), kept)
     wanted = model.interval_of(lambda m: m.marginal("a")[rest].sum(), within=(0.0, 1.0))
     assert (shown.low[-1], shown.high[-1]) == pytest.approx((float(wanted.low), float(wanted.high)))
-
-
-def test_of_many_bins_neighbours_share_a_bar():
-    """Nothing is left out, the order stays, and the missing ones stay alone."""
     age = Attribute.of_bins("age", range(0, 101, 1), unknown="missing")
     model = written(Structure(Domain([age]), [("age",)]))
     shown = plots.marginal(model, "age", most=11)
@@ -93,7 +89,7 @@ def test_a_pair_is_its_table():
 
 
 def test_dependence_is_below_the_diagonal_and_outlines_what_was_measured():
-    """V or information, whichever is asked for; each cell says both, with intervals and standing."""
+    """V or information, whichever is asked for; each of K (K - 1) / 2 cells says both, with intervals and standing."""
     model = released()
     found = measure_dependence(model)
     for measure, values in (("cramers-v", found.cramers_v), ("mutual-information", found.mutual_information)):
@@ -105,6 +101,9 @@ def test_dependence_is_below_the_diagonal_and_outlines_what_was_measured():
     assert shown.standing == "measured: 2, by structure: 4"
     said = cells["age", "sex"].said
     assert f"({found.low[0]:.3g} to {found.high[0]:.3g}); measured" in said and f"{found.cramers_v[0]:.2f}" in said
+    shown = plots.dependence(released())
+    places = [(one.row, one.column) for one in shown.cells]
+    assert sorted(places) == sorted((two, one) for one, two in itertools.combinations(range(4), 2))
 
 
 def test_of_many_attributes_the_most_dependent_are_shown():
@@ -136,9 +135,8 @@ def test_the_graph_joins_what_a_clique_holds():
     strength = dict(zip(found.pairs, found.cramers_v, strict=True))
     names = [one.lines[0] for one in shown.nodes]
     joined = {(names[one.first], names[one.second]): one for one in shown.lines}
-    assert {pair: one.weight for pair, one in joined.items()} == {
-        pair: pytest.approx(strength[pair]) for pair in (("age", "sex"), ("sex", "ill"))
-    }
+    weights = {pair: one.weight for pair, one in joined.items()}
+    assert weights == pytest.approx({pair: strength[pair] for pair in (("age", "sex"), ("sex", "ill"))})
     assert not any(one.dashed for one in shown.lines)
     assert [name for name, one in zip(names, shown.nodes, strict=True) if one.dashed] == ["unseen"]
     tied = Structure(model.domain, [], tied=[[("sex", "ill"), ("ill", "sex")][:1], [("sex",), ("ill",)]])
@@ -155,7 +153,8 @@ def test_the_junction_tree_joins_clusters_by_what_they_share():
 
 
 def test_merged_codes_and_models_of_no_release():
-    """Labels as they were before a session merged them; a written model stands by definition."""
+    """Labels as they were before a session merged them, and lines about the merged ones, which the graph says; a
+    written model stands by definition."""
     model = merged_model(1)
     assert plots.marginal(model, "a").labels == tuple("01234")
     assert len(plots.pair(model, "a", "c").cells) == 20
@@ -163,6 +162,9 @@ def test_merged_codes_and_models_of_no_release():
     assert shown.standing == "by definition" and shown.shares == (1.0,)
     for draw in (plots.dependence, plots.graph):
         assert draw(written(Structure(Domain.from_sizes({"a": 1}), [("a",)]))).svg()
+    notes = " ".join(text for text, _ in plots.graph(merged_model(1)).notes)
+    assert "were merged; lines tell nothing of how they differ" in notes
+    assert "merged" not in " ".join(text for text, _ in plots.graph(released()).notes)
 
 
 def test_unmeasured_attributes_are_refused_until_they_are_taken_as_uniform():
@@ -192,13 +194,6 @@ def test_bad_questions_are_refused(call, error, words):
         call(released())
 
 
-def test_every_pair_of_a_heat_map_is_there_once():
-    """K (K - 1) / 2 cells, below the diagonal."""
-    shown = plots.dependence(released())
-    places = [(one.row, one.column) for one in shown.cells]
-    assert sorted(places) == sorted((two, one) for one, two in itertools.combinations(range(4), 2))
-
-
 @pytest.mark.parametrize("measure", ["cramers-v", "mutual-information"])
 def test_a_model_without_dependence_is_pale_and_says_so(measure):
     """Rounding is no dependence: the scale has a floor. What depends is on its own scale, and nothing is said."""
@@ -218,17 +213,27 @@ def test_a_model_without_dependence_is_pale_and_says_so(measure):
     assert not any(text.startswith("No dependence") for text, _ in shown.notes)
 
 
-def test_the_graph_of_merged_labels_says_what_its_lines_do_not_tell():
-    """A line is about the merged labels; a model without merges says nothing."""
-    notes = " ".join(text for text, _ in plots.graph(merged_model(1)).notes)
-    assert "were merged; lines tell nothing of how they differ" in notes
-    assert "merged" not in " ".join(text for text, _ in plots.graph(released()).notes)
-
-
 def test_a_picture_says_in_how_many_replicates_its_answer_is_undefined():
     """As the interval says it."""
-    structure = Structure(Domain.from_sizes({"fin": 2, "x": 2}), [("fin", "x")])
     refits = np.array([[0.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.2], [0.0, 0.0, -np.inf, -np.inf]])
-    model = Model(structure, Tables.zeros(structure)).with_replicates(refits)
+    model = uniform({"fin": 2, "x": 2}).with_replicates(refits)
     said = [text for text, _ in plots.marginal(model, "x", {"fin": "1"}).notes]
     assert any(text.startswith("In 1 of 3 replicates") for text in said)
+
+
+@pytest.mark.parametrize("standing", [BY_DEFINITION, BY_STRUCTURE, MEASURED, NOT_MEASURED])
+def test_every_standing_is_a_sentence(standing):
+    """It starts with the word that `Model.standing` uses; warnings come last."""
+    notes = notes_of(released(), standing, "", "More.")
+    assert notes[0][0].lower().startswith(standing) and notes[0][0].endswith(".")
+    assert [warns for _, warns in notes] == [False, False, True] and notes[1] == ("More.", False)
+
+
+def test_notes_warn_of_no_release_and_say_the_intervals():
+    """Nothing is known of the privacy of a model without a release; level and number of refits, or that there are
+    none."""
+    assert [text for text, warns in notes_of(hostile(), BY_DEFINITION) if warns] == [
+        "This model carries no release, so nothing is known about the privacy of what it was made from."
+    ]
+    assert intervals_of(released(), 0.9) == "Intervals: 90 %, from 6 refits."
+    assert "no replicates" in intervals_of(released(), None)

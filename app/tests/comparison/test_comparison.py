@@ -1,12 +1,13 @@
-"""Each of the others against the first: right numbers, by brute force, and clear refusals."""
+"""Each of the others against the first: right numbers, by brute force, and clear refusals; releases by their noise."""
 
 import itertools
 
+import attrs
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from app.tests.comparison.made import CODES, LABELS, domain_of, model_of, release_of
+from app.tests.made import CODES, LABELS, domain_of, model_of, release_of
 from dpgm.comparison import compare
 from dpgm_core import Model, Structure, Tables
 from dpgm_core.errors import DomainError, OptionError
@@ -55,25 +56,23 @@ def test_labels_in_another_order_are_the_same_labels(people):
     assert same.common == 1 and same.kl == pytest.approx((0, 0), abs=1e-9)
 
 
-def test_what_differs_is_left_out(people):
-    """Another label makes an attribute incomparable, and the KL; the rest is compared."""
+def test_what_differs_or_was_not_measured_is_left_out(people):
+    """Another label makes an attribute incomparable, and the KL; the rest is compared. What was not measured is named;
+    the KL counts it as the model has it."""
     two = model_of(domain_of(**(LABELS | {"job": ["y", "no"]}), town=["A", "B"]), seed=1)
     pair = compare(model_of(people), two).pairs[0]
     assert pair.matching.shared == ("sex", "age") and set(pair.matching.labels) == {"job"}
     assert {found.attributes for found in pair.differences} == {("sex",), ("age",), ("sex", "age")}
     assert pair.kl is None and "not over the same attributes and labels" in pair.no_kl
-
-
-def test_what_was_not_measured_is_left_out(people):
-    """And named; the KL counts it as the model has it."""
     model = dpgm.learn(release_of(people, CODES, ("sex", "age"))).model
     pair = compare(model, model_of(people)).pairs[0]
     assert pair.matching.unmeasured == ("job",) and "job" not in pair.matching.shared
     assert pair.kl is not None and any("takes 'job' as the models have" in note for note in pair.notes)
 
 
-def test_wrong_requests(folder, people, fitted):
-    """One subject, one twice, a release against records, records without a domain, and nothing shared."""
+def test_wrong_requests(folder, people, fitted, tmp_path):
+    """One subject, one twice, a release against records, records without a domain, nothing shared, and a file that is
+    no model."""
     for subjects, words in (
         ([folder / "m.dpgm"], "at least 2"),
         ([folder / "m.dpgm", folder / ".." / folder.name / "m.dpgm"], "are the same"),
@@ -85,10 +84,6 @@ def test_wrong_requests(folder, people, fitted):
             compare(*subjects)
     with pytest.raises(DomainError, match="share no attribute with the same labels"):
         compare(model_of(people), model_of(domain_of(town=["A", "B"])))
-
-
-def test_errors_of_reading_pass(tmp_path):
-    """A file that is no model."""
     (tmp_path / "x.dpgm").write_text("no")
     with pytest.raises(dpgm.ModelFileError, match=r"x\.dpgm"):
         compare(tmp_path / "x.dpgm", tmp_path / "y.dpgm")
@@ -99,3 +94,55 @@ def test_that_records_are_synthetic_is_their_stamps_word(folder):
     found = compare(folder / "m.dpgm", folder / "s.parquet", names=["m", "s"])
     assert "that 's' is synthetic is the word of its stamp, which nothing proves" in found.privacy
     assert "word of" not in compare(folder / "m.dpgm", folder / "n.dpgm").privacy
+
+
+def test_releases_are_apart_by_their_noise(people):
+    """About one deviation under the same records, far more under others; tables by name and label."""
+    cliques = [("sex", "age"), ("job",)]
+    one, two = (release_of(people, CODES, *cliques, seed=seed) for seed in (1, 2))
+    gaps = {gap.attributes: gap for gap in compare(one, two).pairs[0].gaps}
+    assert set(gaps) == set(cliques)
+    for clique, gap in gaps.items():
+        apart = one.tables[clique] - two.tables[clique]
+        scale = np.sqrt(float(one.variances[0] + two.variances[0]))
+        assert gap.deviations == pytest.approx(np.sqrt(np.mean(apart**2)) / scale)
+        assert gap.largest == pytest.approx(np.abs(apart).max() / scale) and gap.deviations < 3
+        assert gap.noise_first == pytest.approx(np.sqrt(one.variances[0]))
+    turned = domain_of(job=["n", "y"], age=LABELS["age"][::-1], sex=LABELS["sex"])
+    codes = np.stack([1 - CODES[:, 2], 2 - CODES[:, 1], CODES[:, 0]], axis=1)
+    other = release_of(turned, codes, ("age", "sex"), seed=2)
+    (gap,) = compare(one, other).pairs[0].gaps
+    assert gap.attributes == ("sex", "age") and gap.deviations < 3
+    assert compare(one, release_of(people, CODES[:2000], *cliques)).pairs[0].gaps[0].deviations > 10
+
+
+def test_one_release_under_two_names_is_found_out(people):
+    """Independent noise never gives the same numbers twice."""
+    noisy = release_of(people, CODES, ("sex", "age"))
+    pair = compare(noisy, attrs.evolve(noisy)).pairs[0]
+    assert pair.gaps[0].deviations == 0 and pair.notes == (
+        "all numbers of these tables are the same: it is one release under two names",
+    )
+
+
+def test_tables_of_other_sums_are_not_compared(people):
+    """Sums of products, rows that count otherwise, and no table of both; it is said."""
+    one = release_of(people, CODES, ("sex", "job"))
+    products = attrs.evolve(one, measurement=attrs.evolve(one.measurement, contrasts=True))
+    alone = release_of(people, CODES, ("age",))
+    for other, words in ((products, "sums of products"), (alone, "no table was measured by")):
+        pair = compare(one, other).pairs[0]
+        assert pair.gaps == () and words in pair.notes[0]
+
+
+def test_a_model_and_a_release(fitted, people):
+    """Either first; the scores are those of misfit; of its own release the distances are those of evaluate."""
+    model = fitted[0]
+    pair, back = compare(model, model.release).pairs[0], compare(model.release, model).pairs[0]
+    expected = dpgm.total_variation(model, model.release.tables)
+    for found in (pair, back):
+        assert {one.attributes: one.total_variation for one in found.differences} == pytest.approx(expected)
+    scores = {clique: max(0.0, score) for clique, score in model.misfit().items()}
+    assert {one.attributes: one.score for one in pair.differences} == pytest.approx(scores)
+    assert pair.differences[0].standing == ("measured", "measured")
+    assert back.differences[0].first == pair.differences[0].other
