@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpgm_core._util.lazy import face
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray

@@ -98,7 +98,7 @@ def test_wheels_say_what_an_index_shows(wheels):
 @pytest.mark.landing
 def test_wheels_are_the_same_bytes_each_time(wheels, wheel_of, tmp_path):
     """Sources in another folder and with other dates make the same wheel."""
-    for name in ("dpgm_core/_version.py", "plugins/dpgm-laplace"):
+    for name in ("dpgm_core/_util/version.py", "plugins/dpgm-laplace"):
         (tmp_path / name).parent.mkdir(parents=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, tmp_path / name)
     (tmp_path / "plugins/dpgm-laplace/dpgm_laplace/__init__.py").touch()

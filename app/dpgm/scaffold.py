@@ -10,7 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from string import Template
 
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.compatibility import bounds
 from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.errors import OptionError, did_you_mean

@@ -19,7 +19,7 @@ import pluggy
 
 from dpgm_core import plugin as plugin_module
 from dpgm_core._util.html import Html, card, first
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components import options as option_tools
 from dpgm_core.components.compatibility import unmet
 from dpgm_core.errors import (

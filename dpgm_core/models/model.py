@@ -20,7 +20,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.files import MODEL_FILE, plain, write_archive
 from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference

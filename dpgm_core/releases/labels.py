@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from dpgm_core._util.exact_numbers import amount, whole
 from dpgm_core._util.files import atomic_write, bounded_bytes, plain
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.options import converter
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError

@@ -14,7 +14,7 @@ from attrs import evolve
 from dpgm_core._util.arrays import Array, IntArray
 from dpgm_core._util.exact_numbers import amount, whole
 from dpgm_core._util.files import Archive, read_archive
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import Attribute

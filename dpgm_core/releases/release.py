@@ -15,7 +15,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.files import plain, write_archive
 from dpgm_core._util.html import Html, card, first
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import ModelFileError, brief, clipped, printable, spanned
 from dpgm_core.privacy.budget import Budget, BudgetKind, composed
 from dpgm_core.privacy.contrasts import products

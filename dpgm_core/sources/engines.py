@@ -12,7 +12,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import Array, Codes, IntArray
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.sources.arrow import checked_types, keyed, raw

@@ -10,7 +10,7 @@ from dpgm.comparison.values import Comparison, Difference, Gap, Pair
 from dpgm.report.page import page
 from dpgm.report.parts import Section, cut, data_table, fold, join, listing, paragraph, per_cent, several, stamp
 from dpgm_core._util.html import Html, tag
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 
 __all__ = ["BEYOND", "GAPS_MEAN", "apart", "few", "make_page", "shared_lines", "short_names", "side_by_side"]
 

@@ -13,7 +13,7 @@ from dpgm.report.page import page
 from dpgm.report.parts import Section, cut, data_table, join, paragraph, per_cent, several, stamp
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.html import tag
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import require_non_private
 from dpgm_core.models.evaluate import true_shares
 from dpgm_core.models.model import Model

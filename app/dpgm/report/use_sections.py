@@ -12,7 +12,7 @@ from dpgm.report.noise import drawn_steps
 from dpgm.report.parts import Section, cut, data_table, facts, join, listing, number, paragraph, several
 from dpgm_core._util.files import plain
 from dpgm_core._util.html import Html, tag, text
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import printable
 
 __all__ = ["origin_section", "use_section"]

@@ -13,7 +13,7 @@ import attrs
 from attrs import field, frozen
 
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.options import build
 from dpgm_core.components.registry import Broken, Offer, Registry, default_registry, normal_name
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean, printable
