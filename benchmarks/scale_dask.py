@@ -25,8 +25,8 @@ from distributed import Client, LocalCluster
 from dpgm_dask.source import DaskSource
 
 from benchmarks.counting import STRUCTURE, columns_of, texts
-from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.table_counts import counting
 from dpgm_core.sources import Reading, as_source
 
 #: dask has malloc give memory back to the system at once; then half of a counting worker's time goes to page faults.

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from benchmarks.counting import STRUCTURE, columns_of, texts
 from benchmarks.scale_table import decode_only, descendants, peak_mb
-from dpgm_core.counting.kernel import counting
+from dpgm_core.counting.table_counts import counting
 from dpgm_core.sources import Reading, ReducingSource
 
 #: Rows of a file; a row group has as many as pyarrow makes.

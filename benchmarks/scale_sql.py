@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.counting import STRUCTURE, columns_of
 from benchmarks.scale_table import peak_mb
-from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.rows import opened
+from dpgm_core.counting.table_counts import counting
 from dpgm_core.sources import Reading, as_source
 
 #: Rows of a part of the table.

@@ -26,11 +26,12 @@ from dpgm_core.inference.constraints import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner, check_resources
+from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.fitter import check_learner, largest_estimate
+from dpgm_core.learning.learner_run import check_contrast_learner, run, with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
-from dpgm_core.learning.probe import DryRun
-from dpgm_core.learning.run import check_contrast_learner, run, with_goodness_of_fit
-from dpgm_core.learning.select import (
+from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
+from dpgm_core.learning.selector_run import (
     fit_selection,
     plan_for_curator,
     plan_session,
@@ -40,7 +41,6 @@ from dpgm_core.learning.select import (
     split_votes,
     workload_of,
 )
-from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
 from dpgm_core.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
@@ -63,8 +63,8 @@ from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import session_budget, session_mechanism
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure.structure import Structure

@@ -28,7 +28,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, StructureError, brief, clipped, listed, spanned, thousands
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, memory_limit
-from dpgm_core.learning.probe import planned_tables
+from dpgm_core.learning.dry_run import planned_tables
 from dpgm_core.models.within_bins import wide_note
 from dpgm_core.privacy.bins import resolve_public_bins
 from dpgm_core.privacy.budget import Budget

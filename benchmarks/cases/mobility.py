@@ -37,8 +37,8 @@ from dpgm_core import (
     release,
 )
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Likelihood
 from dpgm_core.sources import as_source

@@ -12,9 +12,9 @@ from attrs import field, frozen
 
 from dpgm_core._util.arrays import Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core.counting.kernel import Blocks, BlockSums, Counted, add_block, choose_blocks, counting, marginal
 from dpgm_core.counting.rows import Rows
 from dpgm_core.counting.statistic import PairCounts, Statistic, columns_of, zero_cells
+from dpgm_core.counting.table_counts import Blocks, BlockSums, Counted, add_block, choose_blocks, counting, marginal
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.sensitivity import Contributions

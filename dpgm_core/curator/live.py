@@ -13,10 +13,10 @@ from attrs import evolve
 
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import opened
 from dpgm_core.counting.statistic import columns_of
+from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Measurer, Receipt
 from dpgm_core.curator.records import HeldRecords, check_rows, read_here
@@ -42,9 +42,9 @@ from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables, Round
 from dpgm_core.releases.saving import release_size, session_size, unsaved
+from dpgm_core.releases.steps import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource

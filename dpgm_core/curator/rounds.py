@@ -13,10 +13,10 @@ from attrs import evolve
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.clipped import ClippedScores, FewCounts
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.clipped_scores import ClippedScores, FewCounts
 from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.statistic import Piece, Statistic, summed
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.curator.funds import Turns
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.errors import BudgetError, StructureError

@@ -32,9 +32,9 @@ from dpgm_core.privacy.mechanism import add_noise, calibrated
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import check_untouched
 from dpgm_core.structure.graphs import Clique

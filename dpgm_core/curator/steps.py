@@ -12,9 +12,9 @@ from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Persons, Rows, StableRows
+from dpgm_core.counting.table_counts import Counted
 from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.attribute import Attribute
@@ -26,7 +26,7 @@ from dpgm_core.privacy.descent import NodeGradients, descent_temperature, steepe
 from dpgm_core.privacy.selection import TableDistance, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, draw_publication, likely_distance
-from dpgm_core.releases.queries import Descent, FoundBins, SessionTerms, Verdict
+from dpgm_core.releases.steps import Descent, FoundBins, SessionTerms, Verdict
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

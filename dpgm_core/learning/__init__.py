@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
     from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
-    from dpgm_core.releases.queries import Descent, FoundBins, Verdict
+    from dpgm_core.releases.steps import Descent, FoundBins, Verdict
 
 # module -> its public names
 _LAZY = {
@@ -40,7 +40,7 @@ _LAZY = {
     "dpgm_core.privacy.descent": ["Loss", "NodeGradients", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter", "likely_distance"],
     "dpgm_core.releases.labels": ["Discovery", "FoundLabels", "load_discovery"],
-    "dpgm_core.releases.queries": ["Descent", "FoundBins", "Verdict"],
+    "dpgm_core.releases.steps": ["Descent", "FoundBins", "Verdict"],
 }
 
 __all__ = [

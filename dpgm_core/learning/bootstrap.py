@@ -15,14 +15,14 @@ from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
-from dpgm_core.counting.kernel import count_codes
+from dpgm_core.counting.table_counts import count_codes
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.constraints import engine_name
 from dpgm_core.inference.contract import Engine, Inference, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables

@@ -16,8 +16,8 @@ from dpgm_core.learning.contract import (
     name_of,
     resource_estimate,
 )
-from dpgm_core.learning.probe import DryRun
-from dpgm_core.learning.run import check_contrast_learner
+from dpgm_core.learning.dry_run import DryRun
+from dpgm_core.learning.learner_run import check_contrast_learner
 from dpgm_core.learning.selector import Fitting, SelectionPlan
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms

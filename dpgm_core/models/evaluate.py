@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dpgm_core._util.arrays import Array, FloatArray
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError, require_non_private
 from dpgm_core.models.distribution import expectation

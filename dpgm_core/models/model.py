@@ -25,7 +25,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
-from dpgm_core.models.arrow import probability_table
+from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials

@@ -14,7 +14,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.domain.constraints import Constraint
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError
-from dpgm_core.models.arrow import record_table
+from dpgm_core.models.arrow_tables import record_table
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged_codes import MergedDistribution, SampleMethod, checked_count, draw_codes, reweight
 from dpgm_core.models.orders import Orders, orders_among

@@ -25,7 +25,7 @@ from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbour
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, group_text
 from dpgm_core.structure.tables import Tables
@@ -89,7 +89,7 @@ class Round:
 # The release: safe to publish
 #
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
-# (`dpgm_core.releases.reading`). A file is still its author's word: a rewritten scale of the noise, noisy
+# (`dpgm_core.releases.release_file`). A file is still its author's word: a rewritten scale of the noise, noisy
 # value, unit, total policy or mark of a seed cannot be detected.
 
 #: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are

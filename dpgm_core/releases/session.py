@@ -13,8 +13,8 @@ from dpgm_core.privacy.selection import SCORE_GRID
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.releases.pooling import mean_of, total_of, united
-from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict
 from dpgm_core.releases.release import NoisyTables, condition_of, conditions_of, discoveries
+from dpgm_core.releases.steps import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict
 from dpgm_core.releases.views import coarsened, plausible
 from dpgm_core.structure.structure import Structure
 

@@ -54,7 +54,7 @@ class Shipped:
 
     Examples
     --------
-    >>> from dpgm_core.counting.kernel import Counts
+    >>> from dpgm_core.counting.table_counts import Counts
     >>> from dpgm_core.structure import Structure
     >>> domain = Domain.from_sizes({"a": 2})
     >>> counts = Counts.of(Structure(domain, [("a",)]))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import TableCounts, compact
 from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.structure.structure import Structure

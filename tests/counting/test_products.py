@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.counting import statistic as products
-from dpgm_core.counting.kernel import Counts, counting
 from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.counting.table_counts import Counts, counting
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.structure import Structure
 

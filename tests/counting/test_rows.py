@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core.counting.kernel import Counts, count
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, opened
 from dpgm_core.counting.statistic import PairCounts, Sum
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core.counting.clipped import FewCounts
+from dpgm_core.counting.clipped_scores import FewCounts
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Blocks, Counts, count
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
+from dpgm_core.counting.table_counts import Blocks, Counts, count
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

@@ -23,7 +23,7 @@ from dpgm_core import (
     Workload,
     make,
 )
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run
 from dpgm_core.sources import as_source
 from dpgm_testing.curators import GuardedCurator
 

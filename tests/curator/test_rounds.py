@@ -32,8 +32,8 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.counting.kernel import count
 from dpgm_core.counting.rows import coins, read_persons
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dpgm_core import Budget, Domain, OptionError, StructureError, Workload
-from dpgm_core.learning.select import selector_of, share_only, workload_of
+from dpgm_core.learning.selector_run import selector_of, share_only, workload_of
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
 

@@ -21,7 +21,7 @@ from dpgm_core import (
     learn,
 )
 from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run
 from dpgm_core.sources import as_source
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])

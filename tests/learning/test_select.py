@@ -27,7 +27,7 @@ from dpgm_core.learning.selector import Selection, SelectionPlan
 from dpgm_core.pipeline import Run
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.queries import session_budget
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})

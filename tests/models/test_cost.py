@@ -20,7 +20,7 @@ from dpgm_core import (
     load_model,
     make,
 )
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpgm_core.models.files import read_stamp, sidecar_path
+from dpgm_core.models.model_file import read_stamp, sidecar_path
 
 STAMP = {"dpgm": "0.2", "guarantee": "epsilon = 1"}
 

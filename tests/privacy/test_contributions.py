@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Contributions, Domain, Neighbours, SeededRandomness, Structure
-from dpgm_core.counting.kernel import count
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.table_counts import count
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Simulator, expected_absolute
 from dpgm_core.releases.views import ScaledNoise, equalize_totals

@@ -18,9 +18,9 @@ from scipy.special import logsumexp
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, ClippedScore, Domain, Structure, Terms, make
-from dpgm_core.counting.clipped import ClippedScores
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.clipped_scores import ClippedScores
 from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.table_counts import count
 from dpgm_core.counting.votes import by_threshold, pair_sums
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.ledger import Ledger

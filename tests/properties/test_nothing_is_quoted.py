@@ -17,7 +17,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.curator import funds
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.pipeline import Run

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure, Terms
-from dpgm_core.counting.clipped import FewCounts, cell_numbers, clipped_sum
+from dpgm_core.counting.clipped_scores import FewCounts, cell_numbers, clipped_sum
 from dpgm_core.counting.rows import read_persons
 from dpgm_core.counting.statistic import summed
 from dpgm_core.sources import as_source

@@ -8,8 +8,8 @@ import pytest
 from dpgm_core import Budget, Domain, make
 from dpgm_core.privacy.mechanism import calibrated
 from dpgm_core.privacy.selection import cost_of, temperature
-from dpgm_core.releases.queries import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.session import score_sensitivity
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.structure.workload import Workload
 
 CLIQUES = (("a",), ("b",), ("a", "b"))

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Recoded
 from dpgm_core.counting.statistic import PairCounts, Sum, pieces, summed
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

@@ -133,7 +133,7 @@ def _print_distances(
     """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
     from dpgm.comparison.comparison import privacy_of
     from dpgm_core.models.evaluate import kl_divergence, total_variation
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     model = load_model(path)

@@ -80,7 +80,7 @@ def complete(
     from dpgm.cli.records import check_output
     from dpgm_core._util.randomness import SeededRandomness, randomness_or_system
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of
 
     _check_suffixes(rows_file, output)

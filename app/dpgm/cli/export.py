@@ -42,7 +42,7 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
     from dpgm.interop.uai import names_path, write_uai
     from dpgm_core._util.files import BIF_FILE, NAMES_FILE, UAI_FILE, check_writable
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     if bif is None and uai is None:

@@ -109,7 +109,7 @@ def learn(
     from dpgm_core._util.files import MODEL_FILE, check_writable
     from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import learn as learn_release
-    from dpgm_core.releases.reading import load_release
+    from dpgm_core.releases.release_file import load_release
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
     for setting in settings:

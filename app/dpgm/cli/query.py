@@ -162,8 +162,8 @@ def query(**options: Any) -> None:
 
 def _query(options: _QueryOptions) -> None:
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
     from dpgm_core.models.intervals import checked_level
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.models.queries import quote_names
 
     loaded = load_model(options.model_file)

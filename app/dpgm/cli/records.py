@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from attrs import evolve, frozen
 
 from dpgm_core.errors import OptionError, did_you_mean
-from dpgm_core.models.files import read_stamp, sidecar_path
+from dpgm_core.models.model_file import read_stamp, sidecar_path
 
 if TYPE_CHECKING:
     import pyarrow as pa

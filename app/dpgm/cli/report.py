@@ -49,7 +49,7 @@ def report(
     from dpgm.report.page import make_report
     from dpgm_core._util.files import ANNEX_FILE, REPORT_FILE, atomic_write, check_writable
     from dpgm_core.errors import OptionError, require_non_private
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.session import caveats_of
 

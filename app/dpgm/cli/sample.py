@@ -193,6 +193,6 @@ def _texts(model: Model, form: Form) -> list[str]:
 
 
 def _load(path: Path) -> Model:
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
 
     return load_model(path)

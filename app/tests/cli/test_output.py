@@ -103,7 +103,7 @@ def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused
     """Also after a session, whose file has the steps so far; the model of another learner counts as one."""
     words = ["--set", "structure={select='mst'}"] if select else []
     where = (
-        "dpgm_core.learning.select:LiveSession.set_model_structure"
+        "dpgm_core.learning.selector_run:LiveSession.set_model_structure"
         if select
         else "dpgm_core.pipeline:with_goodness_of_fit"
     )
@@ -167,7 +167,9 @@ def test_a_run_that_failed_after_its_charge_is_unfinished_too(spec, dpgm_command
         def stopped(*_, **__):
             raise KeyboardInterrupt
 
-        patch.setattr("dpgm_core.learning.run._learned", lambda learner, curator, *_: curator.release() and stopped())
+        patch.setattr(
+            "dpgm_core.learning.learner_run._learned", lambda learner, curator, *_: curator.release() and stopped()
+        )
         assert dpgm_command("fit", spec, "--set", "budget.epsilon=0.1")[0] == 1
     assert "visits-3.release.dpgm" in refused("fit", spec)
 

@@ -11,8 +11,8 @@ from dpgm_sql.on_duckdb import open_duckdb
 from dpgm_sql.source import SqlSource
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import compact
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import Reading, SourceRefused
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")

@@ -10,8 +10,8 @@ from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, Structure, Terms, Workload
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import compact
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.learning import NodeGradients, Regressions
 from dpgm_core.sources import Reading, SourceRefused
 

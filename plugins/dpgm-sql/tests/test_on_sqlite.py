@@ -9,8 +9,8 @@ import pytest
 from dpgm_sql.source import SqlSource
 
 from dpgm_core import Attribute, Domain, Structure
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import compact
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import Reading, SourceRefused
 
 DOMAIN = Domain.from_sizes({"a": 3})

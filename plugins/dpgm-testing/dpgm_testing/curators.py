@@ -69,7 +69,7 @@ _READERS = (
     "dpgm_core.curator.session",
     "dpgm_core.curator.steps",
     "dpgm_core.counting.selection",
-    "dpgm_core.counting.kernel",
+    "dpgm_core.counting.table_counts",
     "dpgm_core.counting.weights",
     "dpgm_core.counting.rows",
 )

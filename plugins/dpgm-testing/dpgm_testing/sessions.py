@@ -21,9 +21,9 @@ from dpgm_core.privacy.descent import NodeGradients
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
 from dpgm_testing.check import CheckFailed

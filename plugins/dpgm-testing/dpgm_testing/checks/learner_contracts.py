@@ -20,8 +20,8 @@ from dpgm_core.errors import BudgetError, DpgmError, OptionError, StructureError
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Fitter, MeasuresOtherTables
+from dpgm_core.learning.dry_run import planned_tables
 from dpgm_core.learning.fitter import check_learner
-from dpgm_core.learning.probe import planned_tables
 from dpgm_core.learning.selector import SelectionPlan
 from dpgm_core.models.model import Model
 from dpgm_core.models.networks import network_of, project
@@ -29,8 +29,8 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.measurement import measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.queries import session_budget
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

@@ -24,17 +24,17 @@ from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, Learnin
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
 from dpgm_core.learning.fitter import check_learner, fitter_of
+from dpgm_core.learning.learner_run import run
 from dpgm_core.learning.named_cliques import NamedCliques
-from dpgm_core.learning.run import run
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.bins import bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.holdout import Split, candidate_pairs, pairs_to_check
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.queries import mechanism_of, session_budget
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
+from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 

@@ -33,7 +33,9 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
 from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.labels import Discovery, read_discovery
-from dpgm_core.releases.queries import (
+from dpgm_core.releases.release import CONTRASTS_SCHEMA, SCHEMA, NoisyTables, Round, member_names
+from dpgm_core.releases.session import Step, score_sensitivity, session_release
+from dpgm_core.releases.steps import (
     Choice,
     Descent,
     FoundBins,
@@ -43,8 +45,6 @@ from dpgm_core.releases.queries import (
     mechanism_of,
     read_bins,
 )
-from dpgm_core.releases.release import CONTRASTS_SCHEMA, SCHEMA, NoisyTables, Round, member_names
-from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

@@ -18,8 +18,8 @@ from dpgm_core.errors import ModelFileError
 from dpgm_core.models.intervals import MAX_REPLICATES
 from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.releases.reading import check_format, read_release, read_structure
 from dpgm_core.releases.release import member_names
+from dpgm_core.releases.release_file import check_format, read_release, read_structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = ["load_model", "read_stamp", "sidecar_path"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
+from dpgm_core.counting.table_counts import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
 from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure.structure import Structure
