@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
     from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector
-    from dpgm_core.models.evaluate import kl_divergence, log_likelihood, total_variation
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
     from dpgm_core.models.model_file import load_model
     from dpgm_core.models.networks import cpds, project
-    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
-    from dpgm_core.planning import Plan, TableError
+    from dpgm_core.pipeline.evaluation import kl_divergence, log_likelihood, total_variation
+    from dpgm_core.pipeline.planning import Plan, TableError
+    from dpgm_core.pipeline.run import fit, learn, plan, plan_selection, release, select
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.ledger import Ledger
@@ -103,13 +103,13 @@ _LAZY = {
     "learning.bootstrap": ["bootstrap"],
     "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
     "learning.selector": ["Fitting", "Selection", "SelectionPlan", "Selector"],
-    "models.evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
     "models.model_file": ["load_model"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.networks": ["cpds", "project"],
-    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
-    "planning": ["Plan", "TableError"],
+    "pipeline.evaluation": ["kl_divergence", "log_likelihood", "total_variation"],
+    "pipeline.planning": ["Plan", "TableError"],
+    "pipeline.run": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.ledger": ["Ledger"],

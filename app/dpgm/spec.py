@@ -29,7 +29,7 @@ from dpgm_core.structure.structure import Structure, read_singletons
 from dpgm_core.structure.workload import Workload
 
 if TYPE_CHECKING:
-    from dpgm_core.pipeline import Run
+    from dpgm_core.pipeline.run import Run
     from dpgm_core.privacy.ledger import Ledger
 
 __all__ = [
@@ -240,7 +240,7 @@ class Spec:
         learns: False for a run that only releases named tables, which needs no learner and no inference.
         """
         from dpgm_core._util.randomness import SeededRandomness
-        from dpgm_core.pipeline import Run
+        from dpgm_core.pipeline.run import Run
 
         learns = learns or self.structure is None
         assert self.structure is not None or self.selector is not None  # checked when the spec was read

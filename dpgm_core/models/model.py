@@ -1,6 +1,6 @@
 """The model: a learned distribution with its provenance, queries, samples and error bars.
 
-Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
+Everything here is post-processing of the releases and free in privacy; `pipeline.evaluation` compares with records.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from dpgm_core import (
     StructureError,
     Terms,
     Workload,
-    pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
 WORKLOAD = Workload.all(DOMAIN, 2)

@@ -10,7 +10,7 @@ import pytest
 from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
 from dpgm_core.learning.named_cliques import NamedCliques, left_for_tables
-from dpgm_core.pipeline import Run, plan_selection
+from dpgm_core.pipeline.run import Run, plan_selection
 from tests.private_columns import private_bins
 
 DOMAIN = Domain([private_bins("age", 8), private_bins("hours", 8), Attribute.of_size("b", 2)])

@@ -20,11 +20,11 @@ from dpgm_core import (
     Structure,
     Terms,
     load_release,
-    pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.steps import session_budget

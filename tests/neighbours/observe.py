@@ -46,7 +46,7 @@ __all__ = ["MODES", "Run", "observed", "said"]
 MODES = ("default", "warnings as errors", "numpy raises")
 
 #: Whose argument `data` is the records themselves, as whoever called them holds them too.
-_TAKE_DATA = ("dpgm_core.pipeline",)
+_TAKE_DATA = ("dpgm_core.pipeline.run",)
 
 #: What a ledger says of when it was charged.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")

@@ -20,7 +20,7 @@ from dpgm.cli import main
 from dpgm_core.counting.table_counts import Counts
 from dpgm_core.curator import funds
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy import measurement
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.releases.release import NoisyTables

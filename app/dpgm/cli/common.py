@@ -312,7 +312,7 @@ def check_has_records(run: Spec) -> None:
 
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.pipeline.planning import delta_note
     from dpgm_core.releases.labels import load_discovery
 
     for remark in run.remarks:

@@ -132,8 +132,8 @@ def _print_distances(
 ) -> None:
     """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
     from dpgm.comparison.comparison import privacy_of
-    from dpgm_core.models.evaluate import kl_divergence, total_variation
     from dpgm_core.models.model_file import load_model
+    from dpgm_core.pipeline.evaluation import kl_divergence, total_variation
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     model = load_model(path)
@@ -174,7 +174,7 @@ def _print_distances(
 def _own_tables(model: Model) -> dict[Clique, float]:
     """Total variation from the noisy tables that it was learned from. Raises OptionError where there are none."""
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.evaluate import total_variation
+    from dpgm_core.pipeline.evaluation import total_variation
 
     if not model.learned:
         raise OptionError("the model carries no release; give another FILE to compare it with, or --data FILE")

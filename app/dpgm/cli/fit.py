@@ -108,7 +108,7 @@ def learn(
     from dpgm.spec import parse_setting
     from dpgm_core._util.files import MODEL_FILE, check_writable
     from dpgm_core.errors import OptionError
-    from dpgm_core.pipeline import learn as learn_release
+    from dpgm_core.pipeline.run import learn as learn_release
     from dpgm_core.releases.release_file import load_release
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}

@@ -26,7 +26,7 @@ from dpgm_core.errors import BudgetError, DpgmError
 if TYPE_CHECKING:
     from dpgm.spec import Spec
     from dpgm_core.learning.selector import SelectionPlan
-    from dpgm_core.planning import Plan
+    from dpgm_core.pipeline.planning import Plan
     from dpgm_core.privacy.budget import Budget
 
 __all__ = ["plan"]
@@ -170,7 +170,7 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 
 def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """Print what a selection would spend and measure."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.pipeline.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
     remarks = (*run.remarks, *_decimals_note(run))

@@ -14,9 +14,9 @@ from dpgm.comparison.subjects import ModelSide, RecordsSide, Side
 from dpgm.comparison.values import Difference, Gap, Overlap
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
-from dpgm_core.models.evaluate import distance, normalise
 from dpgm_core.models.misfit import joint_score, table_scores
 from dpgm_core.models.model import Model
+from dpgm_core.pipeline.evaluation import distance, normalise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.views import cell_variances
 from dpgm_core.structure.graphs import Clique

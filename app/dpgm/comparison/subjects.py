@@ -17,10 +17,10 @@ from dpgm_core._util.files import read_archive
 from dpgm_core.components.registry import make
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
-from dpgm_core.models.evaluate import columns_of, normalise, tabulate
 from dpgm_core.models.model import Model
 from dpgm_core.models.model_file import load_model, read_stamp, sidecar_path
 from dpgm_core.models.queries import quote_names
+from dpgm_core.pipeline.evaluation import columns_of, normalise, tabulate
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
 from dpgm_core.releases.release import NoisyTables, total_cost

@@ -42,8 +42,8 @@ def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refus
 
 def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, dpgm_command, monkeypatch):
     """Only the ledger's own refusal carries the owner's sentence."""
-    from dpgm_core import pipeline
     from dpgm_core.errors import Overspent
+    from dpgm_core.pipeline import run as pipeline
 
     def greedy(*_, **__):
         raise Overspent("epsilon = 2 was asked, but only epsilon = 1 remains")

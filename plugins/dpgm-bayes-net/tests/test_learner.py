@@ -10,7 +10,7 @@ from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
 import dpgm_core as dpgm
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_testing.curators import TrappedRecords
 from dpgm_testing.unusual import TruncatedLaplace
 

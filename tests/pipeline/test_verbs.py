@@ -11,7 +11,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Terms
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a", "b")])
 

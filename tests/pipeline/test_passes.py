@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dpgm_core import Budget, Contributions, Domain, Structure, Terms, plan, plan_selection
-from dpgm_core.planning import describe_release_passes, describe_session_passes
+from dpgm_core.pipeline.planning import describe_release_passes, describe_session_passes
 from dpgm_core.structure.workload import Workload
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins

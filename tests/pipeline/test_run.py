@@ -13,7 +13,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])

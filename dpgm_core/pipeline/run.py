@@ -41,7 +41,7 @@ from dpgm_core.learning.selector_run import (
     split_votes,
     workload_of,
 )
-from dpgm_core.planning import (
+from dpgm_core.pipeline.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
     check_source,
