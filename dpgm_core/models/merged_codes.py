@@ -13,13 +13,12 @@ from attrs import evolve, frozen
 from dpgm_core._util.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge
+from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge, human_bytes
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.inference.junction_tree.rounded_sampling import divide_rows
 from dpgm_core.models.distribution import Distribution, collect_potentials, expectation, pieces_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import human_bytes
 from dpgm_core.structure.tables import Tables
 
 __all__ = [

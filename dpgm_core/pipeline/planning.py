@@ -25,7 +25,17 @@ from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.records import candidates_to_count
 from dpgm_core.curator.redaction import redact_source_errors
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, DataError, StructureError, brief, clipped, listed, spanned, thousands
+from dpgm_core.errors import (
+    BudgetError,
+    DataError,
+    StructureError,
+    brief,
+    clipped,
+    human_bytes,
+    listed,
+    spanned,
+    thousands,
+)
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, memory_limit
 from dpgm_core.learning.dry_run import planned_tables
@@ -41,7 +51,7 @@ from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, Named
 from dpgm_core.sources.reading import locate
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, StructureReport, human_bytes
+from dpgm_core.structure.structure import Structure, StructureReport
 from dpgm_core.structure.tables import Tables
 from dpgm_core.structure.workload import Workload
 

@@ -15,7 +15,7 @@ from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
-from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, listed, printable, thousands
+from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, human_bytes, listed, printable, thousands
 from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.graphs import Clique
 
@@ -27,7 +27,6 @@ __all__ = [
     "directed_cycle",
     "families",
     "group_text",
-    "human_bytes",
     "read_singletons",
 ]
 
@@ -601,22 +600,6 @@ class StructureReport:
         if self.nested:
             lines.append(f"contained in another clique: {_listed(self.nested)}")
         return "\n".join(lines)
-
-
-def human_bytes(count: int) -> str:
-    """Bytes for people, in powers of 1024.
-
-    >>> human_bytes(32), human_bytes(3 * 2**20)
-    ('32 B', '3.0 MiB')
-    """
-    if count >= 10**300:  # beyond what a float can be
-        return f"{thousands(count)} B"
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError("unreachable")
 
 
 def _listed(cliques: Sequence[Clique]) -> str:

@@ -109,7 +109,7 @@ def _print_plan(run: Spec, planned: Plan) -> None:
         cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
         print_out(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
     if planned.learner_memory is not None and planned.learner_seconds is not None:
-        from dpgm_core.structure.structure import human_bytes
+        from dpgm_core.errors import human_bytes
 
         memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
         print_out(f"learner: about {memory} of memory and {seconds} s of CPU for one fit")
@@ -216,7 +216,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
         )
     print_out(f"candidates: {planned.candidates:,} tables")
     if planned.learner_memory is not None and planned.learner_seconds is not None:
-        from dpgm_core.structure.structure import human_bytes
+        from dpgm_core.errors import human_bytes
 
         memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
         print_out(f"learner: up to about {memory} of memory, and {seconds} s of CPU beside inference, for one fit")

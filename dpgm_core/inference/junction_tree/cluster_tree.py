@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from attrs import field, frozen
 
-from dpgm_core.errors import TooLarge
+from dpgm_core.errors import TooLarge, human_bytes
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "ClusterSum",

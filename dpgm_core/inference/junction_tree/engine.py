@@ -13,7 +13,7 @@ from attrs import field, frozen, validators
 from dpgm_core._util.arrays import Array, Codes, FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.domain.attribute import code_dtype
-from dpgm_core.errors import InferenceError, TooLarge, thousands
+from dpgm_core.errors import InferenceError, TooLarge, human_bytes, thousands
 from dpgm_core.inference.batching import in_threads, rows_of
 from dpgm_core.inference.constraints import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
@@ -34,7 +34,7 @@ from dpgm_core.inference.junction_tree.tangents import compiled_tangents, numpy_
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.loading import Executor, check_executor, kernels, resolve_executor
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = ["CompiledExecutor", "Cost", "JunctionTree", "JunctionTreeEngine"]

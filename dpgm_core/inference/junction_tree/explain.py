@@ -6,10 +6,9 @@ import math
 
 from attrs import field, frozen
 
-from dpgm_core.errors import clipped, thousands
+from dpgm_core.errors import clipped, human_bytes, thousands
 from dpgm_core.inference.junction_tree.contraction import Contraction, CostModel, Step
 from dpgm_core.inference.junction_tree.order import Cost, JunctionTreePlan, list_members
-from dpgm_core.structure.structure import human_bytes
 
 __all__ = ["Explanation", "StepCost", "explain_plan"]
 

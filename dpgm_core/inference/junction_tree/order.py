@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from attrs import frozen
 
-from dpgm_core.errors import TooLarge, clipped, thousands
+from dpgm_core.errors import TooLarge, clipped, human_bytes, thousands
 from dpgm_core.inference.junction_tree.contraction import (
     NUMBA,
     NUMPY,
@@ -24,7 +24,7 @@ from dpgm_core.inference.junction_tree.flat import flat_scratch, flatten
 from dpgm_core.inference.junction_tree.lowering import LINE, Program, lower
 from dpgm_core.structure import graphs
 from dpgm_core.structure.graphs import BitGraph, Played, places
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "Candidate",

@@ -13,13 +13,13 @@ from attrs import Attribute, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.components.options import at_least_zero, flag, option, share, whole
-from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
+from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge, human_bytes
 from dpgm_core.inference.bounds import PartwiseBounds
 from dpgm_core.inference.constraints import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability, LogPartitionBounds
 from dpgm_core.inference.kernels.loading import kernels, resolve_executor
 from dpgm_core.inference.loopy.plan import FlatPlan, LoopyPlan, SizePlan, compile_plan, flatten
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
