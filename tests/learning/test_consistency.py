@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core.domain import Ordered
-from dpgm_core.learning.likelihood import consistent
+from dpgm_core.learning.consistency import consistent
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 OVERLAPPING = Structure(DOMAIN, [("a", "b"), ("c", "b"), ("b", "a", "c"), ("a",), ()])
