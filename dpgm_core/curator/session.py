@@ -18,9 +18,11 @@ from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.curator.funds import Measurer, Receipt, Turns
+from dpgm_core.curator.funds import Receipt
+from dpgm_core.curator.measurer import Measurer
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
+from dpgm_core.curator.single_use import Turns
 from dpgm_core.curator.steps import Candidates, DescentStep, cast, check_exact_type, resolve_votes
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
