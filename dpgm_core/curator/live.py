@@ -340,17 +340,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
         if clip is not None and self._terms.total_policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
-    def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
-    ) -> AbstractContextManager[Session]:
-        """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
-
-        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
-        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
-        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
-        Raises BudgetError, StructureError or Overspent with nothing read or charged.
-        """
-        self.check_process()
+    def _check_session(self, workload: Workload, votes: Budget | None) -> None:
+        """Refuse a session that this curator's structure, terms, split and source do not go with."""
         if not isinstance(workload, Workload):
             raise OptionError(
                 f"workload must be a Workload, such as Workload.all(domain), got {type(workload).__name__}"
@@ -365,6 +356,19 @@ class LiveCurator(Measurer, HoldoutKeeper):
             raise OptionError("a session sets the share of its holdout aside itself; leave it out of split")
         if votes is not None:
             check_rows(self._source, "votes")
+
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
+        """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
+
+        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        Raises BudgetError, StructureError or Overspent with nothing read or charged.
+        """
+        self.check_process()
+        self._check_session(workload, votes)
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
         session_mechanism(spendable)  # a missing plugin is found before the charge

@@ -14,14 +14,12 @@ from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
-from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.pooling import check_alike, check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.workload import Workload
 
 __all__ = ["ReplayCurator"]
 
@@ -181,21 +179,11 @@ class ReplayCurator(Single, HoldoutKeeper):
             self._pooled = several
         return serving if several else plausible(equalize_totals(serving))
 
-    def rounds(
-        self,
-        n: int,
-        *,
-        sampling_rate: float,
-        cliques: Iterable[Clique] | None = None,
-        budget: Budget | None = None,
-        clip: ClippedScore | None = None,
-    ) -> AbstractContextManager[Rounds]:
+    def rounds(self, n: int, **request: object) -> AbstractContextManager[Rounds]:
         """Raise BudgetError: saved releases hold no rounds."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
-    def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
-    ) -> AbstractContextManager[Session]:
+    def session(self, **request: object) -> AbstractContextManager[Session]:
         """Raise BudgetError: saved releases allow no further steps."""
         raise BudgetError(
             "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "
