@@ -21,7 +21,7 @@ import dpgm
 import dpgm_core
 from dpgm.progress import shown
 from dpgm.scaffold import scaffold
-from dpgm_core.components.compatibility import bounds
+from dpgm_core.components.compatibility import version_bounds
 
 ROOT = Path(__file__).resolve().parents[1]
 KIT = ROOT / "plugins/dpgm-testing"
@@ -112,7 +112,9 @@ def test_a_plugin_of_the_scaffold_is_a_whole_wheel(wheel_of, tmp_path):
     wheel = wheel_of(scaffold("mechanism", "trial-coin", tmp_path))
     assert of_wheel(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
     assert index_metadata(wheel)["License-Expression"] == "Apache-2.0"
-    assert f"dpgm-core{bounds(dpgm_core.__version__)}" in map(normal, index_metadata(wheel).get_all("Requires-Dist"))
+    assert f"dpgm-core{version_bounds(dpgm_core.__version__)}" in map(
+        normal, index_metadata(wheel).get_all("Requires-Dist")
+    )
 
 
 def normal(text: str) -> str:
@@ -127,7 +129,7 @@ def normal(text: str) -> str:
 @pytest.mark.parametrize("folder", [*OURS[1:], *EXAMPLES], ids=lambda path: path.name)
 def test_our_distributions_are_bounded(folder):
     """From this MINOR version to below the next one, core and each other; extras may leave it to the dependencies."""
-    whole = bounds(dpgm_core.__version__)
+    whole = version_bounds(dpgm_core.__version__)
     shorter = SpecifierSet(re.sub(r"^>=(\d+\.\d+)\.\d+", r">=\1", whole))
     ours = [one for one in required(folder) if one.name.split("-")[0] == "dpgm"]
     bare = [one.name for one in ours if not one.specifier]

@@ -14,7 +14,7 @@ from dpgm_core._util.arrays import Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.counting.rows import Rows
 from dpgm_core.counting.statistic import PairCounts, Statistic, columns_of, zero_cells
-from dpgm_core.counting.table_counts import Blocks, BlockSums, Counted, add_block, choose_blocks, counting, marginal
+from dpgm_core.counting.table_counts import Blocks, BlockSums, Counted, add_block, choose_blocks, fastest_sums, marginal
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.sensitivity import Contributions
@@ -23,7 +23,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["MOST_CELLS", "Passes", "TableCounts", "compact"]
+__all__ = ["MOST_CELLS", "Passes", "TableCounts", "fewest_sums"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ __all__ = ["MOST_CELLS", "Passes", "TableCounts", "compact"]
 # thousands of partitions send back little: all pairs of 100 attributes of 10 labels are 4 MB, as blocks about 80 MB.
 
 
-def compact(structure: Structure) -> Statistic:
+def fewest_sums(structure: Structure) -> Statistic:
     """The tables of a structure as a statistic of a short vector; its last cell counts records."""
     return PairCounts(structure) if PairCounts.pays(structure) else TableCounts(structure)
 
@@ -129,7 +129,7 @@ class Passes:
     @classmethod
     def single(cls, structure: Structure, weighted: Contributions | None = None) -> Passes:
         """All in one pass, however large: for records that are read anew each time, and may be others then."""
-        one = counting(structure) if weighted is None else WeightedCounts(structure, weighted)
+        one = fastest_sums(structure) if weighted is None else WeightedCounts(structure, weighted)
         return cls(structure, (one,), weighted is not None)
 
     @classmethod
@@ -144,10 +144,10 @@ class Passes:
         if weighted is not None:
             groups = _dealt(structure.sizes, most)
             return cls(structure, tuple(WeightedCounts(_part(structure, own), weighted) for own in groups), True)
-        one = compact(structure)
+        one = fewest_sums(structure)
         if one.cells <= most:
             return cls(structure, (one,))
-        return cls(structure, tuple(compact(part) for part in _parts(structure, most - 1)))
+        return cls(structure, tuple(fewest_sums(part) for part in _parts(structure, most - 1)))
 
     @property
     def cells(self) -> int:

@@ -33,7 +33,7 @@ __all__ = [
     "columns_of",
     "fused",
     "pieces",
-    "summed",
+    "sum_pieces",
     "table_sums",
     "zero_cells",
 ]
@@ -125,7 +125,7 @@ class CellSums(StructureSums):
         return Tables(self.structure, sums)
 
 
-def summed(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
+def sum_pieces(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
     """The whole sum, (cells,).
 
     progress: called at the start and the end only, as the number of pieces is a function of the records.

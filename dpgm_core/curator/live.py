@@ -14,7 +14,7 @@ from attrs import evolve
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import opened
+from dpgm_core.counting.rows import open_rows
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.contract import Rounds, Session
@@ -38,7 +38,7 @@ from dpgm_core.privacy.measurement import (
     check_structure,
     measure,
 )
-from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrated
+from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
@@ -291,7 +291,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             neighbours=terms.neighbours,
             presence=terms.presence(measured, clip),
         )
-        measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
+        measurement = Measurement.shared(measured, calibrate(self._mechanism, noise, sensitivity, each))
         holdout_release: NoisyTables | None = None
         with self._funds.charge(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
             reading = self._reading(measured.domain, columns_of(measured), several=False)
@@ -458,7 +458,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         reading = self._reading(measured.domain, columns_of(measured), several=len(passes.statistics) > 1)
 
         def counted() -> Counted:
-            with opened(source, reading) as rows:
+            with open_rows(source, reading) as rows:
                 return passes.count(rows, self._progress)
 
         return redact_source_errors(source, counted)

@@ -28,7 +28,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", "fitting", "read_here"]
+__all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", "choose_fitting", "read_here"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class CountedTables:
         if missing:
             domain, known = structure.domain, {*self._kept, *missing}
             room = self._room - 8 * Structure(domain, missing).cells
-            also = fitting(domain, [clique for clique in self._ahead if clique not in known], room)
+            also = choose_fitting(domain, [clique for clique in self._ahead if clique not in known], room)
             fresh = self._count(Structure(domain, [*missing, *also]), rows).tables
             tables = dict(_parts(fresh)) | self._kept
         return Tables(structure, np.concatenate([tables[clique] for clique in structure.cliques]))
@@ -90,7 +90,7 @@ class CountedTables:
         counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
         domain, room = structure.domain, self._room
-        fitted = fitting(domain, structure.cliques, room)
+        fitted = choose_fitting(domain, structure.cliques, room)
         whole = len(fitted) == len(structure.cliques)
         tables = dict(_parts(counted.tables))
         # A part of it alone is copied, so that the rest can go.
@@ -105,13 +105,13 @@ class CountedTables:
 def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
     """Return the candidates that are counted before the first step; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
-    return fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
+    return choose_fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
 
 
-def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique]:
+def choose_fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique]:
     """The cliques whose tables fit into so many bytes together, in turn.
 
-    >>> fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
+    >>> choose_fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
     [('a',), ('b',)]
     """
     chosen = []

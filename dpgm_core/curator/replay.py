@@ -11,7 +11,7 @@ from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.live import HoldoutKeeper
 from dpgm_core.curator.single_use import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
-from dpgm_core.privacy.budget import Budget, check_budget, composed
+from dpgm_core.privacy.budget import Budget, check_budget, compose_budgets
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.terms import Terms
@@ -80,7 +80,7 @@ class ReplayCurator(Single, HoldoutKeeper):
             one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.budget
             for one in self._releases
         ]
-        self._budget = composed(self._budgets, conversion_delta)
+        self._budget = compose_budgets(self._budgets, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
         self._pooled = False
@@ -105,7 +105,7 @@ class ReplayCurator(Single, HoldoutKeeper):
     def remaining(self) -> Budget:
         """The budget of the releases not yet served."""
         left = self._budgets[self._served :]
-        return composed(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
+        return compose_budgets(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
 
     @property
     def released(self) -> tuple[NoisyTables, ...]:

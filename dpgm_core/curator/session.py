@@ -30,7 +30,7 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import add_noise, calibrated
+from dpgm_core.privacy.mechanism import add_noise, calibrate
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
@@ -177,7 +177,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
                     "(epsilon, delta) budget, or choose by select"
                 )
             sensitivity = score_sensitivity(len(candidates.cliques), scores.move(self._terms))
-            calibration = calibrated(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+            calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
             self._pay(calibration.noise.cost)
 
             def draw() -> Array:

@@ -14,7 +14,7 @@ from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Persons, Rows, StableRows
 from dpgm_core.counting.table_counts import Counted
-from dpgm_core.counting.votes import agreed
+from dpgm_core.counting.votes import find_agreement
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
@@ -120,7 +120,7 @@ def cast_votes(
 
     def edges() -> tuple[Clique, ...] | None:
         words = randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
-        agreement = redact_source_errors(source, lambda: agreed(voter, persons, words, terms))
+        agreement = redact_source_errors(source, lambda: find_agreement(voter, persons, words, terms))
         if not draw_publication(agreement.distance, budget, randomness):
             return None
         return tuple(pair for pair, edge in zip(voter.pairs.cliques, agreement.edges, strict=True) if edge)

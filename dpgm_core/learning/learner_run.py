@@ -24,7 +24,7 @@ from dpgm_core.releases.saving import saved_text
 from dpgm_core.releases.totals import contradictions, mostly_missing
 from dpgm_core.releases.views import equalize_totals, implausible
 
-__all__ = ["check_contrast_learner", "goodness_of_fit", "run", "with_goodness_of_fit"]
+__all__ = ["check_contrast_learner", "goodness_of_fit", "run_learner", "with_goodness_of_fit"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ __all__ = ["check_contrast_learner", "goodness_of_fit", "run", "with_goodness_of
 
 
 @one_thread
-def run(
+def run_learner(
     learner: Learner,
     curator: Curator,
     inference: Inference,

@@ -24,7 +24,7 @@ from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, Learnin
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
 from dpgm_core.learning.fitter import check_learner, fitter_of
-from dpgm_core.learning.learner_run import run
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.models.model import Model
@@ -147,7 +147,7 @@ def _fitting_of(learner: Learner, inference: Inference, randomness: Randomness) 
         return fit_again
 
     def fit_afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
-        return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
+        return run_learner(learner, ReplayCurator(release, structure), inference, randomness=randomness)
 
     return fit_afresh
 
@@ -238,7 +238,7 @@ def fit_selection(
     Raises LearningFailed, with the release, for any error.
     """
     try:
-        fit = run(
+        fit = run_learner(
             learner, ReplayCurator(release, selection.structure), inference, randomness=randomness, progress=progress
         )
     except Exception as error:

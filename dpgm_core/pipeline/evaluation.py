@@ -20,8 +20,8 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
-    "columns_of",
-    "distance",
+    "column_names",
+    "variation_distance",
     "kl_divergence",
     "log_likelihood",
     "normalise",
@@ -111,7 +111,7 @@ def total_variation(
     if isinstance(reference, Model):
         pairs = names or known
         ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
-        return {clique: distance(ours[clique], theirs[clique]) for clique in pairs}
+        return {clique: variation_distance(ours[clique], theirs[clique]) for clique in pairs}
     if isinstance(reference, Tables):
         tables = reference
     else:
@@ -131,7 +131,7 @@ def total_variation(
         number = tables.structure.find(clique)[0]
         group = tables.structure.groups[number]
         ours = np.mean([model.marginal(member) for member in group], axis=0)
-        distances[clique] = distance(ours, normalise(tables.group(number)))
+        distances[clique] = variation_distance(ours, normalise(tables.group(number)))
     return distances
 
 
@@ -173,10 +173,10 @@ def tabulate(records: object, structure: Structure, *, allow_non_private: bool =
     return count(as_source(records), structure).tables
 
 
-def columns_of(records: object) -> tuple[str, ...]:
+def column_names(records: object) -> tuple[str, ...]:
     """Return the names of the columns of records; () for a source without names.
 
-    >>> columns_of({"source": "csv", "path": "no-such.csv"})
+    >>> column_names({"source": "csv", "path": "no-such.csv"})
     Traceback (most recent call last):
     dpgm_core.errors.DataError: ...
     """
@@ -194,10 +194,10 @@ def normalise(table: Array) -> Array:
     return table / total if total > 0 else np.full(table.shape, 1 / table.size)
 
 
-def distance(one: Array, other: Array) -> float:
+def variation_distance(one: Array, other: Array) -> float:
     """Return the total variation distance of two tables of probabilities, half their L1 distance.
 
-    >>> distance(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    >>> variation_distance(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
     0.25
     """
     return 0.5 * float(np.abs(one - other).sum())

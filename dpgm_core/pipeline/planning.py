@@ -60,7 +60,7 @@ __all__ = [
     "Plan",
     "TableError",
     "check_source",
-    "checked_records",
+    "check_records",
     "counted_tables",
     "delta_note",
     "describe_passes",
@@ -204,7 +204,7 @@ def make_plan(
     the budget is divided over tables, as a curator does it. measured: the tables that will be, for a model over the
     structure; its own when None. Raises BudgetError, OptionError and TooLarge.
     """
-    checked_records(records)
+    check_records(records)
     check_structure(structure)
     terms.check(structure)
     split = Split.of(split)
@@ -335,10 +335,10 @@ def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
     return f"{text}, those of {worse:,} smaller sets, which many tables hold, up to {ratios.max():.3g} times as much"
 
 
-def checked_records(records: float | None) -> float | None:
+def check_records(records: float | None) -> float | None:
     """Return a publicly known or guessed number of records, or None; BudgetError for anything else.
 
-    >>> checked_records(20_000)
+    >>> check_records(20_000)
     20000
     """
     known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))

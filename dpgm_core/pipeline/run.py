@@ -28,7 +28,7 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.fitter import check_learner, largest_estimate
-from dpgm_core.learning.learner_run import check_contrast_learner, run, with_goodness_of_fit
+from dpgm_core.learning.learner_run import check_contrast_learner, run_learner, with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
 from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
 from dpgm_core.learning.selector_run import (
@@ -44,8 +44,8 @@ from dpgm_core.learning.selector_run import (
 from dpgm_core.pipeline.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
+    check_records,
     check_source,
-    checked_records,
     counted_tables,
     describe_passes,
     make_plan,
@@ -274,7 +274,7 @@ class Run:
             costs = {f"labels of {column.column!r}": column.budget for column in open_columns}
             notes = [*(column.note() for column in open_columns), *chosen.notes]
             return evolve(chosen, shares={**costs, **chosen.shares}, notes=notes)
-        chosen = plan_session(selector, workload, self.budget, self.terms, share, checked_records(records))
+        chosen = plan_session(selector, workload, self.budget, self.terms, share, check_records(records))
         learner, (_, left) = self._learner(), split_votes(selector, self.budget)
         check_learner(learner, self.inference, workload, chosen, self.terms, left)
         notes = list(chosen.notes)
@@ -366,7 +366,7 @@ class Run:
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
             self.ledger.check(self.budget)
-        return run(learner, curator, self.inference, randomness=self.randomness, progress=self.progress)
+        return run_learner(learner, curator, self.inference, randomness=self.randomness, progress=self.progress)
 
     def _select(self, discovery: Discovery | None) -> tuple[Selector, NoisyTables, Selection]:
         selector, workload, share = self._session_parts()
@@ -758,4 +758,4 @@ def learn(
     chosen, engine = _as_learner(learner), _as_inference(inference)
     check_constraints(curator.structure.domain, engine, JunctionTree())
     assert chosen is not None
-    return with_goodness_of_fit(run(chosen, curator, engine, randomness=randomness, progress=progress), engine)
+    return with_goodness_of_fit(run_learner(chosen, curator, engine, randomness=randomness, progress=progress), engine)

@@ -13,7 +13,7 @@ from dpgm_core.privacy.accounting import (
     checked_presence,
     compose,
     has_dp_accounting,
-    replaced,
+    replaced_epsilon,
     sampling_probability,
 )
 from dpgm_core.privacy.budget import Budget
@@ -157,9 +157,9 @@ def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fra
     """
     target, q = float(epsilon), float(rate)
     low, high = target, 2 * target  # a subsample costs no more than the whole
-    while replaced(presence * high, high, q) <= target:
+    while replaced_epsilon(presence * high, high, q) <= target:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if replaced(presence * middle, middle, q) <= target else (low, middle)
+        low, high = (middle, high) if replaced_epsilon(presence * middle, middle, q) <= target else (low, middle)
     return Fraction(low * (1 - 1e-12))

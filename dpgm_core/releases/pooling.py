@@ -13,7 +13,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.privacy.budget import composed
+from dpgm_core.privacy.budget import compose_budgets
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
@@ -116,7 +116,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
-    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
+    cost together (`compose_budgets`). Raises BudgetError for releases that do not go together, for rounds
     and for one that occurs twice, StructureError for different domains.
 
     >>> from dpgm_core import Budget, Domain, release
@@ -145,7 +145,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
         terms=evolve(terms, contributions=None),
         total=total,
         total_variance=variance,
-        cost=composed([one.cost for one in published], conversion_delta),
+        cost=compose_budgets([one.cost for one in published], conversion_delta),
         private=all(one.private for one in published),
         unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
         pooled=published,

@@ -17,7 +17,7 @@ from dpgm_core._util.files import plain, write_archive
 from dpgm_core._util.html import Html, card, first
 from dpgm_core._util.version import __version__
 from dpgm_core.errors import ModelFileError, brief, clipped, printable, spanned
-from dpgm_core.privacy.budget import Budget, BudgetKind, composed
+from dpgm_core.privacy.budget import Budget, BudgetKind, compose_budgets
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
@@ -457,10 +457,10 @@ def total_cost(
 ) -> Budget:
     """What releases about the same people cost together, with the labels found before them.
 
-    cost: of the releases without those labels, where it is known. Raises BudgetError as `composed` does.
+    cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
     costs = [one.cost for one in releases] if cost is None else [cost]
-    return composed([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
+    return compose_budgets([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:

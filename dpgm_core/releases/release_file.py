@@ -27,7 +27,7 @@ from dpgm_core.privacy.contrasts import check_contrasts, spread
 from dpgm_core.privacy.descent import Loss, Regressions
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise, check_claims, check_together
-from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, TableDistance, entries
+from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, TableDistance, table_length
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
@@ -362,7 +362,7 @@ class _Reader:
         temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
         grid = converter.structure(plain["grid"], int)
         kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
-        if not sound or not MIN_TABLE_LENGTH <= entries(temperature) <= MAX_TABLE_LENGTH:
+        if not sound or not MIN_TABLE_LENGTH <= table_length(temperature) <= MAX_TABLE_LENGTH:
             raise ModelFileError("a choice of its session is not one that a session makes")
         if grid < 1 or SCORE_GRID % grid:
             raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
@@ -409,7 +409,7 @@ class _Reader:
             person=self._person,
             kind="pure" if self._session.budget.kind == "pure" else "zcdp",
         )
-        if not MIN_TABLE_LENGTH <= entries(descent.temperature) <= MAX_TABLE_LENGTH or not descent.sound:
+        if not MIN_TABLE_LENGTH <= table_length(descent.temperature) <= MAX_TABLE_LENGTH or not descent.sound:
             raise ModelFileError("a descent of its session is not one that a session makes")
         return descent
 

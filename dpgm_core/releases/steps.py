@@ -24,7 +24,7 @@ from dpgm_core.privacy.bins import BinsPlan, nodes_of
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
 from dpgm_core.privacy.mechanism import Calibration, Mechanism
-from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, entries
+from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, table_length
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.calibrations import calibration_to
@@ -311,7 +311,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
 
 def _temperature(text: str) -> Fraction:
     temperature = amount("the temperature of a level", text)
-    if not MIN_TABLE_LENGTH <= entries(temperature) <= MAX_TABLE_LENGTH:
+    if not MIN_TABLE_LENGTH <= table_length(temperature) <= MAX_TABLE_LENGTH:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
     return temperature
 

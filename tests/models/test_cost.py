@@ -20,7 +20,7 @@ from dpgm_core import (
     load_model,
     make,
 )
-from dpgm_core.learning.learner_run import run
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
 
@@ -43,7 +43,7 @@ def learned(learner, ledger=None, budget=ONE, mechanism="laplace", codes=CODES, 
     door = LiveCurator(
         as_source(codes), STRUCTURE, make("mechanism", mechanism), terms=stated, budget=budget, ledger=ledger
     )
-    return run(learner, door, EXACT), door
+    return run_learner(learner, door, EXACT), door
 
 
 @pytest.mark.parametrize("shares", SPLITS, ids=" ".join)

@@ -16,7 +16,7 @@ from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.models.misfit import joint_score, table_scores
 from dpgm_core.models.model import Model
-from dpgm_core.pipeline.evaluation import distance, normalise
+from dpgm_core.pipeline.evaluation import normalise, variation_distance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.views import cell_variances
 from dpgm_core.structure.graphs import Clique
@@ -165,7 +165,7 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
     cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
     return Difference(
         attributes=names,
-        total_variation=distance(one, other),
+        total_variation=variation_distance(one, other),
         cell={name: domain[name].labels[code] for name, code in zip(names, cell, strict=True)},
         first=float(one[cell]),
         other=float(other[cell]),

@@ -20,7 +20,7 @@ from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
 from dpgm_core.models.model import Model
 from dpgm_core.models.model_file import load_model, read_stamp, sidecar_path
 from dpgm_core.models.queries import quote_names
-from dpgm_core.pipeline.evaluation import columns_of, normalise, tabulate
+from dpgm_core.pipeline.evaluation import column_names, normalise, tabulate
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
 from dpgm_core.releases.release import NoisyTables, total_cost
@@ -284,7 +284,7 @@ class RecordsSide:
     @cached_property
     def domain(self) -> Domain:
         """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
-        columns = set(columns_of(self._data))
+        columns = set(column_names(self._data))
         attributes = [one for one in self.whole if one.name in columns]
         if not attributes:
             raise DataError(

@@ -35,7 +35,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_file import LedgerEntry
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, of_group
+from dpgm_core.privacy.terms import Terms, group_budget
 from dpgm_core.releases.release import NoisyTables, discoveries
 from dpgm_core.releases.session import bins_of, merges_of, sessions_of, step_facts
 
@@ -200,7 +200,7 @@ def _posterior(belief: float, epsilon: float) -> str:
 def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
     for size in _GROUP_SIZES:
-        worth = None if promised.budget is None else of_group(promised.budget, size)
+        worth = None if promised.budget is None else group_budget(promised.budget, size)
         rows.append(
             [f"{size}", "no bound", "no bound"]
             if worth is None

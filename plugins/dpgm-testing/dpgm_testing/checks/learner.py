@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from dpgm_core._util.files import plain
 from dpgm_core._util.randomness import SeededRandomness
-from dpgm_core.components.options import changed
+from dpgm_core.components.options import with_options
 from dpgm_core.errors import DpgmError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
@@ -138,7 +138,7 @@ def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     if any(one.round is not None for one in releases):  # learned from more releases than are left
         return
     require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
-    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     again = replayed(tuned, releases, fit.model.structure)
     moved = float(np.abs(clique_marginals(again.model.potentials) - clique_marginals(fit.model.potentials)).max())
     require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
@@ -155,7 +155,7 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     if len(run.curator.released) > 1:  # which no refitter is given (see `bootstrap`)
         return
     fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.curator.released))
-    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     inference = JunctionTree()
     refit = tuned.refitter(fit.model, inference)
     simulator = Simulator(run.curator.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
