@@ -42,7 +42,6 @@ __all__ = [
     "add_block",
     "choose_blocks",
     "count",
-    "count_batch",
     "count_codes",
     "fastest_sums",
     "marginal",
@@ -199,20 +198,6 @@ def choose_blocks(structure: Structure) -> Blocks:
         sizes=tuple(sizes[name] for name in columns),
         positions=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
     )
-
-
-def count_batch(blocks: Blocks, codes: Codes) -> IntArray:
-    """Partial counts of one batch: (blocks.cells,), records. Pure; vectors of several batches add up.
-
-    codes: one array per column of the blocks, each code below its size (see `checked`).
-
-    >>> blocks = Blocks(columns=("a",), sizes=(3,), positions=((0,),))
-    >>> count_batch(blocks, [np.array([0, 2, 2], np.uint8)]).tolist()
-    [1, 0, 2, 3]
-    """
-    sums = zero_cells(blocks.cells)
-    _add_batch(blocks, codes, sums)
-    return sums
 
 
 def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables:

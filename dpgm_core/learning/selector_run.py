@@ -23,7 +23,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
-from dpgm_core.learning.fitter import check_learner, fitter_of
+from dpgm_core.learning.learner_checks import check_learner, fitter_of
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector

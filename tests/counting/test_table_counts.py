@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting.table_counts import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
+from dpgm_core.counting.statistic import sum_pieces
+from dpgm_core.counting.table_counts import BLOCK_CELLS, Counted, Counts, choose_blocks, count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure.structure import Structure
@@ -69,14 +70,14 @@ def test_every_integer_dtype_counts_the_same(dtype: type) -> None:
     assert_counts(structure, records, count(as_source(records.astype(dtype)), structure))
 
 
-def test_a_plan_travels_and_partial_counts_merge_by_addition() -> None:
+def test_a_statistic_travels_and_partial_counts_merge_by_addition() -> None:
     """What a worker elsewhere needs is pickled, and its vectors add up to the whole count."""
     records = np.random.default_rng(2).integers(0, 4, size=(60, 3), dtype=np.uint8)
     structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 4)))
-    blocks, work = pickle.loads(pickle.dumps((choose_blocks(structure), count_batch)))
-    parts = [work(blocks, list(records[start : start + 7].T)) for start in range(0, 60, 7)]
+    counts = pickle.loads(pickle.dumps(Counts.of(structure)))
+    parts = [sum_pieces(counts, [(list(records[start : start + 7].T), None)]) for start in range(0, 60, 7)]
     merged = pickle.loads(pickle.dumps(sum(parts)))
-    assert_counts(structure, records, Counted(tables=tables_of(structure, blocks, merged), records=int(merged[-1])))
+    assert_counts(structure, records, Counted(tables=counts.tables(merged), records=counts.records(merged)))
 
 
 def test_blocks_are_bounded_and_cover_every_clique() -> None:
@@ -94,9 +95,9 @@ def test_a_clique_larger_than_a_block_is_counted_sparsely() -> None:
     domain = Domain.from_sizes({"a": 3000, "b": 3400})
     records = np.array([[0, 0], [2999, 3399], [2999, 3399], [5, 7], [7, 5]])
     structure = Structure(domain, [("b", "a")])
-    blocks, size = choose_blocks(structure), structure.cells * 8
+    counts, size = Counts.of(structure), structure.cells * 8
     tracemalloc.start()
-    count_batch(blocks, [records[:, 0], records[:, 1]])
+    sum_pieces(counts, [([records[:, 0], records[:, 1]], None)])
     of_batch = tracemalloc.get_traced_memory()[1]
     tables = count(as_source(records), structure).tables
     of_all = tracemalloc.get_traced_memory()[1]

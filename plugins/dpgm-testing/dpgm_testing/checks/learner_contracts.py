@@ -21,7 +21,7 @@ from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Fitter, MeasuresOtherTables
 from dpgm_core.learning.dry_run import planned_tables
-from dpgm_core.learning.fitter import check_learner
+from dpgm_core.learning.learner_checks import check_learner
 from dpgm_core.learning.selector import SelectionPlan
 from dpgm_core.models.model import Model
 from dpgm_core.models.networks import network_of, project

@@ -9,7 +9,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.learner_run import goodness_of_fit, with_goodness_of_fit
+from dpgm_core.learning.misfit_notes import goodness_of_fit, with_goodness_of_fit
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcd", 3))
 CHAIN = Structure.chain(DOMAIN)
