@@ -142,8 +142,10 @@ class Passes:
         2
         """
         if weighted is not None:
-            groups = _dealt(structure.sizes, most)
-            return cls(structure, tuple(WeightedCounts(_part(structure, own), weighted) for own in groups), True)
+            groups = _deal_groups(structure.sizes, most)
+            return cls(
+                structure, tuple(WeightedCounts(_structure_of_groups(structure, own), weighted) for own in groups), True
+            )
         one = fewest_sums(structure)
         if one.cells <= most:
             return cls(structure, (one,))
@@ -212,7 +214,7 @@ def _parts(structure: Structure, most: int) -> list[Structure]:
     cliques = {frozenset(clique): clique for clique in structure.cliques}
     largest = [clique for key, clique in cliques.items() if key not in covered]
     nested = [clique for key, clique in cliques.items() if key in covered]
-    dealt = _dealt(Structure(domain, largest).sizes, most)
+    dealt = _deal_groups(Structure(domain, largest).sizes, most)
     parts = [[largest[number] for number in own] for own in dealt]
     places_of: dict[str, set[int]] = {}
     where: list[int] = []
@@ -227,7 +229,7 @@ def _parts(structure: Structure, most: int) -> list[Structure]:
     return [Structure(domain, part) for part in parts]
 
 
-def _dealt(sizes: Sequence[int], most: int) -> list[list[int]]:
+def _deal_groups(sizes: Sequence[int], most: int) -> list[list[int]]:
     """Numbers 0, 1, ... in parts of at most so many cells; neighbours stay together, as they share attributes."""
     parts: list[list[int]] = []
     left = 0
@@ -240,7 +242,7 @@ def _dealt(sizes: Sequence[int], most: int) -> list[list[int]]:
     return parts
 
 
-def _part(structure: Structure, numbers: Sequence[int]) -> Structure:
+def _structure_of_groups(structure: Structure, numbers: Sequence[int]) -> Structure:
     """Some of the groups."""
     groups = [structure.groups[number] for number in numbers]
     plain, tied = ([group for group in groups if (len(group) > 1) is several] for several in (False, True))

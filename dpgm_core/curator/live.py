@@ -242,7 +242,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         with self._funds.charge(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
             holdout = self._holdout if receipt.holdout is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
-            counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
+            counted = self._count(measured if holdout is None else _structure_of_both(measured, holdout.structure))
         try:
             drawn = self._draw(measurement, counted)
             holdout_drawn = None if holdout is None else self._draw(holdout, counted)
@@ -477,7 +477,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """The tables that a measurement is about with fresh noise, N and its variance."""
         progress = unfailing(self._progress)  # it is paid for
         progress("adding noise", 0, None)
-        counts = _only(measurement.structure, counted.tables)
+        counts = _tables_over(measurement.structure, counted.tables)
         drawn = self._measure(measurement, lambda: counts, stated_total(self._terms, counted.records))
         progress("adding noise", 1, 1)
         return drawn
@@ -527,14 +527,14 @@ class LiveCurator(Measurer, HoldoutKeeper):
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"
 
 
-def _together(measured: Structure, pairs: Structure) -> Structure:
+def _structure_of_both(measured: Structure, pairs: Structure) -> Structure:
     """Both, to be counted in one pass over the records."""
     plain = [group[0] for group in measured.groups if len(group) == 1]
     tied = [group for group in measured.groups if len(group) > 1]
     return Structure(measured.domain, [*plain, *pairs.cliques], tied=tied)
 
 
-def _only(structure: Structure, tables: Tables) -> Tables:
+def _tables_over(structure: Structure, tables: Tables) -> Tables:
     """The tables of one of the structures that were counted together."""
     if structure == tables.structure:
         return tables

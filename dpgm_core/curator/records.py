@@ -66,14 +66,14 @@ class CountedTables:
             room = self._room - 8 * Structure(domain, missing).cells
             also = choose_fitting(domain, [clique for clique in self._ahead if clique not in known], room)
             fresh = self._count(Structure(domain, [*missing, *also]), rows).tables
-            tables = dict(_parts(fresh)) | self._kept
+            tables = dict(_tables_by_clique(fresh)) | self._kept
         return Tables(structure, np.concatenate([tables[clique] for clique in structure.cliques]))
 
     def coarsen(self, merges: Mapping[str, IntArray], domain: Domain) -> None:
         """Have what was counted by fewer codes. merges: attribute -> the new code of each of its codes, as before."""
         for clique, values in self._kept.items():
             if any(name in merges for name in clique):
-                self._kept[clique] = _coarser(values, clique, merges, domain)
+                self._kept[clique] = _merge_codes(values, clique, merges, domain)
 
     def clear(self) -> None:
         """Forget all tables."""
@@ -92,7 +92,7 @@ class CountedTables:
         domain, room = structure.domain, self._room
         fitted = choose_fitting(domain, structure.cliques, room)
         whole = len(fitted) == len(structure.cliques)
-        tables = dict(_parts(counted.tables))
+        tables = dict(_tables_by_clique(counted.tables))
         # A part of it alone is copied, so that the rest can go.
         self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in fitted}
         self._kept[()] = np.array([counted.records])
@@ -123,13 +123,13 @@ def choose_fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list
     return chosen
 
 
-def _parts(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:
+def _tables_by_clique(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:
     """Each clique's cells; none of them is tied."""
     for clique, part in zip(tables.structure.cliques, tables.structure.slices, strict=True):
         yield clique, tables.values[part]
 
 
-def _coarser(values: IntArray, clique: Clique, merges: Mapping[str, IntArray], domain: Domain) -> IntArray:
+def _merge_codes(values: IntArray, clique: Clique, merges: Mapping[str, IntArray], domain: Domain) -> IntArray:
     """The same counts by fewer codes: cells whose codes became one are added up."""
     sizes = [len(merges[name]) if name in merges else domain[name].size for name in clique]
     table = values.reshape(sizes)

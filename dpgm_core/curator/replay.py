@@ -65,7 +65,7 @@ class ReplayCurator(Single, HoldoutKeeper):
                 "of the same run too"
             )
         check_merged(originals)
-        self._structure = _roomy(self._releases) if structure is None else structure
+        self._structure = _structure_with_room(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
         if len(self._holdouts) > 1:
             pool(self._holdouts, conversion_delta)  # refuses holdouts that do not pool, before the learning
@@ -166,7 +166,7 @@ class ReplayCurator(Single, HoldoutKeeper):
             cliques_held = {frozenset(clique) for clique in serving.structure.cliques}
             if {frozenset((one,) if isinstance(one, str) else one) for one in requested} != cliques_held:
                 raise BudgetError(
-                    f"{what} holds other cliques than the learner asks for: {_listed(serving.structure.cliques)}"
+                    f"{what} holds other cliques than the learner asks for: {_cliques_text(serving.structure.cliques)}"
                 )
         if isinstance(budget, Mapping) and not _is_split_as(serving, budget):
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
@@ -194,7 +194,7 @@ class ReplayCurator(Single, HoldoutKeeper):
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
 
 
-def _roomy(releases: Sequence[NoisyTables]) -> Structure:
+def _structure_with_room(releases: Sequence[NoisyTables]) -> Structure:
     """The structure that the first one was made to learn, with every table that has no room in it."""
     first = releases[0].modelled or releases[0].structure
     structures = [one.structure for one in releases[1:]]
@@ -216,6 +216,6 @@ def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool
     )
 
 
-def _listed(cliques: Sequence[Clique]) -> str:
+def _cliques_text(cliques: Sequence[Clique]) -> str:
     """A few of them, in words."""
     return ", ".join(" x ".join(clique) or "()" for clique in cliques[:4]) + (", ..." if len(cliques) > 4 else "")

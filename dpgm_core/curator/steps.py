@@ -194,12 +194,12 @@ def find_bins(
     def find(one: BinsPlan) -> FoundBins:
         grid = grids[one.attribute.name]
         inside: IntArray = counted.tables[grid.name][: one.cells]
-        return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
+        return FoundBins.of(one, _bisect_ranks(inside, one, randomness), grid.edges or ())
 
     return tuple(find(one) for one in columns)
 
 
-def _bisected(counts: IntArray, column: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
+def _bisect_ranks(counts: IntArray, column: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
     """Of each level the edges chosen. counts: persons in each cell."""
     ranks = ranks_of(counts)
     levels: list[tuple[int, ...]] = []

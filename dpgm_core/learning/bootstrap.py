@@ -294,11 +294,11 @@ def bootstrap(
     >>> len(model.replicates), model.standard_errors("a").round(2).tolist()
     (20, [0.01, 0.01])
     """
-    refits = _refitted(model, checked_replicates(replicates), learner, inference, randomness, progress or silent)
+    refits = _refit_all(model, checked_replicates(replicates), learner, inference, randomness, progress or silent)
     return model.with_replicates(refits)
 
 
-def _refitted(
+def _refit_all(
     model: Model, count: int, learner: object, inference: object, randomness: Randomness | None, progress: Progress
 ) -> Array:
     """Log-potentials of the refits, (count, cells), float32: enough for error bars, and half of the file."""

@@ -52,10 +52,10 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     """
     impossible = tables.structure.impossible
     if impossible is None:
-        return _agreed(tables, variances)
+        return _with_agreed_margins(tables, variances)
     scale = float(np.abs(tables.values).max())
     for _ in range(_MAX_PROJECTIONS):
-        tables = _agreed(tables, variances)
+        tables = _with_agreed_margins(tables, variances)
         left = float(np.abs(tables.values[impossible]).max())
         tables = tables.like(np.where(impossible, 0.0, tables.values))
         if left <= _ROUNDING_SHARE * scale:
@@ -63,7 +63,7 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     return tables
 
 
-def _agreed(tables: Tables, variances: FloatArray | None) -> Tables:
+def _with_agreed_margins(tables: Tables, variances: FloatArray | None) -> Tables:
     structure = tables.structure
     values = tables.values.astype(np.float64)
     # Relative to the largest: exactly 1 where all are the same, so that then weights change no digit.
@@ -86,7 +86,7 @@ def _agreed(tables: Tables, variances: FloatArray | None) -> Tables:
         for number, effect, cells in zip(numbers, effects, outside, strict=True):
             clique = structure.groups[number][0]
             block = values[structure.slices[number]].reshape(structure.shapes[number])
-            block += _aligned((agreed - effect) / cells, names, clique)
+            block += _align_axes((agreed - effect) / cells, names, clique)
     return Tables(structure, values)
 
 
@@ -101,7 +101,7 @@ def _interaction(table: FloatArray, clique: Clique, names: Clique) -> FloatArray
     return margin
 
 
-def _aligned(effect: FloatArray, names: Clique, clique: Clique) -> FloatArray:
+def _align_axes(effect: FloatArray, names: Clique, clique: Clique) -> FloatArray:
     """The effect with axes in the clique's order and length-1 axes for the other attributes."""
     order = [names.index(name) for name in clique if name in names]
     ordered = effect.transpose(order)

@@ -50,19 +50,19 @@ def run_learner(
     try:
         # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
         with np.errstate(under="ignore"):
-            learned = _learned(learner, curator, inference, source, progress)
+            learned = _learn(learner, curator, inference, source, progress)
             return _with_provenance(learned, curator, learner, inference, (*curator.released, *holdouts_of(curator)))
     except BaseException as error:
         paid = () if curator.replayed else (*curator.released, *holdouts_of(curator))
         if not paid:
             raise
-        failed = _failed(learner, error, paid)
+        failed = _learning_failed(learner, error, paid)
         if isinstance(error, Exception):
             raise failed from error
         raise error from failed
 
 
-def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
+def _learning_failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
     if sum(not one.holdout for one in paid) > 1:  # any learner can learn from one
@@ -75,7 +75,7 @@ def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...
     return LearningFailed(f"learner {name_of(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
 
 
-def _learned(
+def _learn(
     learner: Learner,
     curator: Curator,
     inference: Inference,
@@ -100,7 +100,7 @@ def _with_provenance(
     The cost of a model comes from the curator: a learner may show fewer releases than it received.
     """
     registry = default_registry()
-    notes = [*learned.notes, *_moved(curator.released), *contradictions(releases)]
+    notes = [*learned.notes, *_implausible_note(curator.released), *contradictions(releases)]
     provenance = {
         **learned.model.provenance,
         "learner": registry.record("learner", learner),
@@ -122,7 +122,7 @@ def _with_provenance(
     return evolve(learned, model=model, notes=notes, releases=releases)
 
 
-def _moved(releases: Sequence[NoisyTables]) -> list[str]:
+def _implausible_note(releases: Sequence[NoisyTables]) -> list[str]:
     """Return a note where learners saw other tables than the release has."""
     views = [equalize_totals(one) for one in releases]
     count, cells = sum(map(implausible, views)), sum(view.structure.cells for view in views)

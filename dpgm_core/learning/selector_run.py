@@ -178,7 +178,7 @@ def select_structure(
     source = randomness_or_system(randomness)
     fitting = _fitting_of(learner, inference, source)
     # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
-    with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:
+    with np.errstate(under="ignore"), _open_session(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
             session.reserve_holdout(share)
@@ -188,7 +188,7 @@ def select_structure(
                 )
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
-            selection = _checked(outcome, session, selector, plan)
+            selection = _check_selection(outcome, session, selector, plan)
             session.set_model_structure(selection.structure, named=named)
             notes = list(selection.notes)
             if share and not _has_holdout_pair(session, selection):
@@ -204,13 +204,13 @@ def select_structure(
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
         except BaseException as error:
-            failed = _failed(selector, error, curator)
+            failed = _selection_failed(selector, error, curator)
             if isinstance(error, Exception):
                 raise failed from error
             raise error from failed
 
 
-def _opened(
+def _open_session(
     selector: Selector, curator: LiveCurator, workload: Workload, votes: Budget | None
 ) -> AbstractContextManager[Session]:
     """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
@@ -220,7 +220,7 @@ def _opened(
     except Exception as error:
         if curator.remaining == before:
             raise
-        raise _failed(selector, error, curator) from error
+        raise _selection_failed(selector, error, curator) from error
 
 
 def fit_selection(
@@ -264,7 +264,7 @@ def fit_selection(
     return evolve(fit, model=model, notes=notes)
 
 
-def _checked(outcome: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
+def _check_selection(outcome: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
     name = _name(selector)
     if not isinstance(outcome, Selection) or not isinstance(outcome.structure, Structure):
         raise IncompatiblePlugin(f"selector {name} returned {type(outcome).__name__}, not a Selection")
@@ -342,7 +342,7 @@ def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:
         session.measure_holdout(pairs)
 
 
-def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
+def _selection_failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     state = (
         "what it measured is kept: learn from it with dpgm learn FILE where it was saved, or learn(error.releases[0])"

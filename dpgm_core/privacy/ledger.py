@@ -127,7 +127,7 @@ class Ledger:
         ModelFileError
             When the file cannot be written.
         """
-        path = _followed(path, new=True)
+        path = _follow_links(path, new=True)
         check_amounts(budget)
         stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
         if stated is None and budget.kind == "approx":
@@ -158,7 +158,7 @@ class Ledger:
         BudgetError
             Where another process keeps it locked.
         """
-        path = _followed(path)
+        path = _follow_links(path)
         if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
         bring_up_to_date(path)
@@ -364,7 +364,7 @@ class Ledger:
             )
 
 
-def _followed(path: str | Path, *, new: bool = False) -> Path:
+def _follow_links(path: str | Path, *, new: bool = False) -> Path:
     """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
     new file where one leads nowhere."""
     named, what = Path(path), "a name that no file can have"

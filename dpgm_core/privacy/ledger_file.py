@@ -263,7 +263,7 @@ def open_database(path: Path, how: str) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
     except sqlite3.Error as error:
-        raise _translated(path, error) from None
+        raise _translate_error(path, error) from None
     except UnicodeDecodeError:  # SQLite quotes the file in its message
         raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
@@ -325,7 +325,7 @@ def _remove_parts(path: Path) -> None:
                         other.unlink()
 
 
-def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
+def _translate_error(path: Path, error: sqlite3.Error) -> DpgmError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if is_locked(error):
@@ -419,7 +419,7 @@ def read(
     terms, entries = rows(path, connection, version)
     tally = connection.execute("SELECT charges, digest FROM tally").fetchall()
     if tally != [(len(entries), digest(connection, version))]:
-        raise _damaged(path)
+        raise _damage_error(path)
     return terms, entries
 
 
@@ -458,7 +458,7 @@ def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[Ledg
         sound = False
     # A file that was copied in the middle of a charge may read well and still be no sound tree to write into.
     if not sound or connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
-        raise _damaged(path)
+        raise _damage_error(path)
     return terms, entries
 
 
@@ -473,7 +473,9 @@ def add(
         written,
     )
     number = int(row.lastrowid or 0)
-    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(previous, (number, *written))))
+    connection.execute(
+        "UPDATE tally SET charges = ?, digest = ?", (number, _chain_digest(previous, (number, *written)))
+    )
     return number
 
 
@@ -485,9 +487,9 @@ def new_identity() -> str:
 def digest(connection: sqlite3.Connection, version: int = VERSION) -> str:
     """Return the SHA-256 chain over the terms and every charge, oldest first, as they are in a file of this schema."""
     ((document,),) = connection.execute("SELECT document FROM terms")
-    chain = _chained("", (document,))
+    chain = _chain_digest("", (document,))
     for charge in connection.execute(f"SELECT {_CHARGE[version]} FROM charges ORDER BY id"):
-        chain = _chained(chain, charge)
+        chain = _chain_digest(chain, charge)
     return chain
 
 
@@ -527,7 +529,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
                 leftover.unlink(missing_ok=True)
 
 
-def _chained(chain: str, row: Iterable[object]) -> str:
+def _chain_digest(chain: str, row: Iterable[object]) -> str:
     return hashlib.sha256(json.dumps([chain, *row]).encode()).hexdigest()
 
 
@@ -548,7 +550,7 @@ def _read(conditions: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _damaged(path: Path) -> ModelFileError:
+def _damage_error(path: Path) -> ModelFileError:
     return ModelFileError(
         f"ledger {path} is damaged: what it holds does not add up, as in a file that was copied or renamed in the "
         "middle of a charge; bring it and its -journal together again, and restore nothing older than its last charge"
@@ -568,7 +570,7 @@ def _damaged(path: Path) -> ModelFileError:
 def recover(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the file as `connect` does, once a journal that it does not need is removed; BudgetError if it stays."""
     until = time.monotonic() + BUSY_SECONDS
-    while os.path.lexists(_journal(path)) and _is_whole(path) and not _removed(path):
+    while os.path.lexists(_journal(path)) and _is_whole(path) and not _remove_dead_journal(path):
         if time.monotonic() > until:
             raise busy_error(path)
         time.sleep(random.uniform(0.001, 0.01))
@@ -590,7 +592,7 @@ def _is_whole(path: Path) -> bool:
     return True
 
 
-def _removed(path: Path) -> bool:
+def _remove_dead_journal(path: Path) -> bool:
     """Remove the journal of a dead process if the file is whole; False where a process lives or others are at it too.
 
     The file is locked under another name, for which SQLite does not see the journal; locks belong to the file.

@@ -56,10 +56,10 @@ def round_noise(
             # a mechanism calibrates to an L1 of 1 where nobody can change a thing
             each = Budget.pure(_replaced_epsilon(each.epsilon, rate, there.l1 / max(1, sensitivity.l1)))
         return mechanism.noise(sensitivity, each), each
-    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
+    return _bisect_epsilon(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
 
 
-def _bisected(
+def _bisect_epsilon(
     mechanism: Mechanism,
     sensitivity: Sensitivity,
     budget: Budget,

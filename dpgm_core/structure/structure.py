@@ -483,12 +483,12 @@ def group_cliques(
     plain: dict[frozenset[str], Clique] = {}
     duplicates = []
     for raw in cliques:
-        clique = _checked(domain, raw)
+        clique = _checked_clique(domain, raw)
         if plain.setdefault(frozenset(clique), clique) is not clique:
             duplicates.append(clique)
     bundles = []
     for number, raw_group in enumerate(tied):
-        bundle = tuple(_checked(domain, raw) for raw in raw_group)
+        bundle = tuple(_checked_clique(domain, raw) for raw in raw_group)
         _check_group(domain, number, bundle)
         if len(bundle) > 1:
             bundles.append(bundle)
@@ -500,7 +500,7 @@ def group_cliques(
     return groups, tuple(duplicates)
 
 
-def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
+def _checked_clique(domain: Domain, raw: Sequence[str]) -> Clique:
     if isinstance(raw, str) or not isinstance(raw, Sequence):
         raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
     clique = tuple(raw)

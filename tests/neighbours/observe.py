@@ -57,7 +57,7 @@ _DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = (
     session.add_noise,
     steps.draw_publication,
 )
-_DRAWN = discovery._drawn
+_DRAWN = discovery._draw_labels
 
 
 @frozen(kw_only=True)
@@ -94,7 +94,7 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(descent, "draw_candidates", partial(_first_of_all, words)),
         patch.object(steps, "draw_publication", partial(_never, words)),
         patch.object(steps, "draw_candidates", partial(_first_of_all, words)),
-        patch.object(discovery, "_drawn", _same_labels_for_all),
+        patch.object(discovery, "_draw_labels", _same_labels_for_all),
         patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),
     )

@@ -168,7 +168,7 @@ def test_a_run_that_failed_after_its_charge_is_unfinished_too(spec, dpgm_command
             raise KeyboardInterrupt
 
         patch.setattr(
-            "dpgm_core.learning.learner_run._learned", lambda learner, curator, *_: curator.release() and stopped()
+            "dpgm_core.learning.learner_run._learn", lambda learner, curator, *_: curator.release() and stopped()
         )
         assert dpgm_command("fit", spec, "--set", "budget.epsilon=0.1")[0] == 1
     assert "visits-3.release.dpgm" in refused("fit", spec)
