@@ -2,27 +2,21 @@
 
 import attrs
 import numpy as np
-import pytest
-from attrs import frozen
 
 from dpgm_core import Beliefs, Tables
 from dpgm_core.inference.contract import Estimates
-from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_testing import checks_of
+
+from .engines import Engine, factory
+from .family import Family
 
 COUNT = 4000
 
 
-class Drawing:
+class Drawing(Engine):
     """Independent records of the model from a fixed seed, and averages over them; mutants override one thing."""
 
     exact = False
     capabilities = frozenset({"estimate", "query", "sample"})
-    cost = None
-
-    def __init__(self, inner):
-        self.inner = inner
-        self.structure = inner.structure
 
     def records(self, potentials):
         return self.inner.sample(potentials, COUNT, np.random.default_rng(0))
@@ -61,130 +55,82 @@ class Drawing:
         return self.inner.sample(potentials, count, generator)
 
 
-def factory(engine_class):
-    """A component that compiles to the mutant engine."""
-
-    @frozen(kw_only=True)
-    class Mutant:
-        max_order = None
-
-        def compile(self, structure):
-            return engine_class(JunctionTree().compile(structure))
-
-    return Mutant
+engine = Family("inference", factory)
 
 
+@engine("errors-are-stated", "No errors at all.")
 class SaysNothing(Drawing):
-    """No errors at all."""
-
     def infer(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), errors=None, log_partition_error=None)
 
 
+@engine("errors-are-stated", "Errors do not grow with the total.")
 class ErrorsOfOneRecord(Drawing):
-    """Errors do not grow with the total."""
-
     def infer(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), errors=super().infer(potentials).errors)
 
 
+@engine("errors-are-stated", "Answers are of other records than estimates.")
 class SecondOpinion(Drawing):
-    """Answers are of other records than estimates."""
-
     def answers(self, potentials, queries):
         return self.inner.answers(potentials, queries)
 
 
+@engine("errors-are-stated", "No error where few records were seen.")
 class SureOfRareThings(Drawing):
-    """No error where few records were seen."""
-
     def estimates(self, potentials, queries):
         found = super().estimates(potentials, queries)
         sure = tuple(np.where(table < 0.2, 0.0, off) for table, off in zip(found.tables, found.errors, strict=True))
         return attrs.evolve(found, errors=sure)
 
 
+@engine("errors-hold", "A fifteenth of the errors, of everything.")
 class TooSure(Drawing):
-    """A fifteenth of the errors, of everything."""
-
     def infer(self, potentials, *, total=1.0):
         found = super().infer(potentials, total=total)
         return attrs.evolve(found, errors=found.errors / 15)
 
 
+@engine("errors-hold", "log Z is off by ten of its errors.")
 class SureOfLogZ(Drawing):
-    """log Z is off by ten of its errors."""
-
     def infer(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), log_partition_error=1e-4)
 
 
+@engine("errors-hold", "Errors of single records that count for a hundred.")
 class TooSureOfAnswers(Drawing):
-    """Errors of single records that count for a hundred."""
-
     def estimates(self, potentials, queries):
         found = super().estimates(potentials, queries)
         return attrs.evolve(found, errors=tuple(one / 15 for one in found.errors))
 
 
+@engine("errors-hold", "It says so of everything, and need not be right then.")
 class NeverConverges(Drawing):
-    """It says so of everything, and need not be right then."""
-
     def infer(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), converged=False)
 
 
+@engine("errors-are-no-larger-than-they-are", "Errors hold because they are a hundred times too large.")
 class KnowsNothing(Drawing):
-    """Errors hold because they are a hundred times too large."""
-
     def infer(self, potentials, *, total=1.0):
         found = super().infer(potentials, total=total)
         return attrs.evolve(found, errors=found.errors * 100)
 
 
+@engine("draws-follow-the-model", "Records are few, each many times: a chain that stays where it is.")
 class NeverMoves(Drawing):
-    """Records are few, each many times: a chain that stays where it is."""
-
     def sample(self, potentials, count, generator):
         few = self.inner.sample(potentials, max(1, count // 400), generator)
         return [np.resize(np.repeat(column, 400), count) for column in few]
 
 
+@engine("draws-follow-the-model", "Records of half the potentials.")
 class Tempered(Drawing):
-    """Records of half the potentials."""
-
     def sample(self, potentials, count, generator):
         return self.inner.sample(potentials * 0.5, count, generator)
 
 
+@engine("draws-follow-the-model", "Records that no generator repeats.")
 class OwnDice(Drawing):
-    """Records that no generator repeats."""
-
     def sample(self, potentials, count, generator):
         return self.inner.sample(potentials, count, np.random.default_rng())
-
-
-BY_CHECK = {
-    "errors-are-stated": [SaysNothing, ErrorsOfOneRecord, SecondOpinion, SureOfRareThings],
-    "errors-hold": [TooSure, SureOfLogZ, TooSureOfAnswers, NeverConverges],
-    "errors-are-no-larger-than-they-are": [KnowsNothing],
-    "draws-follow-the-model": [NeverMoves, Tempered, OwnDice],
-}
-MUTANTS = [(mutant, check) for check, mutants in BY_CHECK.items() for mutant in mutants]
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[one.__name__ for one, _ in MUTANTS])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    assert verdict(factory(mutant), "inference", check).startswith("CheckFailed")
-
-
-@pytest.mark.parametrize("check", sorted(BY_CHECK))
-def test_the_original_passes(verdict, check):
-    """The engine that the mutants are made of passes the same checks."""
-    assert verdict(factory(Drawing), "inference", check) is None
-
-
-def test_every_check_of_draws_kills_a_mutant():
-    """No check is there for show."""
-    assert set(BY_CHECK) == {check.name for check in checks_of("inference") if check.needs == "estimate"}

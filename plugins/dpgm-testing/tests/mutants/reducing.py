@@ -11,14 +11,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from attrs import define, field, frozen
 
 from dpgm_core import DataError
 from dpgm_core.sources import Grouped, Shipped, SourceRefused, as_source, received
-from dpgm_testing import check_component, checks_of
 from dpgm_testing.reductions import PartitionedSource, PartitionPin, partitions_of, sent
 from dpgm_testing.sources import DOMAIN
+
+from .family import Family
+
+
+def opener(mutant):
+    """The function by which the kit hands a source its records."""
+    return rereads if mutant is Rereads else lambda table, folder: mutant(table=table)
+
+
+source = Family("source", records=opener)
 
 
 @frozen(kw_only=True)
@@ -75,73 +83,55 @@ def larger_alone(one, other):
     return one + other if one[-1] >= other[-1] else other
 
 
-@frozen(kw_only=True)
+@source("partitions-change-nothing", "Of many partitions one never comes back.")
 class LosesAPartition(Plain):
-    """Of many partitions one never comes back."""
-
     pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, r))
 
 
-@frozen(kw_only=True)
+@source("partitions-change-nothing", "A task that was tried again is added again.")
 class CountsARetryTwice(Plain):
-    """A task that was tried again is added again."""
-
     pin = with_parts(lambda parts, blocks, r: summed([*parts, *parts[10:11]], r))
 
 
-@frozen(kw_only=True)
+@source("partitions-change-nothing", "A partition larger than all before it takes their place.")
 class OrderMatters(Plain):
-    """A partition larger than all before it takes their place."""
-
     pin = with_parts(lambda parts, blocks, r: functools.reduce(larger_alone, parts))
 
 
-@frozen(kw_only=True)
+@source("partitions-change-nothing")
 class DropsThePartitionBeforeAnEmptyOne(Plain):
     """An empty last partition takes the one before it along, as the end of a stream that was reached twice."""
 
     pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] if len(blocks) > 1 and not blocks[-1] else parts, r))
 
 
-@frozen(kw_only=True)
+@source("sums-are-those-of-the-rows", "Cells of what comes back lie one further.")
 class OffByOne(Plain):
-    """Cells of what comes back lie one further."""
-
     pin = with_sum(lambda sums, r: np.roll(sums, 1) if sums.sum() else sums)
 
 
-@frozen(kw_only=True)
+@source("sums-are-whole-numbers", "Sums come back as doubles.")
 class Floats(Plain):
-    """Sums come back as doubles."""
-
     pin = with_sum(lambda sums, r: sums.astype(float))
 
 
-@frozen(kw_only=True)
+@source("sums-are-those-of-the-rows", "Sums were doubles on their way, in which large whole numbers merge.")
 class ThroughFloats(Plain):
-    """Sums were doubles on their way, in which large whole numbers merge."""
-
     pin = with_sum(lambda sums, r: sums.astype(float).astype(np.int64))
 
 
-@frozen(kw_only=True)
+@source("sums-are-those-of-the-rows", "Sums were of 32 bits on their way.")
 class Narrow(Plain):
-    """Sums were of 32 bits on their way."""
-
     pin = with_sum(lambda sums, r: sums.astype(np.int32).astype(np.int64))
 
 
-@frozen(kw_only=True)
+@source("sums-are-whole-numbers", "The array is a view of a message's bytes.")
 class ReadOnly(Plain):
-    """The array is a view of a message's bytes."""
-
     pin = with_sum(lambda sums, r: np.frombuffer(sums.tobytes(), np.int64))
 
 
-@frozen(kw_only=True)
+@source("sums-are-whole-numbers", "The number of rows is left out of counts.")
 class OneCellShort(Plain):
-    """The number of rows is left out of counts."""
-
     pin = with_sum(lambda sums, r: sums[:-1])
 
 
@@ -155,10 +145,8 @@ class CachingPin(PartitionPin):
         return self.kept.setdefault(reduction.cells, super().reduce(reduction))
 
 
-@frozen(kw_only=True)
+@source("sums-are-whole-numbers", "The same array for the same sum.")
 class Caches(Plain):
-    """The same array for the same sum."""
-
     pin = CachingPin
 
 
@@ -173,10 +161,8 @@ class AccumulatorPin(PartitionPin):
         return self.sums[reduction.cells].copy()
 
 
-@frozen(kw_only=True)
+@source("sums-of-one-pin-are-of-the-same-records", "An accumulator that is not reset: the second sum holds the first.")
 class Accumulates(Plain):
-    """An accumulator that is not reset: the second sum holds the first."""
-
     pin = AccumulatorPin
 
 
@@ -208,10 +194,8 @@ class Reordered:
         return self.inner.partial(within, lengths)
 
 
-@frozen(kw_only=True)
+@source("sums-take-columns-as-asked", "Columns come in the table's order.")
 class ColumnsOutOfOrder(Plain):
-    """Columns come in the table's order."""
-
     pin = InDomainOrder
 
 
@@ -232,14 +216,12 @@ class ColumnMajorPin(PartitionPin):
         return np.concatenate([*found, sums[end:]])
 
 
-@frozen(kw_only=True)
+@source("counting-in-its-own-way-changes-nothing", "`groupings` answered column-major.")
 class ColumnMajor(Plain):
-    """`groupings` answered column-major."""
-
     pin = ColumnMajorPin
 
 
-@frozen(kw_only=True)
+@source("codes-do-not-depend-on-the-data")
 class CategoriesOfAPartition(Plain):
     """Labels are numbered anew in each partition, in the order in which they come."""
 
@@ -255,10 +237,8 @@ class CategoriesOfAPartition(Plain):
             yield list(work.blocks(part.to_batches()))
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "As many parts as there are persons, of which one is asked for its columns.")
 class NeedsAPerson(Plain):
-    """As many parts as there are persons, of which one is asked for its columns."""
-
     def coded(self, work):
         made = list(PartitionedSource.coded(self, work))
         if work.reading.person is not None:
@@ -269,16 +249,13 @@ class NeedsAPerson(Plain):
         return blocks[0][:1]
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "Each partition keeps its own r rows of a person.")
 class PersonsApart(Plain):
-    """Each partition keeps its own r rows of a person."""
-
     def coded(self, work):
         for part in partitions_of(self.table):
             yield list(sent(work).blocks(part.to_batches()))
 
 
-@frozen(kw_only=True)
 class KeyedParts(Plain):
     """Persons are brought together by a part of their own."""
 
@@ -297,15 +274,13 @@ class KeyedParts(Plain):
         return str(key or "")[:1]
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "A null key is in another part than an empty one.")
 class NullApart(KeyedParts):
-    """A null key is in another part than an empty one."""
-
     def part(self, key):
         return "null" if key is None else key
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions")
 class BucketsByPython(KeyedParts):
     """Parts by Python's hash of the value, so that types and nulls make a difference."""
 
@@ -313,7 +288,6 @@ class BucketsByPython(KeyedParts):
         return type(key).__name__, hash(key) % 3 if isinstance(key, int) else len(key or "") % 2
 
 
-@frozen(kw_only=True)
 class WithKeys(Plain):
     """Keys are changed before anything is done with them."""
 
@@ -330,20 +304,16 @@ class WithKeys(Plain):
         return keys
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "Whole numbers beside nulls became doubles, and then whole numbers again.")
 class KeysAsDoubles(WithKeys):
-    """Whole numbers beside nulls became doubles, and then whole numbers again."""
-
     def changed(self, keys):
         if not pa.types.is_integer(keys.type):
             return keys
         return pa.array([None if key is None else int(float(key)) for key in keys.to_pylist()], pa.int64())
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "Keys that look like numbers are numbers.")
 class NumbersInTexts(WithKeys):
-    """Keys that look like numbers are numbers."""
-
     def changed(self, keys):
         if not pa.types.is_string(keys.type):
             return keys
@@ -351,7 +321,7 @@ class NumbersInTexts(WithKeys):
         return pa.array([text and (text.strip().lstrip("0") or "0") for text in texts], pa.string())
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions")
 class FirstRows(Plain):
     """The first r rows of a person that come, in place of those that hashes choose."""
 
@@ -368,10 +338,9 @@ class FirstRows(Plain):
         yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
 
 
+@source("sums-of-one-pin-are-of-the-same-records", "Reads its file anew for each sum.")
 @frozen(kw_only=True)
 class Rereads(Plain):
-    """Reads its file anew for each sum."""
-
     path: Any = field(default=None, metadata={"help": "the file"})
 
     @contextmanager
@@ -392,24 +361,20 @@ def rereads(table, folder):
     return Rereads(table=table, path=path)
 
 
-@frozen(kw_only=True)
+@source("a-pin-that-was-left-sums-no-more", "What was kept for a pin stays.")
 class SumsAfterwards(Plain):
-    """What was kept for a pin stays."""
-
     def leave(self, pin):
         pass
 
 
-@frozen(kw_only=True)
+@source("a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
 class FailsForeignly(Plain):
-    """A pin that was left has nothing to iterate over."""
-
     class pin(PartitionPin):
         def reduce(self, reduction):
             return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
 
 
-@frozen(kw_only=True)
+@source("what-has-no-codes-is-refused-when-pinned")
 class LooksAtRows(Plain):
     """Types are looked at with the rows, so that an empty table is never refused."""
 
@@ -418,7 +383,7 @@ class LooksAtRows(Plain):
             super().check(work)
 
 
-@frozen(kw_only=True)
+@source(("missing-columns-are-refused", "what-has-no-codes-is-refused-when-pinned"))
 class LooksLater(Plain):
     """Types are looked at by whoever sums."""
 
@@ -426,19 +391,15 @@ class LooksLater(Plain):
         pass
 
 
-@frozen(kw_only=True)
+@source("no-record-is-no-failure", "Looks at the first row to begin with.")
 class NeedsARow(Plain):
-    """Looks at the first row to begin with."""
-
     def check(self, work):
         self.table.to_pylist()[0]
         super().check(work)
 
 
-@frozen(kw_only=True)
+@source("no-record-is-no-failure", "Merges what comes back without a beginning.")
 class SumOfNone(Plain):
-    """Merges what comes back without a beginning."""
-
     pin = with_parts(lambda parts, blocks, r: sum(parts[1:], parts[0]))
 
     def coded(self, work):
@@ -459,69 +420,54 @@ class Talking(PartitionPin):
         raise error
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "The error of the partition comes through.")
 class RaisesWhatFailed(Plain):
-    """The error of the partition comes through."""
-
     pin = Talking
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "A DataError with the words of what failed.")
 class QuotesWhatFailed(Plain):
-    """A DataError with the words of what failed."""
-
     class pin(Talking):
         def told(self, error):
             raise DataError(f"a task failed: {error}") from None
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "A quiet DataError, with what failed as its context.")
 class QuotesInTheContext(Plain):
-    """A quiet DataError, with what failed as its context."""
-
     class pin(Talking):
         def told(self, error):
             raise DataError("a task failed") from error
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is printed.")
 class Prints(Plain):
-    """Where the rows are what fails is printed."""
-
     class pin(Talking):
         def told(self, error):
             sys.stdout.write(str(error))
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is logged.")
 class Logs(Plain):
-    """Where the rows are what fails is logged."""
-
     class pin(Talking):
         def told(self, error):
             logging.getLogger("executor").warning("lost task: %s", error)
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is warned of.")
 class Warns(Plain):
-    """Where the rows are what fails is warned of."""
-
     class pin(Talking):
         def told(self, error):
             warnings.warn(str(error), stacklevel=1)
 
 
-@frozen(kw_only=True)
+@source("errors-quote-no-record", "Shows the first row where a column is missing, to be helpful.")
 class QuotesARow(Plain):
-    """Shows the first row where a column is missing, to be helpful."""
-
     def check(self, work):
         for name in work.reading.names:
             if name not in self.table.column_names:
                 raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
 
 
-@frozen(kw_only=True)
 class Cast(Plain):
     """An engine with types of its own."""
 
@@ -533,31 +479,25 @@ class Cast(Plain):
         return column
 
 
-@frozen(kw_only=True)
+@source("numbers-keep-every-digit", "Floats of 32 bits.")
 class SinglePrecision(Cast):
-    """Floats of 32 bits."""
-
     def cast(self, column):
         return column.cast(pa.float32(), safe=False) if pa.types.is_floating(column.type) else column
 
 
-@frozen(kw_only=True)
+@source("labels-match-byte-for-byte", "Texts without blanks at their ends, as CHAR has them.")
 class Trims(Cast):
-    """Texts without blanks at their ends, as CHAR has them."""
-
     def cast(self, column):
         return pc.utf8_rtrim_whitespace(column) if pa.types.is_string(column.type) else column
 
 
-@frozen(kw_only=True)
+@source("unknown-and-null-go-where-declared", "Nulls of texts are written as texts.")
 class NullIsEmpty(Cast):
-    """Nulls of texts are written as texts."""
-
     def cast(self, column):
         return pc.fill_null(column, "NULL") if pa.types.is_string(column.type) else column
 
 
-@frozen(kw_only=True)
+@source("types-change-nothing")
 class TextsOfFloats(Cast):
     """Whole numbers through doubles become texts: 3 is "3.0"."""
 
@@ -567,10 +507,8 @@ class TextsOfFloats(Cast):
         return pc.binary_join_element_wise(column.cast(pa.string()), "0", ".")
 
 
-@frozen(kw_only=True)
+@source("one-record-changes-only-itself", "A column of texts that are all numbers is one of numbers.")
 class InfersNumbers(Cast):
-    """A column of texts that are all numbers is one of numbers."""
-
     def cast(self, column):
         try:
             return column.cast(pa.float64()) if pa.types.is_string(column.type) else column
@@ -578,10 +516,8 @@ class InfersNumbers(Cast):
             return column
 
 
-@frozen(kw_only=True)
+@source("a-failure-where-the-rows-are-says-nothing", "A partition that fails counts for nothing.")
 class Swallows(Plain):
-    """A partition that fails counts for nothing."""
-
     class pin(PartitionPin):
         def reduce(self, reduction):
             try:
@@ -590,22 +526,18 @@ class Swallows(Plain):
                 return np.zeros(reduction.cells, np.int64)
 
 
+@source("a-source-shows-nothing-of-the-records", "A repr as attrs makes it.")
 @frozen(kw_only=True)
 class ShowsItsTable(Plain):
-    """A repr as attrs makes it."""
-
     table: Any = field(eq=id, repr=str, metadata={"help": "the records"})
 
 
-@frozen(kw_only=True)
+@source("codes-are-the-domains", "Hands out rows too, but not all of them.")
 class Halved(Plain):
-    """Hands out rows too, but not all of them."""
-
     def batches(self, domain, columns):
         return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
 
 
-@frozen(kw_only=True)
 class Both(Plain):
     """Hands out rows too, with the keys of their persons."""
 
@@ -616,77 +548,8 @@ class Both(Plain):
         return as_source(self.table).keyed_batches(domain, columns, key)
 
 
-@frozen(kw_only=True)
+@source("persons-meet-across-partitions", "Keys that are handed out begin anew with each batch.")
 class OtherKeys(Both):
-    """Keys that are handed out begin anew with each batch."""
-
     def keyed_batches(self, domain, columns, key):
         for codes, keys in as_source(self.table).keyed_batches(domain, columns, key):
             yield codes, pa.array(range(len(keys)))
-
-
-BY_CHECK = {
-    "partitions-change-nothing": [LosesAPartition, CountsARetryTwice, OrderMatters, DropsThePartitionBeforeAnEmptyOne],
-    "sums-are-those-of-the-rows": [OffByOne, ThroughFloats, Narrow],
-    "sums-are-whole-numbers": [Floats, ReadOnly, OneCellShort, Caches],
-    "sums-of-one-pin-are-of-the-same-records": [Accumulates, Rereads],
-    "sums-take-columns-as-asked": [ColumnsOutOfOrder],
-    "counting-in-its-own-way-changes-nothing": [ColumnMajor],
-    "persons-meet-across-partitions": [
-        PersonsApart,
-        NullApart,
-        BucketsByPython,
-        KeysAsDoubles,
-        NumbersInTexts,
-        FirstRows,
-        OtherKeys,
-        NeedsAPerson,
-    ],
-    "codes-do-not-depend-on-the-data": [CategoriesOfAPartition],
-    "a-pin-that-was-left-sums-no-more": [SumsAfterwards, FailsForeignly],
-    "what-has-no-codes-is-refused-when-pinned": [LooksAtRows, LooksLater],
-    "missing-columns-are-refused": [LooksLater],
-    "no-record-is-no-failure": [NeedsARow, SumOfNone],
-    "a-failure-where-the-rows-are-says-nothing": [
-        RaisesWhatFailed,
-        QuotesWhatFailed,
-        QuotesInTheContext,
-        Prints,
-        Logs,
-        Warns,
-        Swallows,
-    ],
-    "errors-quote-no-record": [QuotesARow],
-    "numbers-keep-every-digit": [SinglePrecision],
-    "labels-match-byte-for-byte": [Trims],
-    "unknown-and-null-go-where-declared": [NullIsEmpty],
-    "types-change-nothing": [TextsOfFloats],
-    "one-record-changes-only-itself": [InfersNumbers],
-    "a-source-shows-nothing-of-the-records": [ShowsItsTable],
-    "codes-are-the-domains": [Halved],
-}
-MUTANTS = [(mutant, check) for check, mutants in BY_CHECK.items() for mutant in mutants]
-
-
-def opener(source):
-    """How the kit gives a source of this file its records."""
-    return rereads if source is Rereads else lambda table, folder: source(table=table)
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    found = verdict(mutant, "source", check, opener(mutant))
-    assert found is not None and found.startswith(("CheckFailed", "IndexError")), found
-
-
-@pytest.mark.parametrize("original", [Plain, Both])
-def test_the_originals_pass(original):
-    """What the mutants are made from, and one that hands out rows besides."""
-    report = check_component(original, profile="quick", records=opener(original))
-    assert report.ok, str(report)
-
-
-def test_every_check_of_sums_kills_a_mutant():
-    """No check is there for show."""
-    assert {check.name for check in checks_of("source") if check.needs == "reduces"} <= set(BY_CHECK)

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import attrs
 import numpy as np
-import pytest
 from attrs import frozen
 
 from dpgm_core import Budget, BudgetError, Dag, DpgmError, Selection, SelectionPlan, Structure, TableDistance
 from dpgm_core.learning import EdgeVotes, ThresholdVotes
-from dpgm_testing import checks_of
 
-KEPT = []
+from .family import KEPT, Family
+
+selector = Family("selector")
 ROUNDS = 3
 
 
@@ -110,7 +110,6 @@ class Plain:
         return Structure(session.domain, [*chosen, *singles])
 
 
-@frozen(kw_only=True)
 class Leaves(Plain):
     """No mutant: leaves a part of the budget to the pipeline."""
 
@@ -127,19 +126,15 @@ class Leaves(Plain):
 # --- what it sees and says ----------------------------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@selector("records-only-through-the-session", "Looks behind the session.")
 class Peeks(Plain):
-    """Looks behind the session."""
-
     def notes(self, session):
         getattr(session, "_held", None)
         return []
 
 
-@frozen(kw_only=True)
+@selector("says-only-what-follows-from-the-steps", "Finds the records in memory, and says how many there are.")
 class CountsInANote(Plain):
-    """Finds the records in memory, and says how many there are."""
-
     def notes(self, session):
         gc.collect()  # records of earlier selections may wait in circles
         return [
@@ -149,7 +144,7 @@ class CountsInANote(Plain):
         ][:1]
 
 
-@frozen(kw_only=True)
+@selector("says-only-what-follows-from-the-steps")
 class TrueCountsForPredictions(Plain):
     """Finds the codes in memory, and scores tables by how far the noisy ones are from the true ones."""
 
@@ -162,28 +157,22 @@ class TrueCountsForPredictions(Plain):
         return session.select(scores, budget).cliques[0]
 
 
-@frozen(kw_only=True)
+@selector("records-are-not-kept", "A module-level cache holds on to the session, and with it to the records.")
 class KeepsTheSession(Plain):
-    """A module-level cache holds on to the session, and with it to the records."""
-
     def notes(self, session):
         KEPT.append(session)
         return []
 
 
-@frozen(kw_only=True)
+@selector("same-seed-same-selection", "Breaks ties with numpy's global generator.")
 class GlobalGenerator(Plain):
-    """Breaks ties with numpy's global generator."""
-
     def choose(self, session, left, fit, budget, randomness):
         shuffled = [left[place] for place in np.random.permutation(len(left))]  # noqa: NPY002
         return super().choose(session, shuffled, fit, budget, randomness)
 
 
-@frozen(kw_only=True)
+@selector("same-seed-same-selection", "Shuffles the candidates with a generator of its own.")
 class UnseededStart(Plain):
-    """Shuffles the candidates with a generator of its own."""
-
     def choose(self, session, left, fit, budget, randomness):
         shuffled = [left[place] for place in np.random.default_rng().permutation(len(left))]
         return super().choose(session, shuffled, fit, budget, randomness)
@@ -192,35 +181,27 @@ class UnseededStart(Plain):
 # --- what it measures ---------------------------------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Does not ask the workload which pairs may be measured.")
 class EveryPair(Plain):
-    """Does not ask the workload which pairs may be measured."""
-
     def tables(self, workload):
         names = workload.domain.names
         return [(one,) for one in names], [(one, other) for one in names for other in names if one < other]
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Measures candidates, but wants the rest spent on a pair that may be none.")
 class LeavesAnyPair(Leaves):
-    """Measures candidates, but wants the rest spent on a pair that may be none."""
-
     def still(self, session, pairs, chosen):
         return {session.domain.names[:2]: 1.0}
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "The structure leaves out a pair that was measured.")
 class NoRoom(Plain):
-    """The structure leaves out a pair that was measured."""
-
     def structure(self, session, singles, chosen):
         return Structure(session.domain, [*chosen[1:], *singles])
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Never measures the last attribute.")
 class ForgetsTheLast(Plain):
-    """Never measures the last attribute."""
-
     def measure(self, session, cliques, budget):
         kept = [one for one in cliques if session.domain.names[-1] not in one] or cliques
         session.measure(kept, budget)
@@ -233,7 +214,6 @@ class ForgetsTheLast(Plain):
         return Structure(session.domain, [*chosen, *singles])
 
 
-@frozen(kw_only=True)
 class Directed(Plain):
     """No mutant: each attribute's parent is the one before it in the domain, if that pair may be measured."""
 
@@ -251,34 +231,26 @@ class Directed(Plain):
         return Dag(session.domain, {child: (parent,) for parent, child in chosen}).structure()
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Says directed, and puts the parent first in a clique.")
 class ParentsFirst(Directed):
-    """Says directed, and puts the parent first in a clique."""
-
     def structure(self, session, singles, chosen):
         return Plain.structure(self, session, singles, chosen)
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Says directed, but what it shows the learner on the way is no such graph.")
 class DirectsAtTheEnd(Directed):
-    """Says directed, but what it shows the learner on the way is no such graph."""
-
     def fit(self, fitting, session, singles, chosen, fit):
         return fitting(session.pooled(), Plain.structure(self, session, singles, chosen), fit)
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Weights that are no weights.")
 class NegativeWeights(Leaves):
-    """Weights that are no weights."""
-
     def still(self, session, pairs, chosen):
         return {clique: -weight for clique, weight in super().still(session, pairs, chosen).items()}
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "The trace holds what no file does.")
 class ArrayInTheTrace(Plain):
-    """The trace holds what no file does."""
-
     def select(self, session, **more):
         found = super().select(session, **more)
         return attrs.evolve(found, trace=[{"round": 1, "chosen": np.zeros(2)}])
@@ -287,10 +259,8 @@ class ArrayInTheTrace(Plain):
 # --- what it spends -----------------------------------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@selector("spends-what-it-has", "Asks for the whole budget each time; the session refuses, and it makes do.")
 class IgnoresWhatRemains(Plain):
-    """Asks for the whole budget each time; the session refuses, and it makes do."""
-
     def measure(self, session, cliques, budget):
         try:
             session.measure(cliques, session.budget if len(cliques) == 1 else budget)
@@ -298,10 +268,8 @@ class IgnoresWhatRemains(Plain):
             session.measure(cliques, budget)
 
 
-@frozen(kw_only=True)
+@selector("spends-what-it-has", "Leaves a third of the budget unspent, and says nothing of it.")
 class Hoards(Plain):
-    """Leaves a third of the budget unspent, and says nothing of it."""
-
     def rest(self, session, cliques):
         pass
 
@@ -309,10 +277,8 @@ class Hoards(Plain):
         return budget * Fraction(1, 100)
 
 
-@frozen(kw_only=True)
+@selector("stops", "Takes a hundredth of what remains, and again, and catches whatever would end that.")
 class NeverStops(Plain):
-    """Takes a hundredth of what remains, and again, and catches whatever would end that."""
-
     def rest(self, session, cliques):
         while not session.remaining.is_zero:
             try:
@@ -321,10 +287,8 @@ class NeverStops(Plain):
                 continue
 
 
-@frozen(kw_only=True)
+@selector("stops", "Waits until more of the budget remains.")
 class WaitsForMore(Plain):
-    """Waits until more of the budget remains."""
-
     def rest(self, session, cliques):
         while not session.remaining.is_zero:
             pass
@@ -333,10 +297,8 @@ class WaitsForMore(Plain):
 # --- its plan -----------------------------------------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@selector("plan-refuses-what-select-would", "Plans for any budget, and takes Gaussian scores of all of them.")
 class ScoresForPure(Plain):
-    """Plans for any budget, and takes Gaussian scores of all of them."""
-
     def choose(self, session, left, fit, budget, randomness):
         total = session.pooled().total
         predicted = np.concatenate([fit.model.marginal(pair).reshape(-1) * total for pair in left])
@@ -344,19 +306,15 @@ class ScoresForPure(Plain):
         return left[int(np.argmax(session.score(scores, budget).values))]
 
 
-@frozen(kw_only=True)
+@selector("plan-adds-up", "The shares of its plan leave out the choices.")
 class ShortSum(Plain):
-    """The shares of its plan leave out the choices."""
-
     def plan(self, workload, budget, terms, records=None):
         found = super().plan(workload, budget, terms, records)
         return attrs.evolve(found, shares={name: one for name, one in found.shares.items() if name != "choices"})
 
 
-@frozen(kw_only=True)
+@selector("plan-adds-up", "The shares sum to the budget up to a float's rounding.")
 class RoundedShares(Plain):
-    """The shares sum to the budget up to a float's rounding."""
-
     def plan(self, workload, budget, terms, records=None):
         found = super().plan(workload, budget, terms, records)
         rounded = {
@@ -366,26 +324,20 @@ class RoundedShares(Plain):
         return attrs.evolve(found, shares=rounded)
 
 
-@frozen(kw_only=True)
+@selector("plan-tells-the-noise", "Plans the noise of one table, whatever the number of tables.")
 class OneTableOnly(Plain):
-    """Plans the noise of one table, whatever the number of tables."""
-
     def deviation(self, moved, spent):
         return super().deviation(moved, spent) / math.sqrt(float(moved.l1))
 
 
-@frozen(kw_only=True)
+@selector("plan-tells-the-noise", "Plans the noise of an epsilon as if it were 1, and that of a rho rightly.")
 class ForgetsTheOtherKind(Plain):
-    """Plans the noise of an epsilon as if it were 1, and that of a rho rightly."""
-
     def deviation(self, moved, spent):
         return 1.0 if spent.kind == "pure" else super().deviation(moved, spent)
 
 
-@frozen(kw_only=True)
+@selector("plan-tells-the-noise", "Plans the noise for people who come or go, also where one is replaced.")
 class ForgetsReplacing(Plain):
-    """Plans the noise for people who come or go, also where one is replaced."""
-
     def deviation(self, moved, spent):
         return super().deviation(moved, spent) / (math.sqrt(2) if float(moved.l1) > 5 else 1)
 
@@ -393,16 +345,14 @@ class ForgetsReplacing(Plain):
 # --- what it finds ------------------------------------------------------------------------------------------------
 
 
-@frozen(kw_only=True)
+@selector("strong-dependence-is-found", "Pays for a choice, and takes the last pair there is.")
 class TakesTheLast(Plain):
-    """Pays for a choice, and takes the last pair there is."""
-
     def choose(self, session, left, fit, budget, randomness):
         super().choose(session, left, fit, budget, randomness)
         return left[-1]
 
 
-@frozen(kw_only=True)
+@selector("what-it-chooses-fits")
 class TakesAll(Plain):
     """Takes every pair there is; the scores are against main effects, so that its own loop needs no large engine."""
 
@@ -414,44 +364,34 @@ class TakesAll(Plain):
         return fitting(alone, Structure(session.domain, singles), fit)
 
 
-@frozen(kw_only=True)
+@selector("more-records-never-hurt", "Believes that many records need no pairs.")
 class GivesUpOnMany(Plain):
-    """Believes that many records need no pairs."""
-
     def rounds(self, pairs, session):
         return 0 if session.pooled().total > 10_000 else super().rounds(pairs, session)
 
 
-@frozen(kw_only=True)
+@selector("nothing-to-find-is-no-failure", "Cannot do with a noisy count below zero.")
 class TakesLogs(Plain):
-    """Cannot do with a noisy count below zero."""
-
     def notes(self, session):
         if (session.pooled().tables.values < -1).any():
             raise BudgetError("a logarithm of a negative count")
         return []
 
 
-@frozen(kw_only=True)
+@selector("progress-is-told", "Never says how far it is.")
 class Silent(Plain):
-    """Never says how far it is."""
-
     def tell(self, progress, number, rounds):
         pass
 
 
-@frozen(kw_only=True)
+@selector("progress-is-told", "Says how much is left as how far it is.")
 class CountsDown(Plain):
-    """Says how much is left as how far it is."""
-
     def tell(self, progress, number, rounds):
         progress("choosing", rounds - number, rounds)
 
 
-@frozen(kw_only=True)
+@selector("fits-that-never-settle-end-it-too", "Fits until a fit has converged.")
 class WaitsForConvergence(Plain):
-    """Fits until a fit has converged."""
-
     def fit(self, fitting, session, singles, chosen, fit):
         while True:
             fit = super().fit(fitting, session, singles, chosen, fit)
@@ -459,18 +399,14 @@ class WaitsForConvergence(Plain):
                 return fit
 
 
-@frozen(kw_only=True)
+@selector("measures-within-the-workload", "Fits a structure that does not hold what was measured.")
 class FitsWithoutRoom(Plain):
-    """Fits a structure that does not hold what was measured."""
-
     def fit(self, fitting, session, singles, chosen, fit):
         return super().fit(fitting, session, singles, chosen[:-1], fit)
 
 
-@frozen(kw_only=True)
+@selector("a-step-that-fails-ends-it", "A choice that fails is replaced by the first pair.")
 class MakesItUp(Plain):
-    """A choice that fails is replaced by the first pair."""
-
     def choose(self, session, left, fit, budget, randomness):
         try:
             return super().choose(session, left, fit, budget, randomness)
@@ -504,34 +440,30 @@ class Votes(Plain):
         return Selection(structure=Structure(session.domain, cliques), measure=dict.fromkeys(cliques, 1.0))
 
 
+@selector("spends-what-it-has", "Votes for twice what the session has for votes.")
 class VotesOnCredit(Votes):
-    """Votes for twice what the session has for votes."""
-
     def select(self, session, **more):
         session.vote(self.voter(session.workload), session.votes * 2)
         return super().select(session, **more)
 
 
+@selector("spends-what-it-has", "Looks at tables first.")
 class VotesLate(Votes):
-    """Looks at tables first."""
-
     def select(self, session, **more):
         session.measure(["a"], session.budget * Fraction(1, 8))
         return super().select(session, **more)
 
 
+@selector("spends-what-it-has", "Measures attributes alone, and leaves what was for votes.")
 class NeverVotes(Votes):
-    """Measures attributes alone, and leaves what was for votes."""
-
     def select(self, session, *, inference, fitting, randomness, progress):
         progress("measuring", 1, 1)
         alone = [clique for clique in session.workload.candidates if len(clique) == 1]
         return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))
 
 
+@selector("plan-refuses-what-select-would", "Foretells nothing of a voter that needs to know N.")
 class VotesForNothing(Votes):
-    """Foretells nothing of a voter that needs to know N."""
-
     def foretell(self, workload, votes, terms, records=None):
         return []
 
@@ -542,7 +474,7 @@ class VotesForNothing(Votes):
         return ThresholdVotes(pairs=Structure(workload.domain, binary), tau=0.3)
 
 
-@frozen(kw_only=True)
+@selector("spends-as-planned")
 class PlansOtherwise(Plain):
     """Its plan shows thirds, and it spends a tenth of the budget on tables of one attribute and half on choices."""
 
@@ -556,10 +488,8 @@ class PlansOtherwise(Plain):
         return attrs.evolve(super().plan(workload, budget, terms), shares=Plain.shares(self, budget, True))
 
 
-@frozen(kw_only=True)
+@selector("spends-as-planned", "One choice in three costs twice its part, at the expense of the tables.")
 class ChoosesDear(Plain):
-    """One choice in three costs twice its part, at the expense of the tables."""
-
     def choose(self, session, left, fit, budget, randomness):
         return super().choose(session, left, fit, budget * Fraction(5, 4), randomness)
 
@@ -584,85 +514,13 @@ class Foretells(Plain):
         return attrs.evolve(found, detectable=self.factor * ahead)
 
 
+@selector("what-it-calls-detectable-is", "What it calls detectable is a fifth of what a choice can tell from noise.")
 @frozen(kw_only=True)
 class PromisesTooMuch(Foretells):
-    """What it calls detectable is a fifth of what a choice can tell from noise."""
-
     factor: float = attrs.field(default=0.2, metadata={"help": "on what it states"})
 
 
+@selector("what-it-calls-detectable-is", "What it calls detectable is the deviation of ten tables.")
 @frozen(kw_only=True)
 class PromisesTooLittle(Foretells):
-    """What it calls detectable is the deviation of ten tables."""
-
     factor: float = attrs.field(default=5.0, metadata={"help": "on what it states"})
-
-
-BY_CHECK = {
-    "spends-as-planned": [PlansOtherwise, ChoosesDear],
-    "what-it-calls-detectable-is": [PromisesTooMuch, PromisesTooLittle],
-    "spends-what-it-has": [VotesOnCredit, VotesLate, NeverVotes, IgnoresWhatRemains, Hoards],
-    "plan-refuses-what-select-would": [VotesForNothing, ScoresForPure],
-    "records-only-through-the-session": [Peeks],
-    "says-only-what-follows-from-the-steps": [CountsInANote, TrueCountsForPredictions],
-    "records-are-not-kept": [KeepsTheSession],
-    "same-seed-same-selection": [GlobalGenerator, UnseededStart],
-    "measures-within-the-workload": [
-        EveryPair,
-        LeavesAnyPair,
-        NoRoom,
-        ForgetsTheLast,
-        ParentsFirst,
-        DirectsAtTheEnd,
-        NegativeWeights,
-        ArrayInTheTrace,
-        FitsWithoutRoom,
-    ],
-    "stops": [NeverStops, WaitsForMore],
-    "plan-adds-up": [ShortSum, RoundedShares],
-    "plan-tells-the-noise": [OneTableOnly, ForgetsTheOtherKind, ForgetsReplacing],
-    "strong-dependence-is-found": [TakesTheLast],
-    "what-it-chooses-fits": [TakesAll],
-    "more-records-never-hurt": [GivesUpOnMany],
-    "nothing-to-find-is-no-failure": [TakesLogs],
-    "progress-is-told": [Silent, CountsDown],
-    "fits-that-never-settle-end-it-too": [WaitsForConvergence],
-    "a-step-that-fails-ends-it": [MakesItUp],
-}
-MUTANTS = [(mutant, check) for check, mutants in BY_CHECK.items() for mutant in mutants]
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    found = verdict(mutant, "selector", check)
-    KEPT.clear()
-    assert found is not None
-
-
-def test_a_directed_original_passes(verdict):
-    """The one that the mutants of direction are made from."""
-    assert verdict(Directed, "selector", "measures-within-the-workload") is None
-
-
-@pytest.mark.parametrize("check", ["spends-what-it-has", "plan-refuses-what-select-would"])
-def test_a_selector_that_votes_passes(verdict, check):
-    """What its mutants are killed by."""
-    assert verdict(Votes, "selector", check) is None
-
-
-@pytest.mark.parametrize("check", sorted(BY_CHECK))
-@pytest.mark.parametrize("original", [Plain, Leaves])
-def test_the_originals_pass(verdict, original, check):
-    """The selectors that the mutants are made from pass."""
-    assert verdict(original, "selector", check, profile="quick") is None
-
-
-def test_a_selector_that_says_what_is_detectable_passes(verdict):
-    """What its mutants are killed by."""
-    assert verdict(Foretells, "selector", "what-it-calls-detectable-is") is None
-
-
-def test_every_check_kills_a_mutant():
-    """No check is there for show."""
-    assert set(BY_CHECK) == {check.name for check in checks_of("selector") if check.kind != "declaration"}

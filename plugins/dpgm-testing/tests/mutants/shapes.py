@@ -2,13 +2,13 @@
 
 import attrs
 import numpy as np
-import pytest
-from attrs import frozen
 
 from dpgm_core import Fit, Model, StructureError, Tables
-from dpgm_testing import checks_of
 
-from .test_mutant_learners import Plain
+from .family import Family
+from .learners import Plain
+
+learner = Family("learner")
 
 
 def refuse(structure):
@@ -19,7 +19,6 @@ def refuse(structure):
         raise StructureError("pairs alone; name the pairs of larger cliques")
 
 
-@frozen(kw_only=True)
 class Wide(Plain):
     """Any structure, from tables or contrasts."""
 
@@ -31,7 +30,6 @@ class Wide(Plain):
         return Fit(model=Model(curator.structure, potentials.embed(curator.structure)))
 
 
-@frozen(kw_only=True)
 class Narrow(Wide):
     """Binary attributes and pairs alone."""
 
@@ -44,40 +42,35 @@ class Narrow(Wide):
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
 
+@learner("what-it-does-not-take-is-refused-unpaid", "It looks at the structure when it has its release.")
 class RefusesAfterPaying(Narrow):
-    """It looks at the structure when it has its release."""
-
     def learn(self, curator, inference, *, randomness, progress):
         fit = Wide.learn(self, curator, inference, randomness=randomness, progress=progress)
         refuse(curator.structure)
         return fit
 
 
+@learner("what-it-does-not-take-is-refused-unpaid", "What `check` refuses is learned all the same.")
 class TakesAnythingToo(Narrow):
-    """What `check` refuses is learned all the same."""
-
     def learn(self, curator, inference, *, randomness, progress):
         return Wide.learn(self, curator, inference, randomness=randomness, progress=progress)
 
 
+@learner("contrasts-are-learned", "It takes contrasts, as a number says.")
 class SaysYes(Wide):
-    """It takes contrasts, as a number says."""
-
     takes_contrasts = 1
 
 
+@learner("contrasts-are-learned", "Takes the tables of contrasts for half as far from even as they are.")
 class Halves(Wide):
-    """Takes the tables of contrasts for half as far from even as they are."""
-
     def target(self, release):
         even = release.tables.like(release.tables.values.astype(float))
         middle = even.repeat(even.sums() / np.array(release.structure.sizes))
         return super().target(attrs.evolve(release, tables=even.like(middle + (even.values - middle) / 2)))
 
 
+@learner("contrasts-are-learned", "Potentials of single attributes alone.")
 class AttributesOnly(Wide):
-    """Potentials of single attributes alone."""
-
     def potentials(self, release, engine, randomness, progress):
         found = super().potentials(release, engine, randomness, progress)
         values = found.values.copy()
@@ -87,9 +80,8 @@ class AttributesOnly(Wide):
         return Tables(release.structure, values)
 
 
+@learner("contrasts-are-learned", "Numbers of three attributes are not looked at.")
 class PairsOnly(Wide):
-    """Numbers of three attributes are not looked at."""
-
     def potentials(self, release, engine, randomness, progress):
         found = super().potentials(release, engine, randomness, progress)
         values = found.values.copy()
@@ -97,40 +89,3 @@ class PairsOnly(Wide):
             if len(clique) > 2:
                 values[where] = 0.0
         return Tables(release.structure, values)
-
-
-MUTANTS = [
-    (RefusesAfterPaying, "what-it-does-not-take-is-refused-unpaid"),
-    (TakesAnythingToo, "what-it-does-not-take-is-refused-unpaid"),
-    (SaysYes, "contrasts-are-learned"),
-    (Halves, "contrasts-are-learned"),
-    (AttributesOnly, "contrasts-are-learned"),
-    (PairsOnly, "contrasts-are-learned"),
-]
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[one.__name__ for one, _ in MUTANTS])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    assert verdict(mutant, "learner", check).startswith("CheckFailed")
-
-
-@pytest.mark.parametrize(
-    ("original", "check"),
-    [
-        *((Narrow, check) for _, check in MUTANTS[1:3]),
-        (Wide, "contrasts-are-learned"),
-        (Narrow, "survives-awkward-structures"),
-        (Narrow, "fit-is-usable"),
-        (Narrow, "many-records-are-followed"),
-    ],
-)
-def test_the_originals_pass(verdict, original, check):
-    """As do other checks, on attributes of two labels and pairs."""
-    assert verdict(original, "learner", check) is None
-
-
-def test_every_check_of_shapes_kills_a_mutant():
-    """No check is there for show."""
-    needed = {check.name for check in checks_of("learner") if check.needs in ("contrasts", "restricted")}
-    assert needed == {name for _, name in MUTANTS}

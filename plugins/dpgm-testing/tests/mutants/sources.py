@@ -5,13 +5,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 from attrs import field, frozen
 
 from dpgm_core import DataError
 from dpgm_core.domain.attribute import code_dtype
-from dpgm_testing import checks_of
 
+from .family import Family
+
+
+def opener(mutant):
+    """The function by which the kit hands a source its records."""
+    return getattr(mutant, "written", lambda table, folder: mutant(table=table))
+
+
+source = Family("source", records=opener)
 NULL_TEXTS = (None, "")
 
 
@@ -52,17 +59,15 @@ class Plain:
         return attribute.code(None if value is None else str(value))
 
 
-@frozen(kw_only=True)
+@source("codes-do-not-depend-on-the-data", "Categories numbered as they come, as pandas.factorize does.")
 class OrderOfAppearance(Plain):
-    """Categories numbered as they come, as pandas.factorize does."""
-
     def coded(self, attribute, values):
         known = {}
         codes = [known.setdefault(value, len(known)) for value in values]
         return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
 
 
-@frozen(kw_only=True)
+@source("codes-do-not-depend-on-the-data")
 class SortedCategories(Plain):
     """Categories numbered in the order of the values present, as numpy.unique does."""
 
@@ -72,35 +77,27 @@ class SortedCategories(Plain):
         return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
 
 
-@frozen(kw_only=True)
+@source("codes-are-the-domains", "Records with a null are left out.")
 class DropsNulls(Plain):
-    """Records with a null are left out."""
-
     def read(self, domain, columns):
         keep = [all(row[name] is not None for name in columns) for row in self.table.to_pylist()]
         yield from Plain(table=self.table.filter(np.array(keep))).read(domain, columns)
 
 
-@frozen(kw_only=True)
+@source("codes-are-the-domains", "Each column sorted on its own: right margins, wrong records.")
 class SortsColumns(Plain):
-    """Each column sorted on its own: right margins, wrong records."""
-
     def coded(self, attribute, values):
         return np.sort(super().coded(attribute, values))
 
 
-@frozen(kw_only=True)
+@source("batches-are-well-formed", "int64 codes.")
 class WideCodes(Plain):
-    """int64 codes."""
-
     def coded(self, attribute, values):
         return super().coded(attribute, values).astype(np.int64)
 
 
-@frozen(kw_only=True)
+@source("row-order-changes-nothing", "A null takes the value before it.")
 class FillsForward(Plain):
-    """A null takes the value before it."""
-
     def values(self, part, name):
         filled, last = [], None
         for value in super().values(part, name):
@@ -109,7 +106,7 @@ class FillsForward(Plain):
         return filled
 
 
-@frozen(kw_only=True)
+@source("one-record-changes-only-itself")
 class InfersNumbers(Plain):
     """A column whose values all look like numbers is read as numbers, as pandas.read_csv does."""
 
@@ -121,7 +118,7 @@ class InfersNumbers(Plain):
             return values
 
 
-@frozen(kw_only=True)
+@source("types-change-nothing")
 class FloatTexts(Plain):
     """Whole numbers become texts through float: 3 is "3.0"."""
 
@@ -129,35 +126,27 @@ class FloatTexts(Plain):
         return super().code(attribute, float(value) if isinstance(value, int) else value)
 
 
-@frozen(kw_only=True)
+@source("unknown-and-null-go-where-declared", "Null values go where unknown ones go.")
 class NullIsUnknown(Plain):
-    """Null values go where unknown ones go."""
-
     def code(self, attribute, value):
         return super().code(attribute, "no such label at all" if value is None else value)
 
 
-@frozen(kw_only=True)
+@source("columns-come-as-asked", "Columns in the domain's order, whatever was asked.")
 class DomainOrder(Plain):
-    """Columns in the domain's order, whatever was asked."""
-
     def read(self, domain, columns):
         return super().read(domain, [name for name in domain.names if name in columns])
 
 
-@frozen(kw_only=True)
+@source("no-record-is-no-failure", "Looks at the first record to begin with.")
 class NeedsOneRecord(Plain):
-    """Looks at the first record to begin with."""
-
     def read(self, domain, columns):
         self.table.to_pylist()[0]
         yield from super().read(domain, columns)
 
 
-@frozen(kw_only=True)
+@source("missing-columns-are-refused", "A missing column is a column of zeros.")
 class MissingIsZero(Plain):
-    """A missing column is a column of zeros."""
-
     def batches(self, domain, columns):
         for batch in self.read(domain, [name for name in columns if name in self.table.column_names]):
             yield [batch[0] * 0] * (len(columns) - len(batch)) + batch
@@ -166,18 +155,14 @@ class MissingIsZero(Plain):
         raise AssertionError
 
 
-@frozen(kw_only=True)
+@source("errors-quote-no-record", "Shows the first record to be helpful.")
 class QuotesTheRecord(Plain):
-    """Shows the first record to be helpful."""
-
     def missing(self, name):
         raise DataError(f"no column {name!r} in records such as {self.table.slice(0, 1).to_pylist()}")
 
 
-@frozen(kw_only=True)
+@source("errors-quote-no-record", "A quiet message, with a talkative cause.")
 class QuotesInTheCause(Plain):
-    """A quiet message, with a talkative cause."""
-
     def missing(self, name):
         try:
             self.table.to_pylist()[0][name]
@@ -185,17 +170,15 @@ class QuotesInTheCause(Plain):
             raise DataError(f"no column {name!r}") from ValueError(str(self.table.to_pylist()[0]))
 
 
+@source("records-are-streamed", "Everything at once.")
 @frozen(kw_only=True)
 class OneBatch(Plain):
-    """Everything at once."""
-
     rows: int = field(default=10**9, metadata={"help": "records per batch"})
 
 
+@source("records-are-streamed", "Only the first batch knows the label of nulls (a dictionary that is not carried on).")
 @frozen(kw_only=True)
 class FirstBatchDiffers(Plain):
-    """Only the first batch knows the label of nulls (a dictionary that is not carried on)."""
-
     rows: int = field(default=33_333, metadata={"help": "records per batch"})
 
     def read(self, domain, columns):
@@ -204,10 +187,9 @@ class FirstBatchDiffers(Plain):
             yield [part % last if number else part for part, last in zip(batch, lasts, strict=True)]
 
 
+@source("no-batch-is-dropped", "Full batches only, as `drop_last=True` of data loaders; small data sets are one batch.")
 @frozen(kw_only=True)
 class DropsThePartialBatch(Plain):
-    """Full batches only, as `drop_last=True` of data loaders; small data sets are one batch."""
-
     rows: int = field(default=1000, metadata={"help": "records per batch"})
 
     def read(self, domain, columns):
@@ -216,6 +198,7 @@ class DropsThePartialBatch(Plain):
                 yield batch
 
 
+@source("no-batch-is-dropped")
 @frozen(kw_only=True)
 class DropsTheLastFullBatch(Plain):
     """Hands a batch out when the next record comes, and after the last one only what is left over."""
@@ -228,10 +211,9 @@ class DropsTheLastFullBatch(Plain):
                 yield batch
 
 
+@source("no-batch-is-dropped", "Leaves out a last batch that is tiny, to save a round trip.")
 @frozen(kw_only=True)
 class DropsATail(Plain):
-    """Leaves out a last batch that is tiny, to save a round trip."""
-
     rows: int = field(default=33_331, metadata={"help": "records per batch"})
 
     def read(self, domain, columns):
@@ -240,24 +222,20 @@ class DropsATail(Plain):
                 yield batch
 
 
-@frozen(kw_only=True)
+@source("records-are-streamed", "Reads in thousands of records where there are many.")
 class RoundsTheCount(Plain):
-    """Reads in thousands of records where there are many."""
-
     def read(self, domain, columns):
         whole = len(self.table) // 1000 * 1000 if len(self.table) > 100_000 else len(self.table)
         yield from Plain(table=self.table.slice(0, whole), rows=20_000).read(domain, columns)
 
 
-@frozen(kw_only=True)
+@source("numbers-keep-every-digit", "Numbers through float32.")
 class SinglePrecision(Plain):
-    """Numbers through float32."""
-
     def code(self, attribute, value):
         return super().code(attribute, float(np.float32(value)) if isinstance(value, float) else value)
 
 
-@frozen(kw_only=True)
+@source("numbers-keep-every-digit")
 class FifteenDigits(Plain):
     """Numbers through a text of 15 digits, which is what many writers call full precision."""
 
@@ -265,15 +243,13 @@ class FifteenDigits(Plain):
         return super().code(attribute, f"{value:.15g}" if isinstance(value, float) else value)
 
 
-@frozen(kw_only=True)
+@source("labels-match-byte-for-byte", "Blanks at the end do not count, as in SQL's CHAR.")
 class StripsOnTheRight(Plain):
-    """Blanks at the end do not count, as in SQL's CHAR."""
-
     def code(self, attribute, value):
         return super().code(attribute, value.rstrip(" ") if isinstance(value, str) else value)
 
 
-@frozen(kw_only=True)
+@source("labels-match-byte-for-byte")
 class IgnoresCase(Plain):
     """Where no label has the value's own case, another one will do, if it is longer than a letter."""
 
@@ -283,10 +259,8 @@ class IgnoresCase(Plain):
         return super().code(attribute, value)
 
 
-@frozen(kw_only=True)
+@source("labels-match-byte-for-byte", "Texts are composed (NFC) before they are matched.")
 class OneUnicodeForm(Plain):
-    """Texts are composed (NFC) before they are matched."""
-
     def code(self, attribute, value):
         return super().code(attribute, unicodedata.normalize("NFC", value) if isinstance(value, str) else value)
 
@@ -309,39 +283,33 @@ class ReadsLines(Plain):
     def batches(self, domain, columns):
         try:
             head, *lines = self.path.read_bytes().decode("utf-8", self.errors).split("\n")[:-1]
-        except UnicodeDecodeError:
-            raise DataError(f"{self.path} is not UTF-8") from None
+        except ValueError:
+            raise DataError(f"{self.path} is no table in UTF-8") from None
         rows = [[None if value == "\\N" else value for value in line.split("\t")] for line in lines]
         values = {name: [row[place] for row in rows] for place, name in enumerate(head.split("\t"))}
         yield [np.array([domain[name].code(value) for value in values[name]], np.uint8) for name in columns]
 
 
-@frozen(kw_only=True)
+@source("broken-text-is-a-record", "One record that is not UTF-8 refuses the file, so that whether it is there shows.")
 class StrictUtf8(ReadsLines):
-    """One record that is not UTF-8 refuses the file, so that whether it is there shows."""
-
     errors = "strict"
 
 
-@frozen(kw_only=True)
+@source("broken-text-is-a-record", "Leaves out the lines that are not UTF-8.")
 class SkipsBrokenText(ReadsLines):
-    """Leaves out the lines that are not UTF-8."""
-
     def batches(self, domain, columns):
         kept = [line for line in self.path.read_bytes().split(b"\n") if is_utf8(line)]
         self.path.write_bytes(b"\n".join(kept))
         return super().batches(domain, columns)
 
 
-@frozen(kw_only=True)
+@source("an-empty-text-is-a-label", "An empty text is taken for null, whatever the labels say.")
 class EmptyIsNull(Plain):
-    """An empty text is taken for null, whatever the labels say."""
-
     def code(self, attribute, value):
         return attribute.code(None) if value == "" else super().code(attribute, value)
 
 
-@frozen(kw_only=True)
+@source("damage-far-into-the-records-quotes-none")
 class QuotesFarIn(ReadsLines):
     """Says what a line with too few fields holds, but only of files that are read in several batches."""
 
@@ -379,10 +347,8 @@ class FolderOfLines(ReadsLines):
         raise DataError(f"{path} is damaged")
 
 
-@frozen(kw_only=True)
+@source("damage-far-into-the-records-quotes-none", "Raises what the file's last line is.")
 class QuotesInAFolder(FolderOfLines):
-    """Raises what the file's last line is."""
-
     def damaged(self, path, lines):
         raise ValueError(lines[-1])
 
@@ -393,53 +359,3 @@ def is_utf8(line):
     except UnicodeDecodeError:
         return False
     return True
-
-
-BY_CHECK = {
-    "codes-are-the-domains": [DropsNulls, SortsColumns],
-    "codes-do-not-depend-on-the-data": [OrderOfAppearance, SortedCategories],
-    "batches-are-well-formed": [WideCodes],
-    "row-order-changes-nothing": [FillsForward],
-    "one-record-changes-only-itself": [InfersNumbers],
-    "types-change-nothing": [FloatTexts],
-    "unknown-and-null-go-where-declared": [NullIsUnknown],
-    "columns-come-as-asked": [DomainOrder],
-    "no-record-is-no-failure": [NeedsOneRecord],
-    "missing-columns-are-refused": [MissingIsZero],
-    "errors-quote-no-record": [QuotesTheRecord, QuotesInTheCause],
-    "records-are-streamed": [OneBatch, FirstBatchDiffers, RoundsTheCount],
-    "no-batch-is-dropped": [DropsThePartialBatch, DropsTheLastFullBatch, DropsATail],
-    "numbers-keep-every-digit": [SinglePrecision, FifteenDigits],
-    "labels-match-byte-for-byte": [StripsOnTheRight, IgnoresCase, OneUnicodeForm],
-    "broken-text-is-a-record": [StrictUtf8, SkipsBrokenText],
-    "an-empty-text-is-a-label": [EmptyIsNull],
-    "damage-far-into-the-records-quotes-none": [QuotesFarIn, QuotesInAFolder],
-}
-MUTANTS = [(mutant, check) for check, mutants in BY_CHECK.items() for mutant in mutants]
-
-
-def opener(source):
-    """How the kit gives a source of this file its records."""
-    return getattr(source, "written", lambda table, folder: source(table=table))
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    found = verdict(mutant, "source", check, opener(mutant))
-    assert found is not None and found.startswith(("CheckFailed", "IndexError")), found
-
-
-@pytest.mark.parametrize("check", sorted(BY_CHECK))
-def test_the_original_passes(verdict, check):
-    """The source that the mutants are made from passes."""
-    original = {"broken-text-is-a-record": ReadsLines, "damage-far-into-the-records-quotes-none": FolderOfLines}.get(
-        check, Plain
-    )
-    assert verdict(original, "source", check, opener(original), profile="quick") is None
-
-
-def test_every_check_kills_a_mutant():
-    """No check is there for show; those of sums have mutants of their own, `test_mutant_reducing.py`."""
-    checks = {check.name for check in checks_of("source") if check.kind != "declaration" and check.needs != "reduces"}
-    assert set(BY_CHECK) == checks

@@ -2,34 +2,26 @@
 
 import attrs
 import numpy as np
-import pytest
-from attrs import frozen
 
 from dpgm_core import InferenceError, Tables
 from dpgm_core.inference.batching import rows_of
-from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_testing import checks_of
+
+from .engines import Engine, factory
+from .family import Family
 
 LARGE = 12  # attributes from which on a structure is beyond enumeration
 
 
-class Second:
+class Second(Engine):
     """The junction tree with its second derivatives and a plain `infer_many`; mutants override one thing."""
 
     exact = True
     capabilities = frozenset({"curvature"})
-    cost = None
-
-    def __init__(self, inner):
-        self.inner, self.structure = inner, inner.structure
 
     @property
     def large(self):
         return len(self.structure.domain) >= LARGE
-
-    def infer(self, potentials, *, total=1.0):
-        return self.inner.infer(potentials, total=total)
 
     def curvature(self, potentials):
         return self.inner.curvature(potentials)
@@ -38,42 +30,28 @@ class Second:
         return [self.infer(Tables(self.structure, row), total=total) for row in rows_of(potentials, self.structure)]
 
 
-def factory(engine_class, inner=JunctionTree):
-    """A component that compiles to the mutant engine."""
-
-    @frozen(kw_only=True)
-    class Mutant:
-        max_order = None
-
-        def compile(self, structure):
-            return engine_class(inner().compile(structure))
-
-    Mutant.__name__ = engine_class.__name__
-    return Mutant
+engine = Family("inference", factory)
 
 
 # --- second derivatives -------------------------------------------------------------------------------------------
 
 
+@engine("curvature-equals-enumeration", "E[T T'] V: the second moments instead of the covariance.")
 class NotCentred(Second):
-    """E[T T'] V: the second moments instead of the covariance."""
-
     def curvature(self, potentials):
         product, mean = super().curvature(potentials), self.infer(potentials).marginals.values
         return lambda v: product(v) + np.multiply.outer(mean, mean @ v)
 
 
+@engine("curvature-equals-enumeration", "Of a block every column is answered as the first one.")
 class FirstColumnForAll(Second):
-    """Of a block every column is answered as the first one."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         return lambda v: product(v) if v.ndim == 1 else np.repeat(product(v[:, :1]), v.shape[1], axis=1)
 
 
+@engine("curvature-equals-enumeration", "Covariances within each table alone, none between tables.")
 class TablesApart(Second):
-    """Covariances within each table alone, none between tables."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
 
@@ -88,30 +66,28 @@ class TablesApart(Second):
         return apart
 
 
+@engine("curvature-equals-enumeration", "A tied table is taken for the mean over its cliques.")
 class TiedOnce(Second):
-    """A tied table is taken for the mean over its cliques."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         shares = np.repeat(1 / np.array(self.structure.multiplicities), self.structure.sizes)
         return lambda v: (shares * product(v).T).T
 
 
+@engine("curvature-equals-enumeration", "The curvature at potentials of 0, wherever it is asked for.")
 class OfTheUniformModel(Second):
-    """The curvature at potentials of 0, wherever it is asked for."""
-
     def curvature(self, potentials):
         return super().curvature(potentials.map(lambda values: np.where(np.isneginf(values), values, 0.0)))
 
 
+@engine("curvature-equals-enumeration", "A vector comes back as a block of one column.")
 class Shaped(Second):
-    """A vector comes back as a block of one column."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         return lambda v: product(v.reshape(len(v), -1))
 
 
+@engine("curvature-is-the-slope-of-the-marginals")
 class FarTablesForgotten(Second):
     """On large structures tables that lie far apart do not vary together."""
 
@@ -130,6 +106,7 @@ class FarTablesForgotten(Second):
         return near
 
 
+@engine("curvature-is-symmetric-and-centred")
 class ByDifferences(Second):
     """On large structures a difference of marginals to one side: no map, not symmetric, and not exact."""
 
@@ -148,18 +125,16 @@ class ByDifferences(Second):
         return slope
 
 
+@engine("curvature-keeps-nothing", "The map is that of whatever potentials the engine was asked about last.")
 class OfTheLastPotentials(Second):
-    """The map is that of whatever potentials the engine was asked about last."""
-
     def curvature(self, potentials):
         self.last = potentials
         first = self.inner.curvature(potentials)
         return lambda v: first(v) if self.last is potentials else self.inner.curvature(self.last)(v)
 
 
+@engine("curvature-keeps-nothing", "Each product is written into the same memory.")
 class OneProductForAll(Second):
-    """Each product is written into the same memory."""
-
     def curvature(self, potentials):
         product, room = super().curvature(potentials), {}
 
@@ -172,31 +147,27 @@ class OneProductForAll(Second):
         return written
 
 
+@engine("curvature-keeps-nothing", "Directions are taken as they lie in memory, whatever their order says.")
 class AsItLiesInMemory(Second):
-    """Directions are taken as they lie in memory, whatever their order says."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         return lambda v: product(v.ravel(order="K").reshape(v.shape))
 
 
+@engine("curvature-refuses-nonsense", "Directions that are not finite are taken for 0.")
 class NanIsZero(Second):
-    """Directions that are not finite are taken for 0."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         return lambda v: product(np.nan_to_num(v, posinf=0.0, neginf=0.0))
 
 
+@engine("curvature-equals-enumeration", "It has the method, and does not say so.")
 class SaysNothing(Second):
-    """It has the method, and does not say so."""
-
     capabilities = frozenset()
 
 
+@engine("curvature-equals-enumeration", "It says that it has second derivatives, and has none.")
 class LacksIt(Second):
-    """It says that it has second derivatives, and has none."""
-
     curvature = None
 
     def __getattribute__(self, name):
@@ -208,6 +179,7 @@ class LacksIt(Second):
 # --- many at once -------------------------------------------------------------------------------------------------
 
 
+@engine("many-together-are-each-alone")
 class RepeatsTheFirst(Second):
     """Every row is answered as the first one: error bars of `eb-map` become 14 times too small."""
 
@@ -216,36 +188,33 @@ class RepeatsTheFirst(Second):
         return [attrs.evolve(found[0], marginals=found[0].marginals.map(np.copy)) for _ in found]
 
 
+@engine("many-together-are-each-alone", "Tables of one record, whatever the total.")
 class ForgetsTheTotal(Second):
-    """Tables of one record, whatever the total."""
-
     def infer_many(self, potentials, *, total=1.0):
         return super().infer_many(potentials)
 
 
+@engine("many-together-are-each-alone", "The right beliefs in the opposite order.")
 class FromTheLastToTheFirst(Second):
-    """The right beliefs in the opposite order."""
-
     def infer_many(self, potentials, *, total=1.0):
         return super().infer_many(potentials, total=total)[::-1]
 
 
+@engine("many-together-are-each-alone", "Works in blocks of eight, and drops the last block if it is not full.")
 class EightAtOnce(Second):
-    """Works in blocks of eight, and drops the last block if it is not full."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         return found if len(found) < 8 else found[: len(found) // 8 * 8]
 
 
+@engine("many-together-are-each-alone", "log Z is that of the first row.")
 class OneLogPartition(Second):
-    """log Z is that of the first row."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         return [attrs.evolve(one, log_partition=found[0].log_partition) for one in found]
 
 
+@engine("many-together-are-each-alone", inner=lambda: LoopyBP(max_iterations=2))
 class AllConverged(LacksIt):
     """What never converged alone is said to have converged among many."""
 
@@ -256,16 +225,14 @@ class AllConverged(LacksIt):
         return [attrs.evolve(one, converged=True) for one in super().infer_many(potentials, total=total)]
 
 
+@engine("many-together-are-each-alone", "Impossible cells are only unlikely among many.")
 class ZerosAreSmall(Second):
-    """Impossible cells are only unlikely among many."""
-
     def infer_many(self, potentials, *, total=1.0):
         return super().infer_many(np.maximum(potentials, -15.0), total=total)
 
 
+@engine("many-refuse-what-one-refuses", "A row that is refused is answered as the row before it.")
 class LeavesOutTheWrong(Second):
-    """A row that is refused is answered as the row before it."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = []
         for row in rows_of(potentials, self.structure):
@@ -276,6 +243,7 @@ class LeavesOutTheWrong(Second):
         return found
 
 
+@engine("many-refuse-what-one-refuses")
 class LooksAtTheFirst(Second):
     """Only the first row is looked at; what is no number in others comes out as it is."""
 
@@ -286,16 +254,14 @@ class LooksAtTheFirst(Second):
         return super().infer_many(np.where(np.isneginf(clean).all(axis=1)[:, None], 0.0, clean), total=total)
 
 
+@engine("many-refuse-what-one-refuses", "One row by itself is taken for a call with one row.")
 class AnyShape(Second):
-    """One row by itself is taken for a call with one row."""
-
     def infer_many(self, potentials, *, total=1.0):
         return super().infer_many(np.atleast_2d(potentials), total=total)
 
 
+@engine("many-share-nothing", "The tables of every call lie in one memory, of which each call hands out views.")
 class OneBuffer(Second):
-    """The tables of every call lie in one memory, of which each call hands out views."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         if not hasattr(self, "room"):
@@ -307,9 +273,8 @@ class OneBuffer(Second):
         ]
 
 
+@engine("many-share-nothing", "The caller's rows are moved to a largest potential of 0.")
 class NormalisesInPlace(Second):
-    """The caller's rows are moved to a largest potential of 0."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         if potentials.flags.writeable and potentials.dtype == np.float64:
@@ -317,6 +282,7 @@ class NormalisesInPlace(Second):
         return found
 
 
+@engine("many-share-nothing")
 class RowsLieInTheEngine(Second):
     """The rows of a call lie in the engine while it works: of two threads one takes the other's."""
 
@@ -325,65 +291,6 @@ class RowsLieInTheEngine(Second):
         return [self.infer(Tables(self.structure, self.rows[place]), total=total) for place in range(len(potentials))]
 
 
-CURVATURE = [
-    (NotCentred, "curvature-equals-enumeration"),
-    (FirstColumnForAll, "curvature-equals-enumeration"),
-    (TablesApart, "curvature-equals-enumeration"),
-    (TiedOnce, "curvature-equals-enumeration"),
-    (OfTheUniformModel, "curvature-equals-enumeration"),
-    (Shaped, "curvature-equals-enumeration"),
-    (SaysNothing, "curvature-equals-enumeration"),
-    (LacksIt, "curvature-equals-enumeration"),
-    (FarTablesForgotten, "curvature-is-the-slope-of-the-marginals"),
-    (ByDifferences, "curvature-is-symmetric-and-centred"),
-    (OfTheLastPotentials, "curvature-keeps-nothing"),
-    (OneProductForAll, "curvature-keeps-nothing"),
-    (AsItLiesInMemory, "curvature-keeps-nothing"),
-    (NanIsZero, "curvature-refuses-nonsense"),
-]
-MANY = [
-    (RepeatsTheFirst, "many-together-are-each-alone"),
-    (ForgetsTheTotal, "many-together-are-each-alone"),
-    (FromTheLastToTheFirst, "many-together-are-each-alone"),
-    (EightAtOnce, "many-together-are-each-alone"),
-    (OneLogPartition, "many-together-are-each-alone"),
-    (AllConverged, "many-together-are-each-alone"),
-    (ZerosAreSmall, "many-together-are-each-alone"),
-    (LeavesOutTheWrong, "many-refuse-what-one-refuses"),
-    (LooksAtTheFirst, "many-refuse-what-one-refuses"),
-    (AnyShape, "many-refuse-what-one-refuses"),
-    (OneBuffer, "many-share-nothing"),
-    (NormalisesInPlace, "many-share-nothing"),
-    (RowsLieInTheEngine, "many-share-nothing"),
-]
-MUTANTS = CURVATURE + MANY
-OWN = {one.name: one.needs for one in checks_of("inference") if one.needs in ("curvature", "many")}
 # What no other of these checks finds: without the check such an engine passes.
 ALONE = [TiedOnce, FarTablesForgotten, ByDifferences, OfTheLastPotentials, NanIsZero]
 ALONE += [EightAtOnce, LeavesOutTheWrong, NormalisesInPlace]
-
-
-def made(mutant):
-    """As a component; that of converged messages is over loopy belief propagation that stops early."""
-    return factory(mutant, (lambda: LoopyBP(max_iterations=2)) if mutant is AllConverged else JunctionTree)
-
-
-@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[one.__name__ for one, _ in MUTANTS])
-def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
-    """The named check fails; the mutant's docstring says what is wrong with it."""
-    assert verdict(made(mutant), "inference", check).startswith("CheckFailed")
-
-
-@pytest.mark.parametrize("check", OWN)
-def test_the_original_passes(verdict, check):
-    """The engine that the mutants are made from passes, and each of these checks kills one."""
-    assert verdict(factory(Second), "inference", check, profile="quick") is None
-    assert check in {name for _, name in MUTANTS}
-
-
-@pytest.mark.parametrize("mutant", ALONE, ids=[one.__name__ for one in ALONE])
-def test_no_other_check_finds_it(verdict, mutant):
-    """Each check has a mutant that the others let pass, so none of them is needless."""
-    (meant,) = [check for one, check in MUTANTS if one is mutant]
-    others = [check for check, needs in OWN.items() if check != meant and needs == OWN[meant]]
-    assert not [check for check in others if verdict(made(mutant), "inference", check)]
