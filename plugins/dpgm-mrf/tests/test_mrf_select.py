@@ -31,6 +31,7 @@ from dpgm_core import (
     plan_selection,
     select,
 )
+from dpgm_testing.learning import sample_codes
 
 COUPLING = 0.4
 TERMS = Terms(neighbours="add-remove")
@@ -45,12 +46,6 @@ def ising(pairs: Structure, seed: int) -> Model:
     """Couplings of +-.4 on these pairs, signs by a seed."""
     signs = np.random.default_rng(seed).choice([-COUPLING, COUPLING], len(pairs.groups))
     return Model(pairs, Tables(pairs, np.outer(signs, [1.0, -1.0, -1.0, 1.0]).reshape(-1)))
-
-
-def drawn(model: Model, count: int, seed: int) -> np.ndarray:
-    """Exact records of a model, (count, attributes)."""
-    frame = model.sample(count, randomness=SeededRandomness(seed)).to_pandas()
-    return np.stack([frame[name].to_numpy().astype(int) for name in model.structure.domain.names], axis=1)
 
 
 def matching(count: int) -> Structure:
@@ -107,14 +102,14 @@ def test_two_thousand_records_suffice_for_a_matching() -> None:
     pairs = matching(16)
     right = 0
     for seed in range(10):
-        codes = drawn(ising(pairs, seed), 2000, seed)
+        codes = sample_codes(ising(pairs, seed), 2000, seed)
         right += set(edges(fitted(codes, MrfSelect(picks=1), seed).model, least=COUPLING)) == set(pairs.cliques)
     assert right >= 9
 
 
 def test_a_hundred_records_are_no_failure() -> None:
     """Nothing can be found, and there is a model of every attribute whose pairs are no more than noise."""
-    done = fitted(drawn(ising(matching(16), 3), 100, 3), MrfSelect(), 3)
+    done = fitted(sample_codes(ising(matching(16), 3), 100, 3), MrfSelect(), 3)
     assert {name for clique in done.model.structure.cliques for name in clique} == set(binary(16).names)
     assert np.isfinite(done.model.potentials.values).all()
     assert len(edges(done.model)) <= 2
@@ -128,7 +123,7 @@ def test_it_spends_its_budget_as_planned(budget: Budget, neighbours: str, measur
     """All but a millionth, each share as the plan has it, on one-way tables, one choice of p * picks, and the pairs."""
     terms = Terms(neighbours=neighbours)
     selector = MrfSelect(picks=2, measure=measure)
-    codes = drawn(ising(matching(6), 1), 500, 1)
+    codes = sample_codes(ising(matching(6), 1), 500, 1)
     plan = plan_selection(selector, budget, Workload.all(binary(6), order=2), terms=terms)
     release, pairs = chosen(codes, selector, budget, terms=terms)
     alone, choice, last = release.steps
@@ -216,7 +211,7 @@ def test_workloads_and_budgets_without_a_choice_are_refused() -> None:
 
 def test_nobody_pays_for_a_choice_that_is_none() -> None:
     """Of three attributes each picks both others; where `never` leaves fewer partners than picks, all are taken."""
-    codes = drawn(ising(matching(4), 1), 200, 1)
+    codes = sample_codes(ising(matching(4), 1), 200, 1)
     release, pairs = chosen(codes[:, :3], MrfSelect(), Budget.zcdp(1))
     assert len(pairs) == 3 and not any(isinstance(step, Choice) for step in release.steps)
     workload = Workload.all(binary(4), order=2, never=[("x0", "x1"), ("x0", "x2"), ("x0", "x3"), ("x1", "x2")])
@@ -229,7 +224,7 @@ def test_nobody_pays_for_a_choice_that_is_none() -> None:
 
 def test_pairs_that_an_exact_engine_could_not_hold_are_left_out_by_rank() -> None:
     """The strongest stay, and a note says so; an engine that takes any graph gets all."""
-    codes = drawn(ising(matching(10), 2), 3000, 2)
+    codes = sample_codes(ising(matching(10), 2), 3000, 2)
     small = MrfSelect(picks=3, max_clique_cells=4)
     workload = Workload.all(binary(10), order=2)
     for inference, exact in (("junction-tree", True), ("loopy-bp", False)):
@@ -292,7 +287,7 @@ def test_edges_are_what_noise_does_not_explain() -> None:
     """With 20,000 records at rho = .1 all eight are beyond 3 standard errors; of the pairs that are none one is in 1 of
     15 fits, all in all. Without a release a least interaction is needed."""
     truth = ising(matching(16), 5)
-    done = fitted(drawn(truth, 20_000, 5), MrfSelect(picks=2), 5, Budget.zcdp("0.1"))
+    done = fitted(sample_codes(truth, 20_000, 5), MrfSelect(picks=2), 5, Budget.zcdp("0.1"))
     assert set(edges(done.model)) == set(truth.structure.cliques)
     assert len(done.model.structure.cliques) > 24  # and others were measured
     with pytest.raises(OptionError, match="state least"):

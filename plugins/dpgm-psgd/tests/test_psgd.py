@@ -8,6 +8,7 @@ import pytest
 from dpgm_psgd.learner import Psgd
 
 import dpgm_core as dpgm
+from dpgm_testing.learning import sample_codes
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 CHAIN = dpgm.Structure.chain(DOMAIN)
@@ -19,8 +20,7 @@ def records(structure=CHAIN, number=2000, seed=1):
     """Codes of records from a random model."""
     theta = np.random.default_rng(seed).normal(size=structure.cells)
     model = dpgm.Model(structure, dpgm.Tables(structure, theta))
-    table = model.sample(number, randomness=dpgm.SeededRandomness(seed))
-    return np.array([[int(value) for value in row.values()] for row in table.to_pylist()])
+    return sample_codes(model, number, seed)
 
 
 def mle(codes, structure):
