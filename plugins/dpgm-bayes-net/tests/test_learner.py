@@ -341,10 +341,7 @@ def test_refits_start_from_networks_with_zeros_too():
     values = done.model.potentials.values.copy()
     values[DAG.structure().slices[3]] = [-np.inf, -np.inf, 0, 0]  # d is 1, whatever c
     model = dpgm.Model(
-        DAG.structure(),
-        dpgm.Tables(DAG.structure(), values),
-        releases=done.releases,
-        provenance=done.model.provenance,
+        DAG.structure(), dpgm.Tables(DAG.structure(), values), releases=done.releases, provenance=done.model.provenance
     )
     learner = dpgm.make("learner", {"name": "bayes-net", **done.tuning})
     assert np.isfinite(learner.refitter(model, ENGINE)(done.releases[0]).values).all()

@@ -13,13 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    InferenceError,
-    SeededRandomness,
-    Sensitivity,
-)
+from dpgm_core import Budget, BudgetError, InferenceError, SeededRandomness, Sensitivity
 from dpgm_core.privacy import analytic_delta, bounded_variance, discrete_delta
 
 ALARM = 1e-6

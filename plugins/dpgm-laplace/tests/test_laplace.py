@@ -11,14 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    InferenceError,
-    SeededRandomness,
-    Sensitivity,
-    SystemRandomness,
-)
+from dpgm_core import Budget, BudgetError, InferenceError, SeededRandomness, Sensitivity, SystemRandomness
 
 ALARM = 1e-6
 LIMIT = 2**32

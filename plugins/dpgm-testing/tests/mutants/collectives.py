@@ -21,7 +21,11 @@ class WrappedCollective:
         self.inner = CollectiveDual().compile(engine, evidence)
 
     def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        return self.inner.infer(potentials, evidence_weight=evidence_weight, start=start)
+        beliefs = self.inner.infer(potentials, evidence_weight=evidence_weight, start=start)
+        return self.changed(beliefs, potentials, evidence_weight, start)
+
+    def changed(self, beliefs, potentials, weight, start):
+        return beliefs
 
 
 def factory(engine_class):
@@ -40,8 +44,7 @@ collective = Family("collective", factory)
 
 @collective("tables-sum-to-the-total", "Tables scaled to each noisy table's own sum.")
 class SumsToTheNoisyTotal(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         factor = self.evidence.tables.sums() / beliefs.marginals.sums()
         scaled = beliefs.marginals.like(beliefs.marginals.values * beliefs.marginals.repeat(factor))
         return attrs.evolve(beliefs, marginals=scaled)
@@ -61,8 +64,7 @@ class ProjectsTableByTable(WrappedCollective):
 
 @collective("evidence-is-heeded", "The sign of the multipliers is wrong.")
 class PulledAway(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         away = self.engine.infer(potentials - beliefs.multipliers, total=self.evidence.total)
         return attrs.evolve(beliefs, marginals=away.marginals, multipliers=-beliefs.multipliers)
 
@@ -75,8 +77,7 @@ class WeightIgnored(WrappedCollective):
 
 @collective("gap-is-a-certificate", "Stops after one step and claims a gap of 0.")
 class GapOfZero(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         half = beliefs.multipliers / 2
         marginals = self.engine.infer(potentials + half, total=self.evidence.total).marginals
         return attrs.evolve(
@@ -86,8 +87,7 @@ class GapOfZero(WrappedCollective):
 
 @collective("answer-does-not-depend-on-the-start", "Takes the start for the answer.")
 class StaysWhereItStarts(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         if start is None:
             return beliefs
         marginals = self.engine.infer(potentials + start, total=self.evidence.total).marginals
@@ -102,8 +102,7 @@ class Timid(WrappedCollective):
 
 @collective("approximate-engines-will-do", "A gap over an engine that is not exact certifies nothing.")
 class CertifiesLoopyBeliefs(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         return attrs.evolve(beliefs, gap=0.0)
 
 
@@ -119,8 +118,7 @@ class WarmStartsInSecret(WrappedCollective):
 
 @collective("calls-are-independent", "One output buffer for all calls.")
 class ReusesItsTables(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         if not hasattr(self, "buffer"):
             self.buffer = np.empty(potentials.values.size)
         self.buffer[:] = beliefs.marginals.values
@@ -136,8 +134,7 @@ class NanIsNothing(WrappedCollective):
 
 @collective("multipliers-explain-the-tables", "Hands out the tables of the step before its multipliers, and no gap.")
 class EarlierTables(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         before = self.engine.infer(potentials + beliefs.multipliers * 0.9, total=self.evidence.total)
         return attrs.evolve(beliefs, marginals=before.marginals, gap=None)
 
@@ -146,8 +143,7 @@ class EarlierTables(WrappedCollective):
 class SharesMultipliersOut(WrappedCollective):
     """Divides a tied table's multipliers by its number of cliques, and gives no gap."""
 
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         u = beliefs.multipliers
         shares = u.repeat(1 / np.array(u.structure.multiplicities))
         return attrs.evolve(beliefs, multipliers=u.like(u.values * shares), gap=None)
@@ -155,17 +151,15 @@ class SharesMultipliersOut(WrappedCollective):
 
 @collective("multipliers-explain-the-tables", "States the pull of the evidence at weight 1, whatever the weight was.")
 class MultipliersPerWeight(WrappedCollective):
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
-        return attrs.evolve(beliefs, multipliers=beliefs.multipliers / evidence_weight, gap=None)
+    def changed(self, beliefs, potentials, weight, start):
+        return attrs.evolve(beliefs, multipliers=beliefs.multipliers / weight, gap=None)
 
 
 @collective("multipliers-explain-the-tables")
 class OwnsToAResidual(WrappedCollective):
     """Says that it converged, and excuses tables of other multipliers by a large residual."""
 
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         half = beliefs.multipliers * 0.5
         return attrs.evolve(beliefs, multipliers=half, gap=None, residual=2.0, converged=True)
 
@@ -214,8 +208,7 @@ class AnswersAnything(WrappedCollective):
 class StatesTheBound(WrappedCollective):
     """Takes the dual, from which the best is seen from above, for what its tables are worth."""
 
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         return attrs.evolve(beliefs, objective=beliefs.objective + 0.1, gap=None)
 
 
@@ -223,24 +216,22 @@ class StatesTheBound(WrappedCollective):
 class CountsTheNormaliser(WrappedCollective):
     """log p(y|n) with the normalisers of the noise, which its gap knows nothing of."""
 
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         logs = sum(
             size * float(noise.logpdf(np.zeros(1))[0])
             for noise, size in zip(self.evidence.noise, self.evidence.structure.sizes, strict=True)
         )
-        return attrs.evolve(beliefs, objective=beliefs.objective + evidence_weight * logs)
+        return attrs.evolve(beliefs, objective=beliefs.objective + weight * logs)
 
 
 @collective("objective-is-within-its-gap-of-the-best")
 class SettlesHalfway(WrappedCollective):
     """Goes nine tenths of the way, says so by its gap, and calls it converged."""
 
-    def infer(self, potentials, *, evidence_weight=1.0, start=None):
-        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+    def changed(self, beliefs, potentials, weight, start):
         u = beliefs.multipliers * 0.3
         found = self.engine.infer(potentials + u, total=self.evidence.total)
-        terms = evidence_of(self.evidence, evidence_weight)
+        terms = evidence_of(self.evidence, weight)
         residual = terms.noisy - found.marginals.values
         gap, misfit, _ = gap_of(terms, residual, u.values)
         worth = self.evidence.total * found.log_partition - float(u.values @ found.marginals.values) - misfit

@@ -25,7 +25,10 @@ class Engine:
         self.structure = inner.structure
 
     def infer(self, potentials, *, total=1.0):
-        return self.inner.infer(potentials, total=total)
+        return self.changed(self.inner.infer(potentials, total=total), potentials, total)
+
+    def changed(self, beliefs, potentials, total):
+        return beliefs
 
 
 class Wrapped(Engine):
@@ -79,15 +82,13 @@ engine = Family("inference", factory, original=HonoursAll)
 
 @engine("tables-are-distributions", "Beliefs 1 % too large.")
 class Unnormalised(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         return attrs.evolve(beliefs, marginals=beliefs.marginals * 1.01)
 
 
 @engine("tables-are-distributions", "A tied table is the mean over its cliques instead of the sum.")
 class TiedAveraged(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         shares = beliefs.marginals.repeat(1 / np.array(self.structure.multiplicities))
         return attrs.evolve(beliefs, marginals=beliefs.marginals.like(beliefs.marginals.values * shares))
 
@@ -100,8 +101,7 @@ class SoftZeros(Wrapped):
 
 @engine("log-partition-equals-enumeration", "log Z of the attributes in some clique: those in none are forgotten.")
 class WrongLogPartition(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         used = {name for clique in self.structure.cliques for name in clique}
         free = math.prod(one.size for one in self.structure.domain if one.name not in used)
         return attrs.evolve(beliefs, log_partition=beliefs.log_partition - math.log(free))
@@ -118,8 +118,7 @@ class CallsItselfExact(Wrapped):
 class IndependentSum(Wrapped):
     """Tables as products of their one-attribute margins: right margins, wrong tables."""
 
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         parts = []
         for number, group in enumerate(self.structure.groups):
             table = beliefs.marginals.group(number)
@@ -203,8 +202,7 @@ class EvidenceIsAHint(Wrapped):
 class Remembers(Wrapped):
     last = None
 
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         if self.last is not None:
             beliefs = attrs.evolve(beliefs, marginals=(beliefs.marginals + self.last.marginals) / 2)
         self.last = beliefs
@@ -213,8 +211,7 @@ class Remembers(Wrapped):
 
 @engine("calls-are-independent", "One output buffer for all calls.")
 class ReusesItsBuffer(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         if not hasattr(self, "buffer"):
             self.buffer = np.empty(self.structure.cells)
         self.buffer[:] = beliefs.marginals.values
@@ -275,8 +272,7 @@ class KeepsADiary(Wrapped):
         super().__init__(inner)
         self.diary = []
 
-    def infer(self, potentials, *, total=1.0):
-        beliefs = super().infer(potentials, total=total)
+    def changed(self, beliefs, potentials, total):
         self.diary.append(beliefs.log_partition)
         return beliefs
 

@@ -7,18 +7,7 @@ import attrs
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import (
-    BudgetError,
-    Fit,
-    InferenceError,
-    Model,
-    Structure,
-    StructureError,
-    Tables,
-    TooLarge,
-    Workload,
-    option,
-)
+import dpgm_core as dpgm
 from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, consistent
 
@@ -38,8 +27,8 @@ class Plain:
         release = curator.release(budget=self.budget(curator))
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress)
-        model = Model(curator.structure, potentials.embed(curator.structure))
-        return Fit(model=model, converged=self.converged(engine, potentials))
+        model = dpgm.Model(curator.structure, potentials.embed(curator.structure))
+        return dpgm.Fit(model=model, converged=self.converged(engine, potentials))
 
     def converged(self, engine, potentials):
         return engine.infer(potentials).converged
@@ -50,11 +39,11 @@ class Plain:
     def potentials(self, release, engine, randomness, progress):
         problem = Likelihood(engine, self.target(release), progress)
         theta, _ = problem.minimise(self.start(release, randomness), 1e-3, 1e-6, 500)
-        return Tables(release.structure, theta)
+        return dpgm.Tables(release.structure, theta)
 
     def target(self, release):
         clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
-        tables = Tables(release.structure, clipped)
+        tables = dpgm.Tables(release.structure, clipped)
         target = tables.like(clipped * tables.repeat(np.array(release.structure.multiplicities) / tables.sums()))
         return consistent(target, self.variances(release))
 
@@ -67,7 +56,7 @@ class Plain:
 
 def stating(fit, releases):
     """The fit with a model that states these releases."""
-    return attrs.evolve(fit, model=Model(fit.model.structure, fit.model.potentials, releases=releases))
+    return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials, releases=releases))
 
 
 @learner("records-only-through-the-curator", "Looks at the curator's source for the exact number of records.")
@@ -104,8 +93,8 @@ class States(Plain):
         taken = curator.release(budget=whole * Fraction(9, 10)), curator.release()
         engine = inference.compile(taken[0].structure)
         potentials = self.potentials(taken[0], engine, randomness, progress)
-        model = Model(curator.structure, potentials, releases=self.stated(taken))
-        return Fit(model=model, converged=self.converged(engine, potentials))
+        model = dpgm.Model(curator.structure, potentials, releases=self.stated(taken))
+        return dpgm.Fit(model=model, converged=self.converged(engine, potentials))
 
     def stated(self, taken):
         return taken
@@ -162,7 +151,7 @@ class AltersTheTables(States):
 @learner("cost-is-the-curators", "The uniform model, without a look.")
 class AsksForNothing(Plain):
     def learn(self, curator, inference, *, randomness, progress):
-        return Fit(model=Model(curator.structure, Tables.zeros(curator.structure)))
+        return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
 
 
 @learner(("cost-is-the-curators", "each-release-counts"))
@@ -188,7 +177,7 @@ class InfinitePotentials(Plain):
     def potentials(self, release, engine, randomness, progress):
         values = super().potentials(release, engine, randomness, progress).values.copy()
         values[0] = np.inf
-        return Tables(release.structure, values)
+        return dpgm.Tables(release.structure, values)
 
 
 @learner("deterministic-under-a-seed", "Starts from numpy's global generator.")
@@ -218,14 +207,14 @@ class Caches(Plain):
 class TakesLogs(Plain):
     def potentials(self, release, engine, randomness, progress):
         with np.errstate(invalid="ignore", divide="ignore"):
-            return Tables(release.structure, np.log(release.tables.values.astype(float)))
+            return dpgm.Tables(release.structure, np.log(release.tables.values.astype(float)))
 
 
 @learner("survives-empty-data", "Refuses data sets whose noisy total is small.")
 class NeedsRecords(Plain):
     def target(self, release):
         if release.total < 20:
-            raise InferenceError("too few records")
+            raise dpgm.InferenceError("too few records")
         return super().target(release)
 
 
@@ -241,7 +230,7 @@ class PairsOnly(Plain):
 @learner("improves-with-more-records", "The uniform model, whatever the data say.")
 class NeverLearns(Plain):
     def potentials(self, release, engine, randomness, progress):
-        return Tables.zeros(release.structure)
+        return dpgm.Tables.zeros(release.structure)
 
 
 @learner(("improves-with-more-records", "many-records-are-followed"))
@@ -254,7 +243,7 @@ class IndependentModel(Plain):
         for table in theta.arrays():
             main = table.mean(axis=0, keepdims=True) + table.mean(axis=1, keepdims=True) if table.ndim == 2 else table
             parts.append(np.broadcast_to(main, table.shape).reshape(-1))
-        return Tables(release.structure, np.concatenate(parts))
+        return dpgm.Tables(release.structure, np.concatenate(parts))
 
 
 @learner("engines-can-be-swapped", "Asks every engine for its most probable record.")
@@ -270,9 +259,9 @@ class SwallowsNan(Plain):
     def potentials(self, release, engine, randomness, progress):
         target, theta = self.target(release), np.zeros(release.structure.cells)
         for _ in range(50):
-            marginals = engine.infer(Tables(release.structure, theta)).marginals
+            marginals = engine.infer(dpgm.Tables(release.structure, theta)).marginals
             theta = theta + np.nan_to_num(target.values - marginals.values)
-        return Tables(release.structure, theta)
+        return dpgm.Tables(release.structure, theta)
 
 
 @learner("what-is-too-large-is-refused-by-check")
@@ -286,7 +275,7 @@ class ChargesFirst(Plain):
 @learner("what-is-too-large-is-refused-by-check", "Tries, and takes no notice.")
 class ChecksInVain(Plain):
     def check(self, structure, inference):
-        with contextlib.suppress(InferenceError):
+        with contextlib.suppress(dpgm.InferenceError):
             inference.compile(structure)
 
 
@@ -294,14 +283,14 @@ class ChecksInVain(Plain):
 class RefusesWhatFits(Plain):
     def check(self, structure, inference):
         if len(structure.domain) > 2:
-            raise TooLarge("more than two attributes")
+            raise dpgm.TooLarge("more than two attributes")
 
 
 @frozen(kw_only=True)
 class Tunes(Plain):
     """No mutant: picks a penalty by the noise, says which, and can refit."""
 
-    penalty: float = option(0.0, help="of the potentials; 0 picks one", unit="1 / nats")
+    penalty: float = dpgm.option(0.0, help="of the potentials; 0 picks one", unit="1 / nats")
 
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
@@ -313,7 +302,7 @@ class Tunes(Plain):
     def potentials(self, release, engine, randomness, progress):
         problem = Likelihood(engine, self.target(release), progress)
         theta, _ = problem.minimise(np.zeros(release.structure.cells), self.picked(release), 1e-6, 500)
-        return Tables(release.structure, theta)
+        return dpgm.Tables(release.structure, theta)
 
     def refitter(self, model, inference):
         engine = inference.compile(model.structure)
@@ -363,7 +352,7 @@ class AlwaysConverged(Plain):
 @learner("what-never-settled-is-not-converged", "One gradient step, and says that it converged.")
 class OneStepIsEnough(AlwaysConverged):
     def potentials(self, release, engine, randomness, progress):
-        marginals = engine.infer(Tables.zeros(release.structure)).marginals
+        marginals = engine.infer(dpgm.Tables.zeros(release.structure)).marginals
         return (self.target(release) - marginals) * 0.5
 
 
@@ -416,7 +405,7 @@ class Foresees(Plain):
         release = curator.release(split="optimal", cliques=self.measured(curator.structure).cliques)
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress).embed(curator.structure)
-        return Fit(model=Model(curator.structure, potentials))
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials))
 
     def measured(self, structure):
         return structure
@@ -434,7 +423,7 @@ class ForeseesEvenNoise(Foresees):
 @learner("what-it-foresees-it-measures", "The plan shows tables that it never asks for.")
 class MeasuresFewer(Foresees):
     def measured(self, structure):
-        return Structure(structure.domain, [one for one in structure.cliques if one not in structure.nested])
+        return dpgm.Structure(structure.domain, [one for one in structure.cliques if one not in structure.nested])
 
 
 @learner("what-it-foresees-it-measures", "The plan shows one release, and the budget goes into two.")
@@ -456,7 +445,7 @@ class Loops(Plain):
     def fitter(self, inference):
         def fit(release, structure, before):
             potentials = self.potentials(release, inference.compile(release.structure), None, silent)
-            return Fit(model=Model(structure, self.begun(potentials, before).embed(structure)))
+            return dpgm.Fit(model=dpgm.Model(structure, self.begun(potentials, before).embed(structure)))
 
         return fit
 
@@ -472,7 +461,7 @@ class StaysWhereItBegan(Loops):
         def again(release, structure, before):
             if before is None:
                 return fit(release, structure, before)
-            return attrs.evolve(before, model=Model(structure, before.model.potentials.embed(structure)))
+            return attrs.evolve(before, model=dpgm.Model(structure, before.model.potentials.embed(structure)))
 
         return again
 
@@ -517,7 +506,7 @@ class OverItsTables(Plain):
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         potentials = self.potentials(release, inference.compile(release.structure), randomness, progress)
-        return Fit(model=Model(curator.structure, potentials))
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials))
 
 
 @learner("every-kind-of-budget-is-served-or-refused-unpaid", "Takes rho for epsilon squared, and spends half of it.")
@@ -539,7 +528,7 @@ class RefusesWhatItPaidFor(Plain):
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         if curator.budget.kind == "approx":
-            raise BudgetError("no delta here")
+            raise dpgm.BudgetError("no delta here")
         return fit
 
 
@@ -550,7 +539,7 @@ class LearnsOfEpsilon(Plain):
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         share = min(1.0, float(curator.budget.epsilon)) if curator.budget.kind != "zcdp" else 0.0
-        return attrs.evolve(fit, model=Model(fit.model.structure, fit.model.potentials * share))
+        return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials * share))
 
 
 @learner("each-release-counts")
@@ -562,7 +551,7 @@ class FirstSavedAlone(Plain):
         one = curator.released[0] if curator.pooled else release
         engine = inference.compile(one.structure)
         potentials = self.potentials(one, engine, randomness, progress)
-        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials), converged=self.converged(engine, potentials))
 
 
 @learner("loops-follow-structures-and-noise", "Takes the noise of all tables for the same in a loop.")
@@ -570,7 +559,7 @@ class LoopsAlike(Loops):
     def fitter(self, inference):
         def fit(release, structure, before):
             alike = TakesTablesAlike().potentials(release, inference.compile(release.structure), None, silent)
-            return Fit(model=Model(structure, alike.embed(structure)))
+            return dpgm.Fit(model=dpgm.Model(structure, alike.embed(structure)))
 
         return fit
 
@@ -582,7 +571,7 @@ class PairsOnceItIsPaid(Plain):
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         if max(map(len, curator.structure.cliques)) > 2:
-            raise StructureError("pairs only")
+            raise dpgm.StructureError("pairs only")
         return fit
 
 
@@ -593,7 +582,7 @@ class PairsInLoops(Loops):
 
         def fit(release, structure, before):
             if max(map(len, structure.cliques)) > 2:
-                raise StructureError("pairs only")
+                raise dpgm.StructureError("pairs only")
             return own(release, structure, before)
 
         return fit
@@ -603,9 +592,9 @@ class Sessions(Plain):
     """No mutant: measures its tables in a session of its own."""
 
     def learn(self, curator, inference, *, randomness, progress):
-        with curator.session(workload=Workload.of(curator.structure.domain, curator.structure.cliques)) as session:
+        with curator.session(workload=dpgm.Workload.of(curator.structure.domain, curator.structure.cliques)) as session:
             session.measure(curator.structure.cliques, session.remaining)
             release = session.pooled()
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress)
-        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials), converged=self.converged(engine, potentials))
