@@ -376,11 +376,6 @@ def test_engines_without_second_derivatives(small):
     )
 
 
-def test_is_deterministic(small):
-    """Twice the same release, twice the same bits: probing and starting are not random."""
-    assert learn(small).model.potentials.values.tobytes() == learn(small).model.potentials.values.tobytes()
-
-
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "values",

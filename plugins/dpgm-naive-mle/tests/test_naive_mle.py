@@ -138,25 +138,6 @@ def test_hard_releases_give_a_model_never_nan(case, options, inference):
 
 
 @pytest.mark.parametrize(
-    "structure",
-    [
-        Structure(Domain.from_sizes({"a": 4}), [("a",)]),
-        Structure(Domain.from_sizes({"a": 1}), [("a",)]),
-        Structure(Domain.from_sizes({"a": 1, "b": 1}), [("a", "b"), ()]),
-        Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]]),
-        Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("a",)]),
-    ],
-)
-def test_small_and_odd_structures(structure):
-    """One attribute, one label, the empty clique, ties, nested and missing attributes; also without any record."""
-    for count in (0, 50):
-        codes = np.zeros((count, len(structure.domain)), int)
-        done = dpgm.fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
-        for name in structure.domain.names:
-            assert done.model.using(unmeasured="uniform").marginal(name).sum() == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
     "wrong",
     [
         {"l2": -1}, {"l2": -1.0}, {"l2": math.inf}, {"l2": math.nan}, {"l2": True}, {"l2": "discrepency"},

@@ -10,20 +10,7 @@ from dpgm_select.privbayes import PrivBayes
 
 import dpgm_core as dpgm
 
-NAMES = "abcdef"
-DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 3))
-#: What each attribute hangs on.
-TREE = {"b": "a", "c": "a", "d": "c", "e": "c", "f": "e"}
-TERMS = dpgm.Terms(neighbours="add-remove")
-
-
-def planted(count: int = 4000) -> np.ndarray:
-    """Records of a tree: each attribute copies what it hangs on three times of four."""
-    rng = np.random.default_rng(7)
-    columns = {"a": rng.integers(3, size=count)}
-    for name, parent in TREE.items():
-        columns[name] = np.where(rng.random(count) < 0.75, columns[parent], rng.integers(3, size=count))
-    return np.column_stack([columns[name] for name in NAMES])
+from .test_selectors import DOMAIN, NAMES, TERMS, TREE, planted, run, spent
 
 
 @frozen(kw_only=True)
@@ -36,19 +23,6 @@ class Network:
     def learn(self, curator, inference, *, randomness, progress):
         dpgm.Dag.of(curator.structure)
         return dpgm.make("learner", "eb-map").learn(curator, inference, randomness=randomness, progress=progress)
-
-
-def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, **options: object) -> dpgm.Fit:
-    """A seeded fit."""
-    return dpgm.fit(
-        planted() if codes is None else codes,
-        selector,
-        budget,
-        learner=options.pop("learner", "eb-map"),
-        workload=options.pop("workload", DOMAIN),
-        randomness=dpgm.SeededRandomness(5),
-        **({"neighbours": "add-remove"} | options),
-    )
 
 
 def parents_of(done: dpgm.Fit) -> dict[str, tuple[str, ...]]:
@@ -66,8 +40,7 @@ def test_it_finds_a_planted_tree(budget: dpgm.Budget, neighbours: str) -> None:
     assert {child: actual for child, actual in parents_of(done).items() if actual} == {
         child: (parent,) for child, parent in TREE.items()
     }
-    spent = dpgm.Budget.sum(step.cost for step in done.release.steps)
-    assert Fraction(99, 100) * budget <= spent <= budget == done.model.cost
+    assert Fraction(99, 100) * budget <= spent(done) <= budget == done.model.cost
     assert sum(isinstance(step, dpgm.Choice) for step in done.release.steps) == 5
 
 

@@ -390,7 +390,7 @@ class _Through:
     """One engine, with the methods that it lacks from another, which is compiled when it is first asked."""
 
     def __init__(self, engine: Engine, other: Any) -> None:
-        self._engine, self._other = engine, other
+        self.inner, self._other = engine, other
         for method, capability in _ASKED.items():
             own = capability in engine.capabilities
             setattr(self, method, getattr(engine, method) if own else partial(self._from_other, method))
@@ -401,21 +401,11 @@ class _Through:
     def _from_other(self, method: str, *arguments: Any) -> Any:
         return getattr(self._other(), method)(*arguments)
 
-    @property
-    def structure(self) -> Structure:
-        return self._engine.structure
-
-    @property
-    def exact(self) -> bool:
-        return self._engine.exact
-
-    @property
-    def cost(self) -> str | None:
-        return self._engine.cost
+    structure, exact, cost = map(_of_inner, ("structure", "exact", "cost"))
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return self._engine.capabilities | frozenset(_ASKED.values())
+        return self.inner.capabilities | frozenset(_ASKED.values())
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        return self._engine.infer(potentials, total=total)
+        return self.inner.infer(potentials, total=total)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.progress import silent
@@ -14,7 +14,7 @@ from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError
-from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.models.model import Model
@@ -32,6 +32,7 @@ from dpgm_testing.subjects import LearnerSubject
 __all__ = [
     "CHAIN",
     "Run",
+    "SpoiledInference",
     "chain",
     "clique_marginals",
     "dirichlet_model",
@@ -161,6 +162,41 @@ def replayed(learner: Learner, releases: NoisyTables | Sequence[NoisyTables], st
     """The fit to finished releases."""
     curator = ReplayCurator(releases, structure)
     return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+
+
+@frozen(kw_only=True)
+class SpoiledInference:
+    """The junction tree with other answers than its own.
+
+    answer: from the engine, potentials and total to beliefs. asked: the structures it was asked about.
+    """
+
+    answer: Callable[[Engine, Tables, float], Beliefs]
+    exact: bool = True
+    asked: list[Structure] = field(factory=list)
+
+    max_order: ClassVar[None] = None
+
+    def compile(self, structure: Structure) -> Engine:
+        """An engine that gives these answers."""
+        return _SpoiledEngine(inner=JunctionTree().compile(structure), made=self, exact=self.exact)
+
+
+@frozen(kw_only=True)
+class _SpoiledEngine:
+    inner: Engine
+    made: SpoiledInference
+    exact: bool
+    cost: ClassVar[None] = None
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    @property
+    def structure(self) -> Structure:
+        return self.inner.structure
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        self.made.asked.append(self.structure)
+        return self.made.answer(self.inner, potentials, total)
 
 
 def clique_marginals(potentials: Tables) -> FloatArray:

@@ -306,21 +306,8 @@ _NUMBERS = (0.1, 0.1 + 0.2, 1 / 3, 2.5, 16777217.0, 123456789.12345679, 1e-5, 1e
 
 # Labels that readers take for one another: case, blanks, and one sign written in two ways (composed or not).
 _LABELS = (
-    "a",
-    "A",
-    " a",
-    "a ",
-    "a  b",
-    "a b",
-    "\u00e9",
-    "e\u0301",
-    "\u00a0a",
-    "1",
-    "01",
-    "1.0",
-    "+1",
-    "Basel",
-    "basel",
+    *("a", "A", " a", "a ", "a  b", "a b", "\u00e9", "e\u0301", "\u00a0a"),
+    *("1", "01", "1.0", "+1", "Basel", "basel"),
 )
 
 # 16 bytes in a file that is text, and what no UTF-8 holds in their place.

@@ -50,10 +50,8 @@ class SumsToTheNoisyTotal(WrappedCollective):
         return attrs.evolve(beliefs, marginals=scaled)
 
 
-@collective("tables-in-the-marginal-polytope")
+@collective("tables-in-the-marginal-polytope", "Clips and rescales each noisy table alone: they need not fit together.")
 class ProjectsTableByTable(WrappedCollective):
-    """Each noisy table clipped and rescaled on its own: they need not fit together."""
-
     def infer(self, potentials, *, evidence_weight=1.0, start=None):
         clipped = np.maximum(self.evidence.tables.values.astype(float), 1e-9)
         tables = Tables(self.evidence.structure, clipped)
@@ -139,10 +137,8 @@ class EarlierTables(WrappedCollective):
         return attrs.evolve(beliefs, marginals=before.marginals, gap=None)
 
 
-@collective("multipliers-explain-the-tables")
+@collective("multipliers-explain-the-tables", "Divides a tied table's multipliers by its cliques, and gives no gap.")
 class SharesMultipliersOut(WrappedCollective):
-    """Divides a tied table's multipliers by its number of cliques, and gives no gap."""
-
     def changed(self, beliefs, potentials, weight, start):
         u = beliefs.multipliers
         shares = u.repeat(1 / np.array(u.structure.multiplicities))
@@ -155,10 +151,8 @@ class MultipliersPerWeight(WrappedCollective):
         return attrs.evolve(beliefs, multipliers=beliefs.multipliers / weight, gap=None)
 
 
-@collective("multipliers-explain-the-tables")
+@collective("multipliers-explain-the-tables", "Calls it converged, and excuses other multipliers by a residual.")
 class OwnsToAResidual(WrappedCollective):
-    """Says that it converged, and excuses tables of other multipliers by a large residual."""
-
     def changed(self, beliefs, potentials, weight, start):
         half = beliefs.multipliers * 0.5
         return attrs.evolve(beliefs, multipliers=half, gap=None, residual=2.0, converged=True)
@@ -175,10 +169,8 @@ class OneNoiseForAll(WrappedCollective):
         super().__init__(engine, same)
 
 
-@collective("quiet-tables-count-for-more")
+@collective("quiet-tables-count-for-more", "Assumes its own noise, the same in every table, and gives no gap.")
 class TakesNoiseForGranted(WrappedCollective):
-    """Knows its own noise, the same in every table, whatever the release says, and gives no gap."""
-
     def __init__(self, engine, evidence):
         own = uneven_release(evidence.structure, evidence.tables.values, total=evidence.total, loud=())
         super().__init__(engine, own)
@@ -204,18 +196,14 @@ class AnswersAnything(WrappedCollective):
         )
 
 
-@collective("objective-is-no-more-than-its-tables-are-worth")
+@collective("objective-is-no-more-than-its-tables-are-worth", "Takes the dual bound for what its tables are worth.")
 class StatesTheBound(WrappedCollective):
-    """Takes the dual, from which the best is seen from above, for what its tables are worth."""
-
     def changed(self, beliefs, potentials, weight, start):
         return attrs.evolve(beliefs, objective=beliefs.objective + 0.1, gap=None)
 
 
-@collective("objective-is-within-its-gap-of-the-best")
+@collective("objective-is-within-its-gap-of-the-best", "Counts the noise's normalisers, unknown to its gap.")
 class CountsTheNormaliser(WrappedCollective):
-    """log p(y|n) with the normalisers of the noise, which its gap knows nothing of."""
-
     def changed(self, beliefs, potentials, weight, start):
         logs = sum(
             size * float(noise.logpdf(np.zeros(1))[0])
@@ -224,10 +212,8 @@ class CountsTheNormaliser(WrappedCollective):
         return attrs.evolve(beliefs, objective=beliefs.objective + weight * logs)
 
 
-@collective("objective-is-within-its-gap-of-the-best")
+@collective("objective-is-within-its-gap-of-the-best", "Goes part of the way, says so by its gap, calls it converged.")
 class SettlesHalfway(WrappedCollective):
-    """Goes nine tenths of the way, says so by its gap, and calls it converged."""
-
     def changed(self, beliefs, potentials, weight, start):
         u = beliefs.multipliers * 0.3
         found = self.engine.infer(potentials + u, total=self.evidence.total)

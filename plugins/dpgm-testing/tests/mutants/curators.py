@@ -119,10 +119,8 @@ class NeverSpent(Penniless):
             return super().release(**asked)
 
 
-@curator("budgets-per-clique-add-up")
+@curator("budgets-per-clique-add-up", "Budgets per clique cost their maximum, as if composition were parallel.")
 class LargestPartCounts(LiveCurator):
-    """Budgets per clique cost their maximum (parallel composition, where there is none)."""
-
     def _published(self, measurement, *parts, **more):
         cost = max(measurement.calibrations, key=lambda one: one.noise.cost.epsilon).noise.cost
         return super()._published(measurement, *parts, **more | {"cost": cost})
@@ -189,10 +187,8 @@ class TermsUnread(LiveCurator):
 # --- ledgers ------------------------------------------------------------------------------------------------------
 
 
-@ledger("charges-are-on-disk-when-charge-returns")
+@ledger("charges-are-on-disk-when-charge-returns", "Writes the charge in a transaction that is rolled back on close.")
 class Uncommitted(Ledger):
-    """The charge is written in a transaction that is rolled back on close."""
-
     def charge(self, budget, *, note=""):
         self.check(budget)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:

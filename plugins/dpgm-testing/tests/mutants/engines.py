@@ -114,10 +114,8 @@ class CallsItselfExact(Wrapped):
     capabilities = frozenset()
 
 
-@engine("marginals-equal-enumeration")
+@engine("marginals-equal-enumeration", "Tables are products of one-attribute margins: only the margins are right.")
 class IndependentSum(Wrapped):
-    """Tables as products of their one-attribute margins: right margins, wrong tables."""
-
     def changed(self, beliefs, potentials, total):
         parts = []
         for number, group in enumerate(self.structure.groups):
@@ -146,10 +144,8 @@ class Tempered(Wrapped):
         return attrs.evolve(super().infer(potentials, total=total), marginals=warm.marginals)
 
 
-@engine("relabelling-changes-nothing")
+@engine("relabelling-changes-nothing", "Code 0 of the first attribute is a little likelier: names matter.")
 class FirstCodeFavoured(Wrapped):
-    """Code 0 of the first attribute is a little more likely: what the name is matters."""
-
     def infer(self, potentials, *, total=1.0):
         name = self.structure.domain.names[0]
         values = potentials.values.copy()
@@ -218,10 +214,8 @@ class ReusesItsBuffer(Wrapped):
         return attrs.evolve(beliefs, marginals=Tables(self.structure, self.buffer))
 
 
-@engine("threads-do-not-meet")
+@engine("threads-do-not-meet", "Keeps a call's potentials in the engine: of two calls one takes the other's.")
 class SharesItsScratch(Wrapped):
-    """The potentials of a call lie in the engine while it works: of two calls at once one takes the other's."""
-
     scratch = None
 
     def infer(self, potentials, *, total=1.0):
@@ -277,10 +271,8 @@ class KeepsADiary(Wrapped):
         return beliefs
 
 
-@engine("maximum-is-the-most-probable-record")
+@engine("maximum-is-the-most-probable-record", "Takes each attribute's own most likely code, not the likeliest record.")
 class MaximisesMargins(Wrapped):
-    """Each attribute's own most likely code, instead of the most likely record."""
-
     def maximize(self, potentials):
         truth = enumerated(potentials)
         names = self.structure.domain.names
@@ -339,10 +331,8 @@ class _Hollow:
         self.structure = structure
 
 
-@engine("impossible-records-have-probability-zero")
+@engine("impossible-records-have-probability-zero", "Claims constraints, and knows only those inside one clique.")
 class RulesOutWhatItHolds(Wrapped):
-    """Says that it honours constraints and knows only those inside of one of its cliques."""
-
     capabilities = Wrapped.capabilities | {"constraints"}
 
     def __init__(self, inner):
@@ -362,10 +352,8 @@ class BoundsByItsAnswer(Wrapped):
     bounds = HonoursAll.bounds
 
 
-@engine("bounds-hold-log-z", inner=LoopyBP)
+@engine("bounds-hold-log-z", "Moves the lower bound to the upper one, right on small structures.", inner=LoopyBP)
 class SqueezesBounds(Wrapped):
-    """Moves the lower bound next to the upper one: no matter where both are exact, as they are on small structures."""
-
     exact = False
     capabilities = frozenset({"bounds"})
 

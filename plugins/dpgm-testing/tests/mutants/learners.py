@@ -84,10 +84,8 @@ class KeepsTheCurator(Plain):
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
 
-@learner("each-release-counts")
+@learner("each-release-counts", "Takes 9/10 and then the rest, states both, and learns from the first alone.")
 class States(Plain):
-    """Takes 9/10 and then the rest, states both, and learns from the first: at fault in this alone."""
-
     def learn(self, curator, inference, *, randomness, progress):
         whole = curator.remaining
         taken = curator.release(budget=whole * Fraction(9, 10)), curator.release()
@@ -106,10 +104,8 @@ class StatesTheTinyLast(States):
         return taken[-1:]
 
 
-@learner("cost-is-the-curators")
+@learner("cost-is-the-curators", "States as many releases as there were: the last one twice, the first never.")
 class DropsTheFirst(States):
-    """States as many releases as there were, at a lower cost: the last one twice, the first one never."""
-
     def stated(self, taken):
         return taken[-1], taken[-1]
 
@@ -154,10 +150,8 @@ class AsksForNothing(Plain):
         return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
 
 
-@learner(("cost-is-the-curators", "each-release-counts"))
+@learner(("cost-is-the-curators", "each-release-counts"), "Takes three releases, and states the last two.")
 class DropsTheFirstRelease(Plain):
-    """Takes a quarter, a quarter and a half, and states the last two."""
-
     def learn(self, curator, inference, *, randomness, progress):
         quarter = curator.budget * Fraction(1, 4)
         curator.release(budget=quarter)
@@ -233,10 +227,8 @@ class NeverLearns(Plain):
         return dpgm.Tables.zeros(release.structure)
 
 
-@learner(("improves-with-more-records", "many-records-are-followed"))
+@learner(("improves-with-more-records", "many-records-are-followed"), "Margins only: more records are of no use.")
 class IndependentModel(Plain):
-    """Margins only: no better with more records once those are known."""
-
     def potentials(self, release, engine, randomness, progress):
         theta = super().potentials(release, engine, randomness, progress)
         parts = []
@@ -264,10 +256,8 @@ class SwallowsNan(Plain):
         return dpgm.Tables(release.structure, theta)
 
 
-@learner("what-is-too-large-is-refused-by-check")
+@learner("what-is-too-large-is-refused-by-check", "Finds out what does not fit when the release is paid for.")
 class ChargesFirst(Plain):
-    """Finds out that the structure does not fit when the release is paid for."""
-
     def check(self, structure, inference):
         pass
 
@@ -356,20 +346,16 @@ class OneStepIsEnough(AlwaysConverged):
         return (self.target(release) - marginals) * 0.5
 
 
-@learner("many-records-are-followed")
+@learner("many-records-are-followed", "Doubles each table's total, so half of it is left to the uniform model.")
 class DoublesTheTotal(Plain):
-    """Each table holds twice as many records as it does: half of what a record does is left to the uniform model."""
-
     def target(self, release):
         halves = super().target(release) * 0.5
         rest = np.array(release.structure.multiplicities) / np.array(release.structure.sizes) * 0.5
         return halves.like(halves.values + halves.repeat(rest))
 
 
-@learner("many-records-are-followed")
+@learner("many-records-are-followed", "Starts from tied tables as one clique's, and adds the rest evenly.")
 class ForgetsTheTies(Plain):
-    """Starts from tied tables as if each were one clique's, and adds what lacks evenly."""
-
     def target(self, release):
         target = super().target(release)
         tied = np.array(release.structure.multiplicities)
@@ -389,10 +375,8 @@ class TakesTheLoudForTheQuiet(Plain):
         return 1 / release.variances
 
 
-@learner("any-noise-gives-a-model-or-a-refusal")
+@learner("any-noise-gives-a-model-or-a-refusal", "Weighs tables by a dual bound that not every noise has.")
 class NeedsADual(Plain):
-    """Weighs tables by the dual bound of their noise, which not every noise has."""
-
     def target(self, release):
         assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
         return super().target(release)
@@ -489,20 +473,16 @@ class OverTheRelease(Loops):
         return lambda release, structure, before: fit(release, release.structure, before)
 
 
-@learner("a-chosen-structure-is-learned-or-refused-unpaid")
+@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Takes a saved release for a rehearsal, and there is one.")
 class AsksTwice(Plain):
-    """Of saved releases it takes one for a rehearsal first, and a session leaves one."""
-
     def learn(self, curator, inference, *, randomness, progress):
         if curator.replayed:
             curator.release()
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
 
-@learner("a-chosen-structure-is-learned-or-refused-unpaid")
+@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Calls a model of its tables one of the structure.")
 class OverItsTables(Plain):
-    """A model over whatever was measured, called one over the curator's structure."""
-
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         potentials = self.potentials(release, inference.compile(release.structure), randomness, progress)
@@ -515,10 +495,8 @@ class HalvesRho(Plain):
         return curator.remaining * Fraction(1, 2) if curator.remaining.kind == "zcdp" else None
 
 
-@learner("every-kind-of-budget-is-served-or-refused-unpaid")
+@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Asks noise for a scale, which others have not.")
 class KnowsLaplaceAlone(Plain):
-    """Asks noise for a scale, which that of other mechanisms has not."""
-
     def variances(self, release):
         return np.array([2 * float(noise.scale) ** 2 for noise in release.noise])
 
@@ -532,20 +510,16 @@ class RefusesWhatItPaidFor(Plain):
         return fit
 
 
-@learner("every-kind-of-budget-is-served-or-refused-unpaid")
+@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Shrinks by epsilon, which zCDP budgets lack.")
 class LearnsOfEpsilon(Plain):
-    """Shrinks to the uniform model by what epsilon says, and zCDP budgets have none."""
-
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         share = min(1.0, float(curator.budget.epsilon)) if curator.budget.kind != "zcdp" else 0.0
         return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials * share))
 
 
-@learner("each-release-counts")
+@learner("each-release-counts", "Learns from the first of several saved releases that came as one.")
 class FirstSavedAlone(Plain):
-    """Learns from the first of several saved releases, though it was handed all of them as one."""
-
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         one = curator.released[0] if curator.pooled else release
@@ -564,10 +538,8 @@ class LoopsAlike(Loops):
         return fit
 
 
-@learner("a-chosen-structure-is-learned-or-refused-unpaid")
+@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Refuses a clique of three after its release.")
 class PairsOnceItIsPaid(Plain):
-    """Finds out after its release that it takes no clique of three."""
-
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         if max(map(len, curator.structure.cliques)) > 2:

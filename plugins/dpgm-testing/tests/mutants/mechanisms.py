@@ -66,10 +66,8 @@ class CalibratedToLinf(ReferenceLaplace):
         return attrs.evolve(good, scale=max(sensitivity.linf, 1) / budget.epsilon)
 
 
-@mechanism("pure-loss-within-cost")
+@mechanism("pure-loss-within-cost", "Its log mass falls by epsilon per L1: right for one cell, wrong for several.")
 class StaircaseNoise(ReferenceLaplaceNoise):
-    """log mass falls by epsilon per L1: right for one cell moved by L1, wrong for L1 cells moved by 1."""
-
     def logpdf(self, residual):
         epsilon = self.l1 / float(self.scale)
         steps = np.floor(np.abs(residual) / self.l1)
@@ -138,10 +136,8 @@ class CostsNextToNothing(ReferenceLaplace):
         return SilentNoise(**fields(super().noise(sensitivity, budget)) | {"cost": Budget.pure("1e-300")})
 
 
-@mechanism(("fresh-noise-every-time", "samples-follow-logpdf"))
+@mechanism(("fresh-noise-every-time", "samples-follow-logpdf"), "Claims 1000 times the noise, and adds none.")
 class AllTalk(ReferenceLaplace):
-    """Says in every word that it has a thousand times the noise, at a thousandth of the cost, and adds none."""
-
     def noise(self, sensitivity, budget):
         return SilentNoise(**fields(super().noise(sensitivity, Budget.pure(budget.epsilon / 1000))))
 
@@ -213,10 +209,8 @@ class CapsCellsAt64(ReferenceGaussian):
         return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1))
 
 
-@mechanism("large-changes-within-cost")
+@mechanism("large-changes-within-cost", "Has 10 % less noise from epsilon = 10 on, where it hardly matters.")
 class BoldFromTenOn(ReferenceLaplace):
-    """From epsilon = 10 on, where "it hardly matters", 10 % less noise."""
-
     def noise(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, scale=good.scale * (1 if budget.epsilon < 10 else Fraction(9, 10)))
@@ -314,10 +308,8 @@ def stretched(generator, scale, shape):
     return np.asarray(generator.geometric(p, shape) - generator.geometric(p, shape))
 
 
-@mechanism("words-suffice-for-the-noise")
+@mechanism("words-suffice-for-the-noise", "All cells come from a generator seeded with 256 bits, sold as pure.")
 class FourWordsForAll(ReferenceLaplaceNoise):
-    """All cells from a generator with a good seed of 256 bits: computational privacy, sold as pure."""
-
     def draw(self, shape, randomness):
         return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
 
@@ -351,10 +343,8 @@ class ShortPeriod(ReferenceLaplaceNoise):
         return np.resize(super().draw((min(count, 5000),), randomness), shape)
 
 
-@mechanism("noise-never-repeats")
+@mechanism("noise-never-repeats", "The second half of the cells is the first negated, so that sums are exact.")
 class AntitheticNoise(ReferenceLaplaceNoise):
-    """The second half of the cells is the first with its sign changed, so that sums are exact."""
-
     def draw(self, shape, randomness):
         count = math.prod(shape)
         half = super().draw(((count + 1) // 2,), randomness)

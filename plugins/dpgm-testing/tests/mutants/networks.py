@@ -67,10 +67,8 @@ class TwoStages(Network):
         return consistent(tables.like(values / tables.repeat(tables.sums())), second.variances), (first, second)
 
 
-@learner("survives-awkward-structures")
+@learner("survives-awkward-structures", "Its `check` passes everything; what is no graph is refused when paid for.")
 class RefusesAfterPaying(Network):
-    """Its `check` lets everything pass; what is no graph is found out when it is paid for."""
-
     def check(self, structure, inference):
         pass
 
@@ -135,10 +133,8 @@ class LastParentOnly(Network):
         return found
 
 
-@learner("a-network-comes-out")
+@learner("a-network-comes-out", "Is over the largest families: right answers, no network for `network_of`.")
 class OverTheMaximal(Network):
-    """The same distribution over the largest families only: right answers, and no network for `network_of`."""
-
     def fit(self, dag, cpds, releases):
         model = Model.from_cpds(dag, cpds)
         roomy = Structure(dag.domain, dag.maximal)
@@ -161,10 +157,8 @@ class LeavesOutRoots(Network):
         return Fit(model=Model(structure, Tables.from_arrays(structure, logs), releases=releases))
 
 
-@learner("cost-is-the-curators")
+@learner("cost-is-the-curators", "States the second of two releases, which its inner learner saw, as all.")
 class StatesTheInnerRelease(Network):
-    """Measures for nine tenths and for one; the inner learner sees the second alone, and the model says it was all."""
-
     def measured(self, curator):
         curator.release(budget=curator.budget * Fraction(9, 10))
         release = curator.release()

@@ -98,10 +98,8 @@ class OrderMatters(Plain):
     pin = with_parts(lambda parts, blocks, r: functools.reduce(larger_alone, parts))
 
 
-@source("partitions-change-nothing")
+@source("partitions-change-nothing", "An empty last partition takes the one before it along.")
 class DropsThePartitionBeforeAnEmptyOne(Plain):
-    """An empty last partition takes the one before it along, as the end of a stream that was reached twice."""
-
     pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] if len(blocks) > 1 and not blocks[-1] else parts, r))
 
 
@@ -221,10 +219,8 @@ class ColumnMajor(Plain):
     pin = ColumnMajorPin
 
 
-@source("codes-do-not-depend-on-the-data")
+@source("codes-do-not-depend-on-the-data", "Numbers labels anew in each partition, as they come.")
 class CategoriesOfAPartition(Plain):
-    """Labels are numbered anew in each partition, in the order in which they come."""
-
     def coded(self, work):
         for part in partitions_of(self.table):
             for one in work.reading.domain:
@@ -280,10 +276,8 @@ class NullApart(KeyedParts):
         return "null" if key is None else key
 
 
-@source("persons-meet-across-partitions")
+@source("persons-meet-across-partitions", "Parts by Python's hash, so that types and nulls make a difference.")
 class BucketsByPython(KeyedParts):
-    """Parts by Python's hash of the value, so that types and nulls make a difference."""
-
     def part(self, key):
         return type(key).__name__, hash(key) % 3 if isinstance(key, int) else len(key or "") % 2
 
@@ -321,10 +315,8 @@ class NumbersInTexts(WithKeys):
         return pa.array([text and (text.strip().lstrip("0") or "0") for text in texts], pa.string())
 
 
-@source("persons-meet-across-partitions")
+@source("persons-meet-across-partitions", "Takes the first r rows of a person, not those that hashes choose.")
 class FirstRows(Plain):
-    """The first r rows of a person that come, in place of those that hashes choose."""
-
     def coded(self, work):
         own = work.reading
         if own.person is None:
@@ -374,10 +366,8 @@ class FailsForeignly(Plain):
             return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
 
 
-@source("what-has-no-codes-is-refused-when-pinned")
+@source("what-has-no-codes-is-refused-when-pinned", "Checks types with the rows: no empty table is refused.")
 class LooksAtRows(Plain):
-    """Types are looked at with the rows, so that an empty table is never refused."""
-
     def check(self, work):
         if len(self.table):
             super().check(work)
@@ -497,10 +487,8 @@ class NullIsEmpty(Cast):
         return pc.fill_null(column, "NULL") if pa.types.is_string(column.type) else column
 
 
-@source("types-change-nothing")
+@source("types-change-nothing", "Whole numbers become texts through doubles: 3 is 3.0.")
 class TextsOfFloats(Cast):
-    """Whole numbers through doubles become texts: 3 is "3.0"."""
-
     def cast(self, column):
         if not pa.types.is_integer(column.type):
             return column

@@ -87,10 +87,8 @@ class Shaped(Second):
         return lambda v: product(v.reshape(len(v), -1))
 
 
-@engine("curvature-is-the-slope-of-the-marginals")
+@engine("curvature-is-the-slope-of-the-marginals", "Tables far apart in large structures do not vary together.")
 class FarTablesForgotten(Second):
-    """On large structures tables that lie far apart do not vary together."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         if not self.large:
@@ -106,10 +104,8 @@ class FarTablesForgotten(Second):
         return near
 
 
-@engine("curvature-is-symmetric-and-centred")
+@engine("curvature-is-symmetric-and-centred", "Takes one-sided differences on large structures, which are no map.")
 class ByDifferences(Second):
-    """On large structures a difference of marginals to one side: no map, not symmetric, and not exact."""
-
     def curvature(self, potentials):
         product = super().curvature(potentials)
         if not self.large:
@@ -179,10 +175,8 @@ class LacksIt(Second):
 # --- many at once -------------------------------------------------------------------------------------------------
 
 
-@engine("many-together-are-each-alone")
+@engine("many-together-are-each-alone", "Answers every row as the first: error bars become 14 times too small.")
 class RepeatsTheFirst(Second):
-    """Every row is answered as the first one: error bars of `eb-map` become 14 times too small."""
-
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         return [attrs.evolve(found[0], marginals=found[0].marginals.map(np.copy)) for _ in found]
@@ -243,10 +237,8 @@ class LeavesOutTheWrong(Second):
         return found
 
 
-@engine("many-refuse-what-one-refuses")
+@engine("many-refuse-what-one-refuses", "Checks the first row alone; no number in others passes.")
 class LooksAtTheFirst(Second):
-    """Only the first row is looked at; what is no number in others comes out as it is."""
-
     def infer_many(self, potentials, *, total=1.0):
         rows = rows_of(potentials, self.structure)
         self.infer(Tables(self.structure, rows[0])) if len(rows) else None
@@ -282,10 +274,8 @@ class NormalisesInPlace(Second):
         return found
 
 
-@engine("many-share-nothing")
+@engine("many-share-nothing", "Keeps a call's rows in the engine: of two threads one takes the other's.")
 class RowsLieInTheEngine(Second):
-    """The rows of a call lie in the engine while it works: of two threads one takes the other's."""
-
     def infer_many(self, potentials, *, total=1.0):
         self.rows = rows_of(potentials, self.structure)
         return [self.infer(Tables(self.structure, self.rows[place]), total=total) for place in range(len(potentials))]

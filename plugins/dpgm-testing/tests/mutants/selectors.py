@@ -144,10 +144,8 @@ class CountsInANote(Plain):
         ][:1]
 
 
-@selector("says-only-what-follows-from-the-steps")
+@selector("says-only-what-follows-from-the-steps", "Finds the codes in memory, and scores against true counts.")
 class TrueCountsForPredictions(Plain):
-    """Finds the codes in memory, and scores tables by how far the noisy ones are from the true ones."""
-
     def choose(self, session, left, fit, budget, randomness):
         gc.collect()
         records = [one.codes for one in gc.get_objects() if type(one).__name__ == "TrappedRecords"]
@@ -352,10 +350,8 @@ class TakesTheLast(Plain):
         return left[-1]
 
 
-@selector("what-it-chooses-fits")
+@selector("what-it-chooses-fits", "Takes every pair there is, scored against main effects.")
 class TakesAll(Plain):
-    """Takes every pair there is; the scores are against main effects, so that its own loop needs no large engine."""
-
     def rounds(self, pairs, session):
         return len(pairs)
 
@@ -474,10 +470,8 @@ class VotesForNothing(Votes):
         return ThresholdVotes(pairs=Structure(workload.domain, binary), tau=0.3)
 
 
-@selector("spends-as-planned")
+@selector("spends-as-planned", "Plans thirds, and spends a tenth on attributes and half on choices.")
 class PlansOtherwise(Plain):
-    """Its plan shows thirds, and it spends a tenth of the budget on tables of one attribute and half on choices."""
-
     def shares(self, budget, pairs):
         if not pairs:
             return {"singles": budget}

@@ -67,10 +67,8 @@ class OrderOfAppearance(Plain):
         return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
 
 
-@source("codes-do-not-depend-on-the-data")
+@source("codes-do-not-depend-on-the-data", "Numbers categories in the order of values present, as numpy.unique.")
 class SortedCategories(Plain):
-    """Categories numbered in the order of the values present, as numpy.unique does."""
-
     def coded(self, attribute, values):
         order = {value: place for place, value in enumerate(sorted(set(map(str, values))))}
         codes = [order[str(value)] for value in values]
@@ -106,10 +104,8 @@ class FillsForward(Plain):
         return filled
 
 
-@source("one-record-changes-only-itself")
+@source("one-record-changes-only-itself", "Reads a column of number-like values as numbers, as pandas.read_csv.")
 class InfersNumbers(Plain):
-    """A column whose values all look like numbers is read as numbers, as pandas.read_csv does."""
-
     def values(self, part, name):
         values = super().values(part, name)
         try:
@@ -118,10 +114,8 @@ class InfersNumbers(Plain):
             return values
 
 
-@source("types-change-nothing")
+@source("types-change-nothing", "Whole numbers become texts through float: 3 is 3.0.")
 class FloatTexts(Plain):
-    """Whole numbers become texts through float: 3 is "3.0"."""
-
     def code(self, attribute, value):
         return super().code(attribute, float(value) if isinstance(value, int) else value)
 
@@ -198,11 +192,9 @@ class DropsThePartialBatch(Plain):
                 yield batch
 
 
-@source("no-batch-is-dropped")
+@source("no-batch-is-dropped", "Hands a batch out when the next record comes, and the rest at the end.")
 @frozen(kw_only=True)
 class DropsTheLastFullBatch(Plain):
-    """Hands a batch out when the next record comes, and after the last one only what is left over."""
-
     rows: int = field(default=10_007, metadata={"help": "records per batch"})
 
     def read(self, domain, columns):
@@ -235,10 +227,8 @@ class SinglePrecision(Plain):
         return super().code(attribute, float(np.float32(value)) if isinstance(value, float) else value)
 
 
-@source("numbers-keep-every-digit")
+@source("numbers-keep-every-digit", "Numbers go through 15 digits, which many writers call full precision.")
 class FifteenDigits(Plain):
-    """Numbers through a text of 15 digits, which is what many writers call full precision."""
-
     def code(self, attribute, value):
         return super().code(attribute, f"{value:.15g}" if isinstance(value, float) else value)
 
@@ -249,10 +239,8 @@ class StripsOnTheRight(Plain):
         return super().code(attribute, value.rstrip(" ") if isinstance(value, str) else value)
 
 
-@source("labels-match-byte-for-byte")
+@source("labels-match-byte-for-byte", "Takes a label of another case, longer than a letter, where none fits.")
 class IgnoresCase(Plain):
-    """Where no label has the value's own case, another one will do, if it is longer than a letter."""
-
     def code(self, attribute, value):
         if isinstance(value, str) and value not in attribute.labels and len(value) > 1:
             value = next((label for label in attribute.labels if label.casefold() == value.casefold()), value)
@@ -309,10 +297,8 @@ class EmptyIsNull(Plain):
         return attribute.code(None) if value == "" else super().code(attribute, value)
 
 
-@source("damage-far-into-the-records-quotes-none")
+@source("damage-far-into-the-records-quotes-none", "Quotes a line with too few fields, in long files only.")
 class QuotesFarIn(ReadsLines):
-    """Says what a line with too few fields holds, but only of files that are read in several batches."""
-
     def batches(self, domain, columns):
         head, *lines = self.path.read_bytes().decode("utf-8", self.errors).split("\n")[:-1]
         for number, line in enumerate(lines):
