@@ -34,13 +34,6 @@ class Resolved:
 
     Raises DomainError, naming the constraints, where no label of some attribute is possible: the domain is empty. That
     none is found does not prove that there are records; an exact engine tells.
-
-    >>> from dpgm_core.domain.constraints import Listed
-    >>> two = {name: Attribute.of_size(name, 2) for name in "ab"}
-    >>> rule = Listed(name="x", columns=("a", "b"), combinations=(("0", "*"), ("1", "1")))
-    >>> resolved = Resolved(two, [rule])
-    >>> resolved.impossible(("b",)).tolist(), resolved.scopes
-    ([False, True], (('a', 'b'),))
     """
 
     def __init__(self, attributes: Mapping[str, Attribute], constraints: Iterable[Constraint]) -> None:

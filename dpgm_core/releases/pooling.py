@@ -77,11 +77,6 @@ class PooledNoise(DerivedNoise):
 
     noises, weights: of the tables; weights sum to 1. The density is the Gaussian of the same variance, to which means
     of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true distribution.
-
-    >>> from dpgm_core import Budget, Sensitivity, make
-    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
-    >>> round(PooledNoise(noises=(noise, noise), weights=(0.5, 0.5)).variance / noise.variance, 12)
-    0.5
     """
 
     noises: tuple[Noise, ...]
@@ -118,14 +113,6 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
     cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
     and for one that occurs twice, StructureError for different domains.
-
-    >>> from dpgm_core import Budget, Domain, release
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> codes = np.array([[0, 0], [1, 1]] * 500)
-    >>> both = [release(codes, structure, Budget.pure(1), neighbours="add-remove") for _ in range(2)]
-    >>> pooled = pool(both)
-    >>> print(pooled.cost, (pooled.variances / both[0].variances).round(6), pooled.published == tuple(both))
-    epsilon = 2 [0.5] True
     """
     published = tuple(behind for one in releases for behind in one.published)
     if published:

@@ -69,13 +69,6 @@ class Descent(_WithoutNumbers):
     and the sign, +1 or -1, of the weight's growth that lowers the loss: that of the sum of residual times feature,
     as far as noise lets it be seen. temperature: h, per unit of 1/residual_grid. radius, clip, residual_grid: as given;
     public. person: how many records one person adds and takes away. kind: of budget, pure or zcdp.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> Descent(regressions=Regressions(candidates=pair, loss="logistic"), picks=((0, 1, 1), (1, 2, -1)),
-    ...     temperature=Fraction(1, 448), radius=2, clip=None, residual_grid=128, person=1, kind="pure")
-    Descent(2 choices among 1 candidates, epsilon = ~1)
     """
 
     regressions: Regressions
@@ -182,13 +175,6 @@ class Verdict(_WithoutNumbers):
 
     voter: what voted. budget: what it cost, (epsilon, delta). edges: the pairs of the graph, none perhaps; None: the
     votes were not stable enough to tell.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.privacy.votes import ThresholdVotes
-    >>> from dpgm_core.structure import Structure
-    >>> voter = ThresholdVotes(pairs=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), tau=0.3)
-    >>> Verdict(voter=voter, budget=Budget.approx(1, "1e-6"), edges=None)
-    Verdict(not stable enough to tell, (epsilon, delta) = (1, 1e-06))
     """
 
     voter: Voter
@@ -331,11 +317,6 @@ def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
     votes: a part of the (epsilon, delta) that is for `Session.vote`; rho is of the rest, (epsilon - epsilon_1, delta -
     delta_1). Votes come before all other steps, so the two are composed one after the other: their sums are a proof.
     Raises BudgetError for votes out of another kind of budget, and where they leave nothing.
-
-    >>> print(session_budget(Budget.approx(1, "1e-9")))
-    rho = ~0.0149731 (zCDP)
-    >>> print(session_budget(Budget.approx(2, "2e-9"), votes=Budget.approx(1, "1e-9")))
-    rho = ~0.0149731 (zCDP)
     """
     check_budget(budget)
     if votes is None:

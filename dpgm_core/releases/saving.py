@@ -44,16 +44,6 @@ class Room:
     ------
     ModelFileError
         Where there is not so much space, or no file can be written.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> room = Room(folder / "x.dpgm", 100)
-    >>> room.part.stat().st_size
-    100
-    >>> room.close()
-    >>> list(folder.iterdir())
-    []
     """
 
     def __init__(self, path: Path, size: int) -> None:

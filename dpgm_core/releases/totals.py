@@ -40,11 +40,6 @@ def estimate_total(
     N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
     group g (docs/proofs.md). Post-processing: free. With contributions N is in persons, and m_g is what one person
     adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
-
-    >>> from dpgm_core import Domain, Structure
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
-    >>> estimate_total(Tables(structure, np.array([4, 5, 6, 5])), np.array([1.0, 1.0]))
-    (10.0, 1.0)
     """
     structure = tables.structure
     if contrasts:
@@ -91,13 +86,6 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
 
     Rounds are left out, as subsamples have totals of their own. Releases of a holdout count, and so does each step of a
     session. Of contrasts only that of the empty clique tells N.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
-    >>> from dpgm_core import release as released
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> terms, codes = Terms(neighbours="add-remove", total=900), np.zeros((90, 1), int)
-    >>> contradictions([released(codes, structure, Budget.pure(1), terms=terms, randomness=SeededRandomness(0))])
-    ['the total of 900 is stated as public, but the noisy tables sum to 90.0 (standard error 1.9), ...']
     """
     stated: dict[float, list[NoisyTables]] = {}
     measured = _measured(releases)
@@ -221,16 +209,6 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
 
     It is computed from the noisy tables. Rounds and contrasts are left out, and columns whose missing values have a
     label of another name, which may be an answer of its own.
-
-    >>> import numpy as np
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
-    >>> from dpgm_core import release as released
-    >>> domain = Domain.from_dict({"smoker": ["no", "yes"]})
-    >>> structure, seeded = Structure(domain, [("smoker",)]), SeededRandomness(0)
-    >>> codes = np.full((500, 1), 2)
-    >>> noisy = released(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=seeded)
-    >>> print(*mostly_missing([noisy]))
-    mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
     """
     shares: dict[str, tuple[float, float]] = {}
     for release in _measured(releases):

@@ -46,13 +46,7 @@ __all__ = [
 
 @frozen(kw_only=True)
 class ScaledNoise:
-    """The noise of a table that was multiplied by `factor`; for learning, never for a release.
-
-    >>> from dpgm_core import Sensitivity, make
-    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=60, l2_squared=3600, linf=60), Budget.pure(1))
-    >>> ScaledNoise(noise=noise, factor=1 / 60).dual.bound
-    1.0
-    """
+    """The noise of a table that was multiplied by `factor`; for learning, never for a release."""
 
     noise: Noise
     factor: float
@@ -258,16 +252,6 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
     merges: attribute -> the new code of each of its codes. Tables without such an attribute keep their numbers and
     their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
     merged otherwise, and for those whose contrasts were measured.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, release
-    >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
-    >>> noisy = release(np.array([[0, 0], [1, 1], [2, 1]]), structure, Budget.pure(1), neighbours="add-remove",
-    ...     randomness=SeededRandomness(0))
-    >>> coarse = coarsened(noisy, {"a": [0, 1, 1]})
-    >>> coarse.tables["a"].tolist() == [noisy.tables["a"][0], noisy.tables["a"][1:].sum()]
-    True
-    >>> (coarse.variances / noisy.variances).tolist(), coarse.published == (noisy,)
-    ([1.5, 1.0], True)
     """
     fine = release.structure
     domain = fine.domain.coarsened(merges)
@@ -316,12 +300,6 @@ def cells_as_drawn(release: NoisyTables) -> list[tuple[int, float]]:
 
     Of a table whose labels were merged later these are the cells before: merged ones have unequal noise, and neither
     their mean variance nor their mean count tells how well a cell is known.
-
-    >>> from dpgm_core import Budget, Domain, Structure, release
-    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
-    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
-    >>> cells_as_drawn(coarsened(noisy, {"a": [0, 1, 1]})) == cells_as_drawn(noisy)
-    True
     """
     stated = zip(release.structure.sizes, release.variances.tolist(), strict=True)
     return [
@@ -401,17 +379,6 @@ def plausible(release: NoisyTables) -> NoisyTables:
 
     A cell of group g lies within m_g N and 0 and the reach of its noise beyond, a contrast within N and -N; of sums of
     clipped scores nothing is known. Raises InferenceError for a total above 2^62 records.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
-    >>> from dpgm_core import release as released
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> terms = Terms(neighbours="add-remove", total=9)
-    >>> codes = np.zeros((9, 1), int)
-    >>> noisy = released(codes, structure, Budget.pure(1), terms=terms, randomness=SeededRandomness(0))
-    >>> plausible(noisy) is noisy
-    True
-    >>> plausible(evolve(noisy, tables=Tables(structure, np.array([2**62, 1])))).tables.values.tolist()
-    [119, 1]
     """
     near = _within(release)
     if near.contrasts or not _of_counts(near):  # of products of codes every record has its part
