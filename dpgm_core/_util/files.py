@@ -507,8 +507,7 @@ def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T
             archive.close()
 
 
-# --------------------------------------------------------------------------------------------------
-# Hints on files of another kind, by their names alone
+# --- Hints on files of another kind, by their names alone -----------------------------------------
 
 _RECORDS = (
     ".csv",

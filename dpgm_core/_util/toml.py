@@ -65,8 +65,7 @@ def _check(value: object) -> None:
             _check(inside)
 
 
-# --------------------------------------------------------------------------------------------------
-# Domain files as TOML text, with comments on open decisions
+# --- Domain files as TOML text, with comments on open decisions -----------------------------------
 
 _WIDTH = 118
 _MAX_COMMENT_LETTERS = 300  # of a comment taken from a file

@@ -202,8 +202,7 @@ def _short(column: str, entry: object) -> Mapping[str, Any]:
     raise DomainError(f"column {column!r} must be a size, a list of labels or a table, got {entry!r:.80}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Domain files as plain tables
+# --- Domain files as plain tables -----------------------------------------------------------------
 
 _MAX_FILE_BYTES = 2**26
 _MAX_NESTED_FILES = 16  # files that name one another
@@ -369,9 +368,7 @@ def _table(name: str, entry: object) -> dict[str, Any]:
     raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r:.80}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Header of a CSV file
-#
+# --- Header of a CSV file -------------------------------------------------------------------------
 # The line may be a record, if the file names no columns. So no message quotes it, and one that does not look like names
 # is refused. Bytes behind it are read by the operating system, as files come in blocks, but looked at by nobody.
 

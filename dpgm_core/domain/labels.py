@@ -182,8 +182,7 @@ _UNIT_TEXTS: dict[str, Callable[..., str]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# Rules by which raw texts match labels
+# --- Rules by which raw texts match labels --------------------------------------------------------
 
 _NUMERAL = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 _PLAIN_DIGITS = 40  # numbers of more digits are compared as a mantissa and an exponent
@@ -311,8 +310,7 @@ def _canonical(raw: bytes) -> bytes | None:
     return minus + stripped + b"e%d" % shift
 
 
-# --------------------------------------------------------------------------------------------------
-# Merged codes
+# --- Merged codes ---------------------------------------------------------------------------------
 
 
 def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[int], tuple[str, ...]]:
@@ -360,8 +358,7 @@ def _unused(label: str, taken: set[str]) -> str:
     return unused
 
 
-# --------------------------------------------------------------------------------------------------
-# Places and codes of values that a user typed
+# --- Places and codes of values that a user typed -------------------------------------------------
 
 
 def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:

@@ -157,9 +157,7 @@ def _along(codes: Mask, axis: int, axes: int) -> Mask:
     return codes.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
-# --------------------------------------------------------------------------------------------------
-# Chains of orders, such as a <= b <= c, and what they imply that no single order does
-#
+# --- Chains of orders, such as a <= b <= c, and what they imply that no single order does ---------
 # Bins [5, 10), [0, 10) and [0, 5) fit pair by pair, and no values in them ascend. Two ends of a chain are enough to
 # tell:
 #

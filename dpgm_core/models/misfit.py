@@ -252,7 +252,6 @@ class Answering(Protocol):
 
     def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
         """Answers to several queries at once."""
-        ...
 
 
 def pairs_left(holdout: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:

@@ -37,8 +37,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of releases that are used together
+# --- Checks of releases that are used together ----------------------------------------------------
 
 
 def check_alike(releases: Sequence[NoisyTables]) -> None:
@@ -61,9 +60,7 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# Pooling
-#
+# --- Pooling --------------------------------------------------------------------------------------
 # Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 # for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
 

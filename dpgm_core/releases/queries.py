@@ -57,8 +57,7 @@ class _WithoutNumbers:
         return np.zeros(0, np.int64)
 
 
-# --------------------------------------------------------------------------------------------------
-# Descents
+# --- Descents -------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True, repr=False)
@@ -165,8 +164,7 @@ def shortened(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return steps
 
 
-# --------------------------------------------------------------------------------------------------
-# Votes
+# --- Votes ----------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True, repr=False)
@@ -206,8 +204,7 @@ class Verdict(_WithoutNumbers):
         return f"Verdict({outcome}, {self.budget})"
 
 
-# --------------------------------------------------------------------------------------------------
-# Private bins
+# --- Private bins ---------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -307,8 +304,7 @@ def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return (*(first for first, _ in nodes), nodes[-1][1])
 
 
-# --------------------------------------------------------------------------------------------------
-# Choices, noisy scores and what a session was opened for
+# --- Choices, noisy scores and what a session was opened for --------------------------------------
 
 
 def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:

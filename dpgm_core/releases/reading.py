@@ -58,9 +58,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Verification of a release: the facts behind its guarantee are computed again
-#
+# --- Verification of a release: the facts behind its guarantee are computed again -----------------
 # What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the
 # rounds, and what is unsafe are checked. A rewritten scale, or rewritten noisy values, cannot be detected.
 
@@ -182,8 +180,7 @@ def _check_cost(one: Calibration) -> None:
         raise ModelFileError(f"{error}; the file was edited") from None
 
 
-# --------------------------------------------------------------------------------------------------
-# Sessions: every step's cost is computed again, and the sum compared with the whole
+# --- Sessions: every step's cost is computed again, and the sum compared with the whole -----------
 
 _MAX_STEPS = 100_000
 
@@ -451,8 +448,7 @@ class _Reader:
         return taken
 
 
-# --------------------------------------------------------------------------------------------------
-# Release files, and releases in model files
+# --- Release files, and releases in model files ---------------------------------------------------
 
 
 def load_release(path: str | Path, *, registry: Registry | None = None) -> NoisyTables:

@@ -44,8 +44,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Rounds
+# --- Rounds ---------------------------------------------------------------------------------------
 
 
 @attrs.frozen(kw_only=True)
@@ -85,9 +84,7 @@ class Round:
         return text
 
 
-# --------------------------------------------------------------------------------------------------
-# The release: safe to publish
-#
+# --- The release: safe to publish -----------------------------------------------------------------
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
 # (`dpgm_core.releases.reading`). A file is still its author's word: a rewritten scale of the noise, noisy
 # value, unit, total policy or mark of a seed cannot be detected.

@@ -34,9 +34,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A session as one release
-#
+# --- A session as one release ---------------------------------------------------------------------
 # Its cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
 # leaves unspent may depend on what it saw.
 
@@ -96,8 +94,7 @@ def session_release(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Facts about the origin of releases, as plain values; all of them are released
+# --- Facts about the origin of releases, as plain values; all of them are released ----------------
 
 
 def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
@@ -161,8 +158,7 @@ def step_facts(step: Step) -> dict[str, Any]:
     return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
 
 
-# --------------------------------------------------------------------------------------------------
-# Guarantees and caveats of what is computed from releases
+# --- Guarantees and caveats of what is computed from releases -------------------------------------
 
 #: Of a model that was made from no release.
 UNKNOWN = "This model carries no release, so nothing is known about the privacy of what it was made from."

@@ -19,8 +19,7 @@ from dpgm_core.structure.tables import Tables
 __all__ = ["contradictions", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The number of records, stated or estimated
+# --- The number of records, stated or estimated ---------------------------------------------------
 
 
 def stated_total(terms: Terms, records: int) -> float:
@@ -54,9 +53,7 @@ def estimate_total(
     return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision
 
 
-# --------------------------------------------------------------------------------------------------
-# Comparison of a stated number of records with the sums of the noisy tables (post-processing)
-#
+# --- A stated number of records against the sums of the noisy tables ------------------------------
 # Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g
 # = m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the
 # least that there is. It is taken over all tables of all releases that state this total, as their noises are
@@ -190,9 +187,7 @@ def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:
         return np.where(spread < 1, -np.log1p(-np.minimum(spread, 1.0)), math.inf)
 
 
-# --------------------------------------------------------------------------------------------------
-# Columns whose records are mostly missing, according to the noisy tables (post-processing)
-#
+# --- Columns that are mostly missing, according to the noisy tables -------------------------------
 # A file read in another dialect than it was written in, or labels spelled otherwise, fill a release with the label of
 # missing values. A table in which n of the m labels of a column are that label sums to T, and the n
 # labels to M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard

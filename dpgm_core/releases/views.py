@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Normalised contributions: all tables in persons, of one total
-#
+# --- Normalised contributions: all tables in persons, of one total --------------------------------
 # Weighted tables need not sum to the same: a person may add nothing to one and much to another. Learners know one total
 # only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it (post-processing).
 
@@ -143,8 +141,7 @@ def equalize_totals(release: NoisyTables) -> NoisyTables:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Noise of tables computed from released ones
+# --- Noise of tables computed from released ones --------------------------------------------------
 
 
 class DerivedNoise:
@@ -197,9 +194,7 @@ class DerivedNoise:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# Merged codes: tables summed by block (post-processing)
-#
+# --- Merged codes: tables summed by block (post-processing) ---------------------------------------
 # A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of
 # noise is one variance per table. The view states the mean over its cells: squares summed over a table are then
 # expected right.
@@ -356,9 +351,7 @@ def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> Non
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# Plausible tables: no cell further from what N records allow than its noise reaches, and 0 where constraints allow none
-#
+# --- Plausible tables: cells within reach of their noise, 0 where constraints allow none ----------
 # A file may hold any number, and a public total may be wrong: one cell of 2^62 among counts of some hundred would only
 # keep a learner busy. An honest release is never changed: by the noise's own distribution a cell is beyond its reach
 # with a chance below 1e-24. Counts where no record is possible are noise alone, and taken as 0; files keep what was

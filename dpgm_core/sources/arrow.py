@@ -269,9 +269,7 @@ def _keyed(
     return keyed(raw, domain, columns)
 
 
-# --------------------------------------------------------------------------------------------------
-# Columns of Python objects
-#
+# --- Columns of Python objects --------------------------------------------------------------------
 # Arrow infers one type for such a column from all its values, so one record could change what the others mean, or make
 # the whole column unreadable. Here each cell is classified by itself, into a dense union with one child per type; what
 # fits no child is carried as its text.

@@ -289,9 +289,7 @@ def _chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-# --------------------------------------------------------------------------------------------------
-# Dialects
-#
+# --- Dialects -------------------------------------------------------------------------------------
 # Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
 
 _BOM = b"\xef\xbb\xbf"
@@ -450,8 +448,7 @@ def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')
 
 
-# --------------------------------------------------------------------------------------------------
-# Lines, and those that no parser must see
+# --- Lines, and those that no parser must see -----------------------------------------------------
 
 #: Bytes; the longest line that can be a record, and the size of a block read at once.
 MAX_LINE = 2**22
@@ -562,9 +559,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------------------------
-# Files in other encodings, read as UTF-8 while they stream
-#
+# --- Files in other encodings, read as UTF-8 while they stream ------------------------------------
 # In `utf-16` a line is a run of 16-bit units up to the unit 0x000A, in the others one of bytes up to 0x0A. What cannot
 # be decoded stays visible: it is written as bytes that are not UTF-8, inside its own line, which is malformed then.
 

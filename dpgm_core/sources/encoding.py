@@ -345,8 +345,7 @@ def _boolean_texts(attribute: Attribute) -> tuple[str, str]:
     return next(known, pairs[0])
 
 
-# --------------------------------------------------------------------------------------------------
-# Texts of raw values, by which labels and person keys of different types compare
+# --- Texts of raw values, by which labels and person keys of different types compare --------------
 
 
 def is_textual(kind: Any) -> bool:

@@ -307,9 +307,7 @@ def _joined(parts: Sequence[tuple[Codes, Any]]) -> tuple[Codes, Any]:
     return together, None if keys[0] is None else pa.concat_arrays(keys)
 
 
-# --------------------------------------------------------------------------------------------------
-# Bytes on the wire
-#
+# --- Bytes on the wire ----------------------------------------------------------------------------
 # Little-endian, whatever the machine. A sum has the same length whatever is in it, so its size says nothing. Sums and
 # reasons carry a checksum: what was damaged on the way is neither added up nor read out.
 

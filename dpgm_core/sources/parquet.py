@@ -195,8 +195,7 @@ def _with_values(batch: Any, values: dict[str, str | None], columns: Sequence[st
     return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
-# --------------------------------------------------------------------------------------------------
-# Files of a table
+# --- Files of a table -----------------------------------------------------------------------------
 
 #: What Hive and Spark write for a null.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -292,9 +291,7 @@ def _shown(inner: PurePath) -> PurePath:
     return PurePath(*folders, inner.name)
 
 
-# --------------------------------------------------------------------------------------------------
-# Prefetching threads
-#
+# --- Prefetching threads --------------------------------------------------------------------------
 # A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
 # whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
 

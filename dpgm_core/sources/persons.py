@@ -175,9 +175,7 @@ def _unpacked(layout: Sequence[Sequence[int]], rows: Words) -> list[Words]:
     return columns
 
 
-# --------------------------------------------------------------------------------------------------
-# 64-bit hashes
-#
+# --- 64-bit hashes --------------------------------------------------------------------------------
 # A further hash says where the rows of a person meet, no more, and may be weak.
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]

@@ -178,9 +178,7 @@ def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray
     return codes
 
 
-# --------------------------------------------------------------------------------------------------
-# Silence while records are read and counted
-#
+# --- Silence while records are read and counted ---------------------------------------------------
 # A signalling NaN makes numpy warn and an ordinary one does not, so a warning on stderr, one that `-W error` turns
 # into a failure, or a line in a log would reveal something of one record.
 

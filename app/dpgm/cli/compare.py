@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm.cli.common import (
+    FILE,
     RECORDS,
     json_option,
     print_err,
@@ -31,16 +32,14 @@ __all__ = ["compare"]
 
 _EXACT = "NOT PRIVATE: exact functions of the records"
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_file)
-@click.option("--against", type=_file, hidden=True)  # of dpgm evaluate
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option("--against", type=FILE, hidden=True)  # of dpgm evaluate
 @click.option(
     "--domain",
     "domain_file",
-    type=_file,
+    type=FILE,
     help="Domain file for synthetic files, if no FILE is a model or a release.",
 )
 @click.option(
@@ -54,7 +53,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "--data", type=RECORDS, help="Records, or the spec that says how to read them. The result is exact and NOT PRIVATE."
 )
 @click.option("--allow-non-private", is_flag=True, help="Allow results from --data to be shown.")
-@click.option("-o", "--output", type=_file, help="Also write a self-contained .html page.")
+@click.option("-o", "--output", type=FILE, help="Also write a self-contained .html page.")
 @json_option
 @progress_option
 def compare(

@@ -15,6 +15,7 @@ import click
 from attrs import evolve
 
 from dpgm.cli.common import (
+    FILE,
     counted_rows,
     json_option,
     print_err,
@@ -52,13 +53,11 @@ __all__ = ["complete"]
 #: An input's ending -> what its output must end in.
 _SUFFIXES = {".csv": ".csv", ".csv.gz": ".csv", ".parquet": ".parquet", ".arrow": ".arrow", ".feather": ".arrow"}
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.argument("rows_file", metavar="ROWS", type=_file)
-@click.option("-o", "--output", type=_file, required=True, help="The file to write, in the format of ROWS.")
+@click.argument("model_file", metavar="MODEL", type=FILE)
+@click.argument("rows_file", metavar="ROWS", type=FILE)
+@click.option("-o", "--output", type=FILE, required=True, help="The file to write, in the format of ROWS.")
 @click.option(
     "--dialect",
     "dialects",

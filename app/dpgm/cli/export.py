@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm.cli.common import json_option, print_err, print_json, print_out, stamp
+from dpgm.cli.common import FILE, json_option, print_err, print_json, print_out, stamp
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["export"]
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("--bif", type=_file, help="The .bif file to write; MODEL must be a Bayesian network.")
-@click.option("--uai", type=_file, help="The .uai file to write; FILE.names is written too.")
+@click.argument("model_file", metavar="MODEL", type=FILE)
+@click.option("--bif", type=FILE, help="The .bif file to write; MODEL must be a Bayesian network.")
+@click.option("--uai", type=FILE, help="The .uai file to write; FILE.names is written too.")
 @click.option(
     "--kind",
     type=click.Choice(["markov", "bayes"]),

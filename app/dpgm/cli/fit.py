@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm.cli.common import (
-    again_option,
+    FILE,
     check_has_records,
     explain_saved_releases,
     json_option,
     open_ledger,
+    paid_command,
     print_err,
     print_json,
     print_remarks,
@@ -21,7 +22,6 @@ from dpgm.cli.common import (
     saved_files,
     settings_option,
     unexpected_number,
-    validated_option,
     warn_renamed,
 )
 from dpgm.cli.show import free_path, print_fit, reserved, summary
@@ -35,14 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["fit", "learn"]
 
 
-@click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-@settings_option
-@validated_option
-@again_option
-@json_option
-@progress_option
-@click.pass_obj
+@paid_command
 def fit(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
@@ -75,9 +68,7 @@ def fit(
 
 
 @click.command()
-@click.argument(
-    "release_files", metavar="RELEASE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path)
-)
+@click.argument("release_files", metavar="RELEASE...", nargs=-1, required=True, type=FILE)
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
 @click.option(
@@ -85,7 +76,7 @@ def fit(
     metavar="DELTA",
     help="Delta that converts rho, for releases of both kinds.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
+@click.option("-o", "--output", type=FILE, help="Model file to write.")
 @settings_option
 @json_option
 @progress_option

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
 
-from dpgm.cli.common import RECORDS, print_err, print_out
+from dpgm.cli.common import FILE, RECORDS, print_err, print_out
 from dpgm_core.errors import printable
 
 if TYPE_CHECKING:
@@ -72,23 +71,6 @@ folder = "."
 """
 
 
-@frozen(kw_only=True)
-class _InitOptions:
-    """The options of `dpgm init`."""
-
-    source: Path | str | None
-    output: Path
-    data: Path | str | None
-    codebooks: tuple[Path, ...]
-    schema_is_public: bool
-    is_names: bool
-    name: str | None
-    epsilon: str
-    delta: str | None
-    neighbours: str
-    overwrite: bool
-
-
 @click.command()
 @click.argument("source", required=False, type=RECORDS)
 @click.option(
@@ -99,7 +81,7 @@ class _InitOptions:
     "--codebook",
     "codebooks",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Further metadata, which overrides SOURCE column by column; as CSV, a line for each code.",
 )
 @click.option(
@@ -118,54 +100,59 @@ class _InitOptions:
 @click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
-def init(**options: Any) -> None:
+def init(
+    source: Path | str | None,
+    output: Path,
+    data: Path | str | None,
+    codebooks: tuple[Path, ...],
+    schema_is_public: bool,
+    is_names: bool,
+    name: str | None,
+    epsilon: str,
+    delta: str | None,
+    neighbours: str,
+    overwrite: bool,
+) -> None:
     """Write domain.toml and spec.toml from public metadata. SOURCE is a schema, or a file of records that are not read.
 
     Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
     dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
     and a run does not start before they are filled in.
     """
-    _init(_InitOptions(**options))
-
-
-def _init(options: _InitOptions) -> None:
     from dpgm.spec import check_shared
     from dpgm_core.domain.attribute_tables import attribute_fields
     from dpgm_core.domain.domain_files import is_data, read_metadata
     from dpgm_core.domain.metadata import apply_defaults
     from dpgm_core.errors import OptionError
 
-    source, data, is_names = options.source, options.data, options.is_names
     if isinstance(source, str):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
     if isinstance(data, str):
         check_shared("--data", data)
-    if source is None and not options.codebooks:
+    if source is None and not codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
             raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
+        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
     for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
-    amounts = (
-        {"epsilon": options.epsilon} if options.delta is None else {"epsilon": options.epsilon, "delta": options.delta}
-    )
-    spec = _spec(options.name, _data_line(data, options.output, is_names), data, amounts, options.neighbours)
+    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(
-        options.output,
+        output,
         written,
-        options.overwrite,
-        [one for one in (source, data, *options.codebooks) if isinstance(one, Path)],
+        overwrite,
+        [one for one in (source, data, *codebooks) if isinstance(one, Path)],
     )
-    _print_summary(metadata, options.output, left_out, data)
-    if isinstance(data, Path) and data == source and not options.codebooks:
+    _print_summary(metadata, output, left_out, data)
+    if isinstance(data, Path) and data == source and not codebooks:
         _print_records_notes(data, metadata)
 
 

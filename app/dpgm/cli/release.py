@@ -5,26 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dpgm.cli.common import (
-    again_option,
     check_has_records,
     explain_saved_releases,
-    json_option,
     open_ledger,
+    paid_command,
     print_err,
     print_json,
     print_out,
     print_remarks,
-    progress_option,
     progress_shown,
     selector_of,
-    settings_option,
     stamp,
     unexpected_number,
     unmeasured_note,
-    validated_option,
     warn_renamed,
 )
 from dpgm.cli.show import print_chosen, print_labels, reserved
@@ -38,14 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["release"]
 
 
-@click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-@settings_option
-@validated_option
-@again_option
-@json_option
-@progress_option
-@click.pass_obj
+@paid_command
 def release(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:

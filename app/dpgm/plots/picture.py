@@ -36,35 +36,28 @@ class Picture(Protocol):
     @property
     def title(self) -> str:
         """Title, one line."""
-        ...
 
     @property
     def standing(self) -> str:
         """What the picture rests on: one standing, or the number of each."""
-        ...
 
     def svg(self, *, bare: bool = False) -> str:
         """One `<svg>` element with a title and a description in words, in `currentColor` and CSS variables with
         defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link.
 
         bare: without a title and notes to be seen, for a page that says them itself."""
-        ...
 
     def vega(self) -> dict[str, Any]:
         """A Vega-Lite specification with the values in it."""
-        ...
 
     def draw(self, axes: Any = None) -> Any:
         """Draw with matplotlib (extra `plots`) on `axes`, or on new ones; returns them."""
-        ...
 
     def save(self, path: str | Path) -> None:
         """Write .svg (ours), .json (Vega-Lite), or what matplotlib writes, such as .png and .pdf; by the name."""
-        ...
 
     def _repr_html_(self) -> str:
         """For notebooks: the SVG."""
-        ...
 
 
 # --- Vega-Lite ---
