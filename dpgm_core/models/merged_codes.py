@@ -427,14 +427,6 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
     """Return log-potentials of the same distribution over all codes; unchanged where none are merged.
 
     Raises TooLarge, with sizes, for more than 1 GiB.
-
-    >>> from dpgm_core import Domain, Structure
-    >>> from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> merge = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
-    >>> merged = MergedCodes(fine=Domain.from_sizes({"a": 3}), of={"a": merge})
-    >>> np.exp(expand_potentials(Tables.zeros(structure), merged)["a"]).tolist()
-    [1.0, 0.75, 0.25]
     """
     if merged is None:
         return potentials

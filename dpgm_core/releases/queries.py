@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -124,14 +125,8 @@ class Descent(_WithoutNumbers):
     @property
     def reach(self) -> int:
         """How far the residuals of one record reach together; see `dpgm_core.privacy.descent`."""
-        return reach(
-            self.loss,
-            self.regressions.touched,
-            radius=self.radius,
-            grid=self.residual_grid,
-            clip=self.clip,
-            kind=self.kind,
-        )
+        grid, touched = self.residual_grid, self.regressions.touched
+        return reach(self.loss, touched, radius=self.radius, grid=grid, clip=self.clip, kind=self.kind)
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
@@ -286,10 +281,9 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
     grid = grid_edges(attribute.name, attribute.private.low, attribute.private.high, attribute.values)
     try:
-        bins = FoundBins.of(search, choices, grid)
+        return FoundBins.of(search, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    return bins
 
 
 def _temperature(text: str) -> Fraction:
@@ -459,10 +453,7 @@ class SessionTerms:
     @property
     def steps_budget(self) -> Budget:
         """What its steps might cost together, when the bins were found."""
-        left = self.budget
-        for one in self.bins:
-            left = left - one.cost
-        return left
+        return reduce(lambda left, one: left - one.cost, self.bins, self.budget)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values. planned: how many labels open columns might have had, which says what candidates there are."""
