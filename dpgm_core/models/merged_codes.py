@@ -440,9 +440,8 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
     pieces = [
         (names, _spread(names, table, merged.of).reshape(shapes[names])) for names, table in pieces_of(potentials)
     ]
-    return collect_potentials(merged.fine, [*pieces, *(((name,), one.log_weights) for name, one in merged.of.items())])[
-        1
-    ]
+    weights = [((name,), one.log_weights) for name, one in merged.of.items()]
+    return collect_potentials(merged.fine, [*pieces, *weights])[1]
 
 
 def _spread(names: Clique, table: FloatArray, merged: Mapping[str, MergedAttribute]) -> FloatArray:

@@ -733,7 +733,8 @@ class Model:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
             here = self.coarse  # as the holdout's tables are
-            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            refits = [one.marginals_of for one in here.replicates]
+            spreads = (lambda pairs: squared_errors(here.marginals_of, refits, pairs)) if refits else None
             self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 

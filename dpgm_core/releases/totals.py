@@ -16,7 +16,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["contradictions", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
+__all__ = ["contradictions", "counted", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
 
 
 # --- The number of records, stated or estimated ---------------------------------------------------
@@ -51,6 +51,12 @@ def estimate_total(
     weights = tied / (cells * variances)
     precision = float(np.sum(weights * tied))
     return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision
+
+
+def counted(release: NoisyTables) -> tuple[float, float]:
+    """N and its variance behind a release; the total of a round is that of its subsample."""
+    rate = 1.0 if release.round is None else float(release.round.sampling_rate)
+    return release.total / rate, release.total_variance / rate**2
 
 
 # --- A stated number of records against the sums of the noisy tables ------------------------------

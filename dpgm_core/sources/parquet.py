@@ -74,7 +74,7 @@ class ParquetSource:
     def names(self) -> tuple[str, ...]:
         """The names of all columns, of the first file where there are several."""
         part = parts_of(self.path)[0]
-        return (*self._schema(part).names, *part.values)
+        return (*self._metadata(part).schema.to_arrow_schema().names, *part.values)
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
@@ -118,9 +118,6 @@ class ParquetSource:
         remote = any(isinstance(part.file, RemoteFile) for part in parts)
         return in_lanes(streams, size, _REMOTE_LANES if remote else LANES)
 
-    def _schema(self, part: Part) -> Any:
-        return self._metadata(part).schema.to_arrow_schema()
-
     def _metadata(self, part: Part) -> Any:
         file = part.open()
         return attempt(self._unreadable(part.shown), lambda: pq.read_metadata(file))
@@ -157,12 +154,9 @@ class _Run:
 
 def _compressed(metadata: Any, groups: Sequence[int], own: Sequence[str]) -> int:
     """Bytes of the largest row group's columns that are needed."""
-    return max(_chunks(metadata.row_group(group), own) for group in groups)
-
-
-def _chunks(group: Any, own: Sequence[str]) -> int:
-    chunks = map(group.column, range(group.num_columns))
-    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in own)
+    chunks = ([group.column(at) for at in range(group.num_columns)] for group in map(metadata.row_group, groups))
+    largest: int = max(sum(one.total_compressed_size for one in part if one.path_in_schema in own) for part in chunks)
+    return largest
 
 
 def _runs(metadata: Any) -> Iterator[list[int]]:

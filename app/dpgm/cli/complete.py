@@ -224,13 +224,9 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
 
 def _empty(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A batch without rows, so that a file without rows has a schema."""
-    yield schema.empty_table().to_batches()[0] if schema.empty_table().to_batches() else _no_rows(schema)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
 
 
 def _csv(

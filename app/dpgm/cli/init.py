@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import asdict
 
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out
 from dpgm_core.errors import printable
@@ -215,17 +216,9 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     path = Path(path).as_posix()
     if not data.name.lower().endswith(CSV):
         return f"data = {toml_value(path)}"
-    header, usual = read_header(data, is_names=is_names), Header(names=())
-    dialect = {
-        key: value
-        for key, value, plain in (
-            ("delimiter", header.delimiter, usual.delimiter),
-            ("encoding", header.encoding, usual.encoding),
-            ("quoting", header.quoting, usual.quoting),
-            ("skip_blanks", header.skip_blanks, usual.skip_blanks),
-        )
-        if value != plain
-    }
+    usual = asdict(Header(names=()))
+    header = asdict(read_header(data, is_names=is_names))
+    dialect = {key: value for key, value in header.items() if key != "names" and value != usual[key]}
     plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
     line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
     return f"{_QUOTES}\n{line}"

@@ -63,7 +63,7 @@ def release(
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
-        facts = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
+        facts = _facts(run, noisy, selection, spent, left)
         facts["notes"] = [*facts.get("notes", run.remarks), *unexpected]
         print_json({**facts, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
         return
@@ -85,30 +85,25 @@ def release(
     print_out(noisy.guarantee())
 
 
-def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:
-    """A release of named tables, for `--json`."""
-    return {
-        "release": str(noisy.saved_as),
-        "cost": spent.to_dict(),
-        "left": None if left is None else left.to_dict(),
-        "unmeasured": list(noisy.structure.untold),
-    }
-
-
-def _chosen_facts(
-    run: Spec, noisy: NoisyTables, selection: Selection, spent: Budget, left: Budget | None
+def _facts(
+    run: Spec, noisy: NoisyTables, selection: Selection | None, spent: Budget, left: Budget | None
 ) -> dict[str, Any]:
-    """A release of chosen tables, for `--json`: with the steps that chose them."""
+    """A release for `--json`; of tables that were chosen, with the steps that chose them."""
     from dpgm_core.releases.session import session_facts
 
+    chosen: dict[str, Any] = {}
+    if selection is not None:
+        chosen = {
+            "selector": selector_of(run),
+            "structure": [list(clique) for clique in selection.structure.cliques],
+            "notes": [*run.remarks, *selection.notes],
+            "rounds": list(selection.trace),
+            **session_facts([noisy]),
+        }
     return {
         "release": str(noisy.saved_as),
-        "spent": spent.to_dict(),
+        "cost" if selection is None else "spent": spent.to_dict(),
         "left": None if left is None else left.to_dict(),
-        "selector": selector_of(run),
-        "structure": [list(clique) for clique in selection.structure.cliques],
-        "notes": [*run.remarks, *selection.notes],
-        "rounds": list(selection.trace),
-        **session_facts([noisy]),
+        **chosen,
         "unmeasured": list(noisy.structure.untold),
     }

@@ -131,13 +131,12 @@ def _structure_error(model: Model) -> dict[str, float] | None:
     """Return the error of the structure, as total variation; None without a holdout."""
     from dpgm_core.errors import InferenceError, TooLarge
 
-    try:
-        error = model.structure_error() if model.checked else None
-    except (TooLarge, InferenceError):
-        return None
-    if error is None:
-        return None
-    return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
+    with suppress(TooLarge, InferenceError):
+        if model.checked:
+            error = model.structure_error()
+            ends = {"low": float(error.low), "high": float(error.high)}
+            return {"tv": float(error.estimate), **ends, "level": error.level}
+    return None
 
 
 def _cost_of(done: Fit) -> Budget:
@@ -147,11 +146,10 @@ def _cost_of(done: Fit) -> Budget:
 
 def _most_precise(done: Fit) -> NoisyTables:
     """Return the release with the most precise number of records."""
+    from dpgm_core.releases.totals import counted
 
-    def variance(release: NoisyTables) -> float:
-        return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
-
-    return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
+    # All in one where they were pooled: it is surer than each.
+    return min(done.model.seen, key=lambda one: counted(one)[1])
 
 
 def _wide_bins_note(model: Model) -> str | None:
@@ -162,8 +160,10 @@ def _wide_bins_note(model: Model) -> str | None:
 
 
 def _records_counted(release: NoisyTables) -> float:
-    """Return the number of records behind a release; the total of a round is that of its subsample."""
-    return release.total / float(1 if release.round is None else release.round.sampling_rate)
+    """Return the number of records behind a release."""
+    from dpgm_core.releases.totals import counted
+
+    return counted(release)[0]
 
 
 def print_fit(

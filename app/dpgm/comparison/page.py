@@ -95,8 +95,6 @@ def apart(pair: Pair) -> str | None:
 def few(names: Sequence[str]) -> str:
     """Return names for a line: the first ones, and their number.
 
-    Examples
-    --------
     >>> few(["a", "b"]), few(["a"] * 16)[-14:]
     ('a, b', '... 16 in all')
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
 
 from dpgm.plots.canvas import BAR, Note, cut, draw_frame, label, number, paint, percent
-from dpgm.plots.picture import disable_math, finish_figure, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.picture import Savable, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
@@ -27,7 +26,7 @@ _WIDTH, _ROW, _LABELS, _NUMBERS = 420.0, 22.0, 134.0, 62.0
 
 
 @frozen(kw_only=True)
-class Bars:
+class Bars(Savable):
     """Shares with intervals. labels, shares: one per bar, in the order drawn. low, high: of the intervals, or ().
 
     level: of the intervals. standing: what all of it rests on. notes: lines under the picture, and whether they warn.
@@ -123,13 +122,6 @@ class Bars:
         axes.xaxis.set_major_formatter(matplotlib("ticker").PercentFormatter(1.0))
         axes.spines[["top", "right"]].set_visible(False)
         return finish_figure(axes, self.title, self.notes)
-
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         return f"Bars({self.title!r}, {len(self.labels)} bars, {self.standing})"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
 from dpgm.plots.canvas import LINE, Note, cut, draw_frame, label, number, paint, percent, width_of
-from dpgm.plots.picture import disable_math, finish_figure, finite, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.picture import Savable, disable_math, finish_figure, finite, matplotlib, new_axes, specification
 from dpgm_core._util.html import Html, tag
 from dpgm_core.errors import printable
 
@@ -102,7 +101,7 @@ class Cell:
 
 
 @frozen(kw_only=True)
-class Heat:
+class Heat(Savable):
     """Cells by rows and columns. paired: rows and columns are the same attributes, and cells lie below the diagonal.
 
     top: the number that the darkest colour stands for. unit: what numbers are. standing: of all cells where that is
@@ -266,13 +265,6 @@ class Heat:
         axes.set_ylabel(cut(self.row_title, 10, 220))
         disable_math([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
         return finish_figure(axes, self.title, self.notes, below=self.column_title)
-
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         return f"Heat({self.title!r}, {len(self.rows)} x {len(self.columns)}, {self.standing})"

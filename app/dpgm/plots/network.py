@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
 from dpgm.plots.canvas import BOX, BOX_INK, LINE, Note, cut, draw_frame, label, number, paint
-from dpgm.plots.picture import disable_math, finish_figure, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.picture import Savable, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.errors import printable
@@ -50,7 +49,7 @@ class Line:
 
 
 @frozen(kw_only=True)
-class Network:
+class Network(Savable):
     """Nodes and lines. width, height: of it all, pixels. standing: of all lines where that is one, else in words."""
 
     title: str
@@ -187,13 +186,6 @@ class Network:
         axes.spines[:].set_visible(False)
         return finish_figure(axes, self.title, self.notes)
 
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
-
     def __repr__(self) -> str:
         return f"Network({self.title!r}, {len(self.nodes)} nodes, {len(self.lines)} lines, {self.standing})"
 
@@ -217,8 +209,6 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
 
     boxes: (n, 2), width and height of each. edges: pairs of connected boxes.
 
-    Examples
-    --------
     >>> centres, width, height = place_nodes(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
     >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
     (True, True)

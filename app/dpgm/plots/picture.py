@@ -16,6 +16,7 @@ from dpgm_core.errors import OptionError, printable
 
 __all__ = [
     "Picture",
+    "Savable",
     "as_json",
     "disable_math",
     "finish_figure",
@@ -60,6 +61,19 @@ class Picture(Protocol):
         """For notebooks: the SVG."""
 
 
+class Savable:
+    """Base of pictures: what all of them do alike with their SVG and their files."""
+
+    __slots__ = ()
+
+    def save(self: Picture, path: str | Path) -> None:
+        """Write a file; see `Picture`."""
+        save_figure(self, path)
+
+    def _repr_html_(self: Picture) -> str:
+        return self.svg()
+
+
 # --- Vega-Lite ---
 
 
@@ -68,8 +82,6 @@ def specification(
 ) -> dict[str, Any]:
     """Return a Vega-Lite specification with its values; the notes are the title's further lines.
 
-    Examples
-    --------
     >>> found = specification("ages", [], [{"label": "old", "share": 1.0}], mark="bar")
     >>> sorted(found), found["data"]["values"]
     (['$schema', 'data', 'mark', 'title'], [{'label': 'old', 'share': 1.0}])
@@ -88,8 +100,6 @@ def specification(
 def finite(value: float | None) -> float | None:
     """Return a number for JSON: None for NaN.
 
-    Examples
-    --------
     >>> finite(0.5), finite(float("nan"))
     (0.5, None)
     """

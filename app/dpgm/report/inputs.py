@@ -17,6 +17,7 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import TotalPolicy, flaws, of_exchange
 from dpgm_core.releases.release import NoisyTables, condition_of
 from dpgm_core.releases.session import UNKNOWN
+from dpgm_core.releases.totals import counted
 
 __all__ = ["Material", "Promised", "Shares"]
 
@@ -112,14 +113,15 @@ class Material:
     @cached_property
     def surest(self) -> NoisyTables | None:
         """The release with the most precise number of records."""
-        return min(self.model.seen, key=_variance_of_total, default=None)
+        return min(self.model.seen, key=lambda one: counted(one)[1], default=None)
 
     @property
     def counted(self) -> tuple[float, float] | None:
         """The number of records (of persons, with normalised contributions) and its standard error."""
         if self.surest is None:
             return None
-        return self.surest.total / _rate(self.surest), _variance_of_total(self.surest) ** 0.5
+        total, variance = counted(self.surest)
+        return total, variance**0.5
 
     @property
     def counted_as(self) -> str:
@@ -140,12 +142,3 @@ class Material:
 
 def _sure(result: Interval) -> Shares:
     return Shares(estimate=result.estimate, low=result.low, high=result.high)
-
-
-def _rate(release: NoisyTables) -> float:
-    """Sampling rate of a round; 1 otherwise."""
-    return float(1 if release.round is None else release.round.sampling_rate)
-
-
-def _variance_of_total(release: NoisyTables) -> float:
-    return release.total_variance / _rate(release) ** 2

@@ -82,8 +82,6 @@ def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
 def cut(value: object, most: int = _MAX_LETTERS) -> str:
     """Return a name or label for display: unprintable letters escaped, long ones cut.
 
-    Examples
-    --------
     >>> cut("a" * 500)[-24:]
     'aaaa... (500 characters)'
     """
@@ -162,8 +160,6 @@ def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Htm
 def several(count: int, what: str) -> str:
     """Return a number of things, with the plural.
 
-    Examples
-    --------
     >>> several(1, "table"), several(2000, "table")
     ('1 table', '2,000 tables')
     """
@@ -173,8 +169,6 @@ def several(count: int, what: str) -> str:
 def per_cent(share: float, digits: int = 1) -> str:
     """Return a share in per cent.
 
-    Examples
-    --------
     >>> per_cent(0.3125), per_cent(0.00004)
     ('31.2 %', '< 0.1 %')
     """
@@ -186,8 +180,6 @@ def per_cent(share: float, digits: int = 1) -> str:
 def number(value: float, digits: int = 3) -> str:
     """Return a number with so many digits, whole ones with separators of thousands.
 
-    Examples
-    --------
     >>> number(20189.5), number(0.012345), number(3.0)
     ('20,190', '0.0123', '3')
     """
@@ -201,8 +193,6 @@ def number(value: float, digits: int = 3) -> str:
 def at_most(value: float, digits: int = 3) -> str:
     """Return a bound with so many digits, rounded up, so that it holds as printed.
 
-    Examples
-    --------
     >>> at_most(2.71828), at_most(0.73105857), at_most(22026.4)
     ('2.72', '0.732', '22,100')
     """
@@ -222,8 +212,6 @@ CONVERTED_AT = ("1e-6", "1e-9")
 def amounts(budget: Budget) -> str:
     """Return a budget in Greek letters.
 
-    Examples
-    --------
     >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.zcdp("0.1"))
     ('ε = 0.5', 'ε = 1, δ = 1e-06', 'ρ = 0.1')
     """
@@ -236,8 +224,6 @@ def amounts(budget: Budget) -> str:
 def rounded_up(value: Fraction, digits: int = 3) -> str:
     """Return an exact amount with so many digits, rounded up, however small.
 
-    Examples
-    --------
     >>> rounded_up(Fraction(1, 10**6)), rounded_up(Fraction("1.2341e-7"))
     ('1e-06', '1.24e-07')
     """
@@ -248,8 +234,6 @@ def rounded_up(value: Fraction, digits: int = 3) -> str:
 def odds_text(budget: Budget) -> str | None:
     """Return the largest factor by which odds change, rounded up; None if no factor holds for every outcome.
 
-    Examples
-    --------
     >>> odds_text(Budget.pure(1)), odds_text(Budget.pure(30)), odds_text(Budget.zcdp(1))
     ('2.72', 'more than a million', None)
     """
