@@ -443,9 +443,8 @@ class Archive:
         wrong = ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
         with zipfile.ZipFile(io.BytesIO(self._read(name, 8 * length + _HEADER))) as npz:
             (member,) = npz.infolist()
-            if member.filename != "values.npy" or member.compress_type != zipfile.ZIP_STORED:
-                raise wrong
-            if member.file_size > 8 * length + _HEADER:
+            known = member.filename == "values.npy" and member.compress_type == zipfile.ZIP_STORED
+            if not known or member.file_size > 8 * length + _HEADER:
                 raise wrong
             content = npz.read(member)
         stream = io.BytesIO(content)

@@ -349,13 +349,9 @@ def _in_order(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interva
             f"constraint {name!r} compares {attributes[0].name} with {attributes[1].name} by the places of their "
             "labels, which differ; give both columns the same labels in the same order"
         )
-    rank = {label: float(place) for place, label in enumerate(real[0])}
-    first, second = ([_point(rank.get(label)) for label in one.labels] for one in attributes)
-    return first, second
-
-
-def _point(place: float | None) -> _Interval:
-    return None if place is None else (place, place, True)
+    at = {label: (float(place), float(place), True) for place, label in enumerate(real[0])}
+    first, second = ([at.get(label) for label in one.labels] for one in attributes)
+    return list(first), list(second)
 
 
 # --- Reading of constraints: `[constraints.NAME]` with columns and one form -----------------------

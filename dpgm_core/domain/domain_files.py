@@ -181,14 +181,13 @@ def _of_tables(where: str, plain: Any, folder: Path | None = None) -> Metadata:
         return nist_schema(schema)
     if isinstance(plain.get("attributes"), Mapping) or set(plain) <= {"constraints", "defaults"}:
         return _of_domain(where, plain, folder)
-    if all(isinstance(one, Mapping) and _explains(one) for one in plain.values()):
+    # Entries of a data dictionary, and no tables of ours.
+    if all(
+        isinstance(one, Mapping) and ("description" in one or isinstance(one.get("values"), Mapping))
+        for one in plain.values()
+    ):
         return nist_dictionary(plain)
     return Metadata(tables={column: _short(column, entry) for column, entry in plain.items()})
-
-
-def _explains(entry: Mapping[str, Any]) -> bool:
-    """Whether this is an entry of a data dictionary, and no table of ours."""
-    return "description" in entry or isinstance(entry.get("values"), Mapping)
 
 
 def _short(column: str, entry: object) -> Mapping[str, Any]:

@@ -59,7 +59,7 @@ from dpgm_core.models.queries import (
     read_names,
     refuse_unmeasured,
 )
-from dpgm_core.models.sampling import Form, batches, check_datasets, concat_batches, writer
+from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
 from dpgm_core.releases.pooling import check_alike, check_domain, pool
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
@@ -552,7 +552,10 @@ class Model:
             The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
             left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
-        return concat_batches(self.sample_batches(count, method=method, given=given, form=form, randomness=randomness))
+        import pyarrow as pa
+
+        tables = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(tables)).combine_chunks()
 
     def sample_batches(
         self,

@@ -79,15 +79,12 @@ class PooledNoise(DerivedNoise):
     noises: tuple[Noise, ...]
     weights: tuple[float, ...]
 
+    exact = False  # its values are no whole numbers
+
     @property
     def variance(self) -> float:
         """records**2, per cell."""
         return sum(weight**2 * noise.variance for noise, weight in zip(self.noises, self.weights, strict=True))
-
-    @property
-    def exact(self) -> bool:
-        """False: its values are no whole numbers."""
-        return False
 
     @property
     def unsafe(self) -> str | None:

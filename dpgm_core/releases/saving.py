@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import evolve
-
 from dpgm_core._util.files import part_path
 from dpgm_core.errors import ModelFileError
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size", "unsaved"]
+__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size"]
 
 _BLOCK_BYTES = 2**20  # bytes written at once
 _SLACK_BYTES = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
@@ -103,11 +101,6 @@ def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callab
         else:
             return folder / path.name
     raise ModelFileError("; ".join(said)) from why
-
-
-def unsaved(release: NoisyTables, error: Exception) -> NoisyTables:
-    """Return the release with what keeps it from being saved anywhere."""
-    return evolve(release, saved_as=None, save_error=str(error))
 
 
 def saved_text(releases: Sequence[NoisyTables]) -> str | None:

@@ -49,6 +49,8 @@ class ScaledNoise:
     noise: Noise
     factor: float
 
+    exact = False  # its values are multiples of the factor
+
     @property
     def cost(self) -> Budget:
         """That of the noise as it was drawn."""
@@ -74,11 +76,6 @@ class ScaledNoise:
         if term is None:
             return None
         return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
-
-    @property
-    def exact(self) -> bool:
-        """False: its values are multiples of the factor."""
-        return False
 
     @property
     def unsafe(self) -> str | None:
@@ -150,6 +147,9 @@ class DerivedNoise:
     Its density is the Gaussian of the same variance, to which sums of independent noise tend.
     """
 
+    support = -math.inf, math.inf
+    log_concave = True
+
     @property
     def cost(self) -> Budget:
         """Raises BudgetError: the releases were paid for, not what is made of them."""
@@ -169,16 +169,6 @@ class DerivedNoise:
     def dual(self) -> DualTerm | None:
         """The Gaussian's."""
         return DualTerm(bound=math.inf, curvature=self.variance)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The Gaussian's: all numbers."""
-        return -math.inf, math.inf
-
-    @property
-    def log_concave(self) -> bool:
-        """True, as the Gaussian is."""
-        return True
 
     def logpdf(self, residual: FloatArray) -> FloatArray:
         """The Gaussian's, per record."""

@@ -200,13 +200,14 @@ def _check(array: Any) -> None:
         _check(array.storage)
     elif pa.types.is_dictionary(kind):
         _check(array.dictionary)
-        _check_places(array.indices, len(array.dictionary))
+        ends = pc.min_max(array.indices).as_py()
+        if ends["min"] is not None and (ends["min"] < 0 or ends["max"] >= len(array.dictionary)):
+            raise ValueError
     elif pa.types.is_run_end_encoded(kind):
         _check(array.values)
-        ends = np.asarray(array.run_ends)
-        if len(array) and (
-            len(ends) == 0 or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] < array.offset + len(array)
-        ):
+        runs = np.asarray(array.run_ends)
+        ascend = len(runs) and (np.diff(runs, prepend=0) > 0).all()
+        if len(array) and not (ascend and runs[-1] >= array.offset + len(array)):
             raise ValueError
     elif pa.types.is_union(kind):
         for number in range(kind.num_fields):
@@ -217,12 +218,6 @@ def _check(array: Any) -> None:
         array.view(pa.binary_view()).validate(full=True)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view":
         array.validate(full=True)
-
-
-def _check_places(places: Any, size: int) -> None:
-    ends = pc.min_max(places).as_py()
-    if ends["min"] is not None and (ends["min"] < 0 or ends["max"] >= size):
-        raise ValueError
 
 
 def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:

@@ -297,13 +297,10 @@ def _null_places(attribute: Attribute) -> list[int | float]:
             place = values.exact(text.encode())
         if place is None or place != place:
             continue
-        if values.is_temporal or attribute.typed_code(_number_text(place)) == attribute.null:
+        text = str(int(place)) if math.isfinite(place) and place == int(place) else repr(place)
+        if values.is_temporal or attribute.typed_code(text) == attribute.null:
             places.append(place)
     return places
-
-
-def _number_text(number: int | float) -> str:
-    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
 def _ticks_of(array: Any) -> tuple[CodeArray, int]:
@@ -400,7 +397,10 @@ def as_text(array: Any) -> Any:
         texts, places = joined(array, lambda child: as_text(child).cast(pa.large_binary()))
         return pa.concat_arrays(texts).take(pa.array(places))
     if pa.types.is_floating(kind):
-        return pa.array(_float_texts(array.to_numpy(zero_copy_only=False).astype(np.float64)), pa.large_binary())
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        with np.errstate(over="ignore"):
+            singles = values.astype(np.float32)
+        return pa.array(list(map(_float_text, values, singles)), pa.large_binary())
     if pa.types.is_decimal(kind):
         return pa.array([_decimal_text(value) for value in array.to_pylist()], pa.large_binary())
     if pa.types.is_duration(kind):
@@ -487,12 +487,6 @@ def joined(union: Any, of_child: Callable[[Any], Any]) -> tuple[list[Any], IntAr
     numbers = np.zeros(128, np.int64)
     numbers[union.type.type_codes] = starts[:-1]
     return list(map(of_child, children)), numbers[kinds] + offsets
-
-
-def _float_texts(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[bytes | None]:
-    with np.errstate(over="ignore"):
-        singles = values.astype(np.float32)
-    return [_float_text(value, single) for value, single in zip(values, singles, strict=True)]
 
 
 def _float_text(value: np.float64, single: np.float32) -> bytes | None:

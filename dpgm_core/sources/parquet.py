@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from queue import SimpleQueue
 from threading import Condition, Thread
@@ -148,7 +148,9 @@ class _Run:
             if self.own:
                 batches = file.iter_batches(BATCH_ROWS, self.groups, columns=self.own, use_threads=False)
             else:  # only columns of the folders are read
-                batches = _of_rows(sum(file.metadata.row_group(group).num_rows for group in self.groups))
+                rows = sum(file.metadata.row_group(group).num_rows for group in self.groups)
+                counts = (min(BATCH_ROWS, rows - start) for start in range(0, rows, BATCH_ROWS))
+                batches = (pa.RecordBatch.from_arrays([pa.nulls(count)], [""]) for count in counts)
             yield from raw(columns, (_with_values(batch, values, columns) for batch in batches))
 
 
@@ -170,11 +172,6 @@ def _runs(metadata: Any) -> Iterator[list[int]]:
             run, rows = [], 0
     if run:
         yield run
-
-
-def _of_rows(rows: int) -> Iterator[Any]:
-    for start in range(0, rows, BATCH_ROWS):
-        yield pa.RecordBatch.from_arrays([pa.nulls(min(BATCH_ROWS, rows - start))], [""])
 
 
 def _with_values(batch: Any, values: dict[str, str | None], columns: Sequence[str]) -> Any:
@@ -215,7 +212,12 @@ class Part:
 
 def parts_of(where: Place) -> list[Part]:
     """Return the files in the order of their names; DataError where there are none."""
-    start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
+    inner: Mapping[PurePath, Path | RemoteFile]
+    if isinstance(where, Url):
+        start, inner = remote_files(where, _is_table)
+        alone = PurePath() in inner
+    else:
+        start, inner, alone = _local(where)
     if not inner:
         raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")
     if alone:
@@ -239,12 +241,7 @@ def _part(name: PurePath, file: Path | RemoteFile, start: str, where: Place) -> 
     )
 
 
-def _remote(url: Url) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
-    start, files = remote_files(url, _is_table)
-    return start, dict(files), PurePath() in files
-
-
-def _local(path: Path) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
+def _local(path: Path) -> tuple[str, dict[PurePath, Path], bool]:
     """The folder that all files are in, their paths inside of it, and whether it is just the one that is named."""
     base, matches = path, [path]
     if not path.exists() and glob.has_magic(str(path)):

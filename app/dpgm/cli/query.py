@@ -210,7 +210,6 @@ def _print_answer(
 ) -> None:
     """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
@@ -230,7 +229,7 @@ def _print_answer(
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         print_left_out(left_out)
-        print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+        print_evidence_bins(model, fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None and interval.note is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +95,6 @@ def sample(
     """
     from dpgm_core._util.randomness import SeededRandomness
     from dpgm_core.errors import OptionError
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
@@ -117,6 +115,8 @@ def sample(
         check_output(file)
     texts = _texts(model, form)
     dialect.check(texts)
+    ends = (dialect.delimiter, '"', "\r", "\n")  # of a field
+    quotes = any(sign in text for text in texts for sign in ends)
     drawn = [model]
     if datasets is not None:
         if len(model.replicates) < datasets:
@@ -127,7 +127,7 @@ def sample(
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
             rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
-            write_records(rows, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+            write_records(rows, file, quoted=quotes, how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
@@ -137,7 +137,7 @@ def sample(
         return
     stamp(model_file, caveats_of(model.releases))
     print_left_out(model.left_out)
-    print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+    print_evidence_bins(model, fixed)
     if unmeasured == "uniform" and model.unmeasured:
         print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:
@@ -156,11 +156,6 @@ def _numbered(output: Path, datasets: int | None) -> list[Path]:
         return [output]
     stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
     return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
-
-
-def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:
-    """Whether some text of a CSV file may hold what ends a field."""
-    return any(letter in text for text in texts for letter in (delimiter, '"', "\r", "\n"))
 
 
 def _texts(model: Model, form: Form) -> list[str]:

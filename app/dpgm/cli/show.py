@@ -677,7 +677,6 @@ def print_statistics(
 ) -> None:
     """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
     from dpgm_core.models.numeric import number_distribution, share_of
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     model, refitted = loaded
@@ -711,7 +710,7 @@ def print_statistics(
         print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    print_evidence_bins(read_evidence(model.domain, evidence).bins(model.domain), evidence)
+    print_evidence_bins(model, evidence)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:

@@ -225,15 +225,10 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
     for group in sorted(groups, key=lambda one: (-len(one), one[0])):
         # dense: scipy 1.12 takes no sparse graph whose indices have 64 bits
         steps = shortest_path(graph[group][:, group].toarray(), directed=False, unweighted=True)
-        pieces.append(
-            (group, _push_apart(_majorise_stress(steps**_POWER) * _pixels_per_step(boxes[group]), boxes[group]))
-        )
+        # Pixels of a step in the graph: wide boxes need more room sideways.
+        unit = boxes[group].mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8])
+        pieces.append((group, _push_apart(_majorise_stress(steps**_POWER) * unit, boxes[group])))
     return _pack(pieces, boxes)
-
-
-def _pixels_per_step(boxes: FloatArray) -> FloatArray:
-    """Return pixels per step in the graph; wide boxes need more room sideways."""
-    return np.asarray(boxes.mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8]))
 
 
 def _majorise_stress(steps: FloatArray) -> FloatArray:

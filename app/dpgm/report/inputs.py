@@ -9,7 +9,6 @@ from attrs import frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, TooLarge
-from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
@@ -135,10 +134,7 @@ class Material:
             if not self.model.replicates:
                 marginals = self.model.marginals_of([(name,) for name in self.names])
                 return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
-            return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
+            found = {name: self.model.intervals(name, level=self.level) for name in self.names}
+            return {name: Shares(estimate=one.estimate, low=one.low, high=one.high) for name, one in found.items()}
         except (TooLarge, InferenceError):
             return None
-
-
-def _sure(result: Interval) -> Shares:
-    return Shares(estimate=result.estimate, low=result.low, high=result.high)

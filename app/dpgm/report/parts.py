@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
+from functools import wraps
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import frozen
 
@@ -16,6 +18,9 @@ from dpgm_core._util.html import Html, tag, text
 from dpgm_core.errors import InferenceError, TooLarge, printable
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import best_guess, odds_factor
+
+if TYPE_CHECKING:
+    from dpgm.report.inputs import Material
 
 __all__ = [
     "CONVERTED_AT",
@@ -30,12 +35,14 @@ __all__ = [
     "guess_text",
     "join",
     "listing",
+    "long_table",
     "name",
     "number",
     "odds_text",
     "paragraph",
     "per_cent",
     "rounded_up",
+    "section",
     "several",
     "stamp",
 ]
@@ -60,6 +67,10 @@ class Section:
     body: Html
 
 
+#: The parts of a section's body.
+Parts: TypeAlias = "Callable[[Material], Iterable[object]]"
+
+
 def join(parts: Iterable[object]) -> Html:
     """Several pieces one after the other.
 
@@ -67,6 +78,33 @@ def join(parts: Iterable[object]) -> Html:
     '&lt;<br>'
     """
     return Html("".join(text(part) for part in parts))
+
+
+def section(key: str, title: str) -> Callable[[Parts], Callable[[Material], Section]]:
+    """Decorate a function that returns the parts of a section's body: it then returns the section."""
+
+    def make(parts: Parts) -> Callable[[Material], Section]:
+        return wraps(parts)(lambda material: Section(key, title, join(parts(material))))
+
+    return make
+
+
+def long_table(
+    caption: str,
+    header: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    what: str,
+    *,
+    most: tuple[int, int],
+    number_columns: Collection[int] = (),
+) -> Html:
+    """Return a table whose first rows are seen, and the rows after these on demand, up to a limit. what: a row is."""
+    shown, listed = most
+    table = data_table(caption, header, rows[:shown], number_columns=number_columns)
+    if len(rows) <= shown:
+        return table
+    more = data_table(f"Further {what}s", header, rows[shown:listed], number_columns=number_columns)
+    return join([table, fold(f"The other {several(len(rows) - shown, what)}", more)])
 
 
 def paragraph(*children: object, class_: str | None = None) -> Html:
