@@ -217,12 +217,7 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
 
 
 def atomic_write(
-    path: str | Path,
-    content: bytes,
-    replaces: str | None = None,
-    *,
-    mode: int | None = None,
-    part: Path | None = None,
+    path: str | Path, content: bytes, replaces: str | None = None, *, mode: int | None = None, part: Path | None = None
 ) -> None:
     """Write a whole file or nothing, as `atomic_file` does. Raises ModelFileError."""
     with atomic_file(path, replaces, mode=mode, part=part) as file:

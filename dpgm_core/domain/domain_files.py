@@ -33,11 +33,7 @@ _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def read_metadata(
-    source: Any,
-    *,
-    codebooks: Iterable[Any] = (),
-    schema_is_public: bool = False,
-    first_line_is_names: bool = False,
+    source: Any, *, codebooks: Iterable[Any] = (), schema_is_public: bool = False, first_line_is_names: bool = False
 ) -> Metadata:
     """Read what describes a table: types, ranges and labels as they are declared, and never a record.
 
@@ -260,10 +256,7 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
     attributes = override_tables(base["attributes"], changes, origin=plain["from"])
-    return {
-        "attributes": apply_defaults(attributes, defaults),
-        "constraints": {**base.get("constraints", {}), **rules},
-    }
+    return {"attributes": apply_defaults(attributes, defaults), "constraints": {**base.get("constraints", {}), **rules}}
 
 
 def override_tables(

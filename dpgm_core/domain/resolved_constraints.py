@@ -41,9 +41,7 @@ class Resolved:
         self._sizes = {name: one.size for name, one in attributes.items()}
         own = (
             Rule(
-                of=(one.name,),
-                columns=one.columns,
-                mask=one.impossible([attributes[column] for column in one.columns]),
+                of=(one.name,), columns=one.columns, mask=one.impossible([attributes[column] for column in one.columns])
             )
             for one in stated
         )

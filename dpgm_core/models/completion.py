@@ -28,15 +28,7 @@ from dpgm_core.structure.structure import human_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Completion",
-    "Conditional",
-    "Filled",
-    "OWN_ROWS",
-    "completion",
-    "conditional",
-    "stamp_own_rows",
-]
+__all__ = ["Completion", "Conditional", "Filled", "OWN_ROWS", "completion", "conditional", "stamp_own_rows"]
 
 
 # --- Conditional sampling, row by row -------------------------------------------------------------

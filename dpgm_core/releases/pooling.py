@@ -272,10 +272,7 @@ def mean_of(structure: Structure, views: Sequence[NoisyTables], total: float) ->
             calibrations[kind] = own[0] if len(own) == 1 else _calibration(own, weights)
         of_group.append(list(calibrations).index(kind))
     measurement = Measurement(
-        structure=structure,
-        calibrations=tuple(calibrations.values()),
-        of_group=tuple(of_group),
-        contrasts=contrasts,
+        structure=structure, calibrations=tuple(calibrations.values()), of_group=tuple(of_group), contrasts=contrasts
     )
     values = np.concatenate(parts)
     return spread(structure, values, total) if contrasts else Tables(structure, values), measurement

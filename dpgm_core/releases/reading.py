@@ -51,12 +51,7 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_core.structure.workload import Workload
 
-__all__ = [
-    "check_format",
-    "load_release",
-    "read_release",
-    "read_structure",
-]
+__all__ = ["check_format", "load_release", "read_release", "read_structure"]
 
 
 # --- Verification of a release: the facts behind its guarantee are computed again -----------------

@@ -37,10 +37,7 @@ _EXACT = "NOT PRIVATE: exact functions of the records"
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--against", type=FILE, hidden=True)  # of dpgm evaluate
 @click.option(
-    "--domain",
-    "domain_file",
-    type=FILE,
-    help="Domain file for synthetic files, if no FILE is a model or a release.",
+    "--domain", "domain_file", type=FILE, help="Domain file for synthetic files, if no FILE is a model or a release."
 )
 @click.option(
     "--dialect",

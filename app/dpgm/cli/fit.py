@@ -71,11 +71,7 @@ def fit(
 @click.argument("release_files", metavar="RELEASE...", nargs=-1, required=True, type=FILE)
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
-@click.option(
-    "--conversion-delta",
-    metavar="DELTA",
-    help="Delta that converts rho, for releases of both kinds.",
-)
+@click.option("--conversion-delta", metavar="DELTA", help="Delta that converts rho, for releases of both kinds.")
 @click.option("-o", "--output", type=FILE, help="Model file to write.")
 @settings_option
 @json_option

@@ -86,9 +86,7 @@ folder = "."
     help="Further metadata, which overrides SOURCE column by column; as CSV, a line for each code.",
 )
 @click.option(
-    "--schema-is-public",
-    is_flag=True,
-    help="Use a schema's categories: they were not collected from the records.",
+    "--schema-is-public", is_flag=True, help="Use a schema's categories: they were not collected from the records."
 )
 @click.option(
     "--first-line-is-names",
@@ -146,12 +144,7 @@ def init(
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
-    _write(
-        output,
-        written,
-        overwrite,
-        [one for one in (source, data, *codebooks) if isinstance(one, Path)],
-    )
+    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
     _print_summary(metadata, output, left_out, data)
     if isinstance(data, Path) and data == source and not codebooks:
         _print_records_notes(data, metadata)

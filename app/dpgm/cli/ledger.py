@@ -90,13 +90,7 @@ def create(
     amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     Ledger.create(
-        path,
-        name=name,
-        budget=budget,
-        neighbours=neighbours,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
+        path, name=name, budget=budget, neighbours=neighbours, unit=unit, person=person, rows_per_person=rows_per_person
     )
     print_out(f"created {path} for {name!r}: {budget} under {neighbours}")
 

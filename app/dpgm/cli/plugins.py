@@ -161,10 +161,7 @@ def new(kind: str, name: str, folder: Path) -> None:
 @click.command()
 @click.argument("distribution")
 @click.option(
-    "--profile",
-    type=click.Choice(["quick", "default", "thorough"]),
-    default="default",
-    help="How thorough to be.",
+    "--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", help="How thorough to be."
 )
 @json_option
 @progress_option

@@ -185,15 +185,7 @@ def query(
 
     if statistics:
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-        print_statistics(
-            (model, refitted()),
-            model_file,
-            attributes,
-            statistics,
-            fixed,
-            level,
-            as_json,
-        )
+        print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
         return
     _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
 
