@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.errors import printable
+from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +92,6 @@ evidence_option = click.option(
 
 def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     """Return attribute -> label or value of the texts of `--given`. Raises OptionError."""
-    from dpgm_core.errors import OptionError
-
     fixed: dict[str, str] = {}
     for pair in pairs:
         name, equals, label = pair.partition("=")
@@ -214,16 +212,12 @@ def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
 
 def releases_of(error: BaseException) -> Sequence[NoisyTables]:
     """Return what was released before a run failed; for an interrupt its cause has it."""
-    from dpgm_core.errors import LearningFailed
-
     return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
 
 
 @contextmanager
 def explain_saved_releases() -> Iterator[None]:
     """Explain, if the block fails after a charge, how to learn from the saved releases."""
-    from dpgm_core.errors import LearningFailed
-
     try:
         yield
     except BaseException as error:
@@ -283,7 +277,6 @@ def check_has_records(run: Spec) -> None:
     size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
     """
     from dpgm_core.curator.redaction import redact_source_errors
-    from dpgm_core.errors import DataError
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
@@ -316,7 +309,6 @@ def print_remarks(run: Spec) -> None:
 @contextmanager
 def open_ledger(run: Spec) -> Iterator[Ledger | None]:
     """Open the ledger of a run, or create it if the spec asks for that; None, with a message, without one."""
-    from dpgm_core.errors import BudgetError, Overspent
     from dpgm_core.privacy.ledger import Ledger
 
     if run.ledger is None:
@@ -354,8 +346,6 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
 
 def _check_before_creating(run: Spec) -> None:
     """Refuse invalid runs, without reading records, before a ledger is created."""
-    from dpgm_core.errors import Overspent
-
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from dpgm.cli.common import (
     FILE,
@@ -26,6 +27,7 @@ from dpgm.cli.common import (
 )
 from dpgm.cli.show import free_path, print_fit, reserved, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
+from dpgm_core.errors import DpgmError, LearningFailed, ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm.spec import Spec
@@ -94,7 +96,6 @@ def learn(
     """
     from dpgm.spec import parse_setting
     from dpgm_core._util.files import MODEL_FILE, check_writable
-    from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
 
@@ -126,7 +127,6 @@ def learn(
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
     """Save the model and return its path. If no folder can be written, the fit failed, but its release is paid for."""
-    from dpgm_core.errors import LearningFailed, ModelFileError
     from dpgm_core.releases.saving import save_elsewhere
 
     try:
@@ -142,10 +142,7 @@ def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
     """Add error bars to a fit that is paid for and saved; if that fails, return the fit unchanged."""
-    from attrs import evolve
-
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import DpgmError
     from dpgm_core.learning.bootstrap import bootstrap
 
     assert run.intervals is not None

@@ -10,6 +10,7 @@ import click
 
 from dpgm.cli.common import FILE, json_option, print_err, print_json, print_lines, print_out, settings_option
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.interop.uai_tasks import Task
@@ -49,7 +50,6 @@ def infer(
     from dpgm.interop.uai_tasks import bounds_uai, infer_uai
     from dpgm_core._util.files import atomic_write, check_writable
     from dpgm_core.components.registry import make
-    from dpgm_core.errors import OptionError
 
     if bounds and task != "PR":
         raise OptionError(f"--bounds are of the partition function: use it with --task PR, not {task}")
@@ -107,7 +107,6 @@ def _errors(beliefs: Beliefs) -> str | None:
 def _options(settings: tuple[str, ...]) -> dict[str, object]:
     """`inference.KEY=VALUE` as options of the engine."""
     from dpgm.spec import parse_setting
-    from dpgm_core.errors import OptionError
 
     options: dict[str, object] = {}
     for setting in settings:

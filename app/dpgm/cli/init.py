@@ -11,7 +11,7 @@ import click
 from attrs import asdict
 
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out
-from dpgm_core.errors import printable
+from dpgm_core.errors import OptionError, did_you_mean, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,6 @@ def init(
     from dpgm_core.domain.attribute_tables import attribute_fields
     from dpgm_core.domain.domain_files import is_data, read_metadata
     from dpgm_core.domain.metadata import apply_defaults
-    from dpgm_core.errors import OptionError
 
     if isinstance(source, str):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
@@ -165,7 +164,6 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
     """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
     from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
-    from dpgm_core.errors import OptionError, did_you_mean
     from dpgm_core.privacy.budget import Budget
 
     relations = ("add-remove", "replace-one")
@@ -220,7 +218,6 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
     """Write both files or none. Existing files are replaced only with --overwrite, and input files never."""
     from dpgm_core._util.files import make_folder
-    from dpgm_core.errors import OptionError
 
     try:
         with make_folder(folder):

@@ -30,6 +30,7 @@ from dpgm.cli.common import (
 )
 from dpgm.cli.show import print_statistics
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
@@ -66,7 +67,6 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     A file that cannot be written stays as it is; stderr says so.
     """
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import ModelFileError
     from dpgm_core.learning.bootstrap import bootstrap
 
     have = len(model.replicates)
@@ -150,7 +150,6 @@ def query(
     The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
     included, and "by structure" if the answer depends on the model's independences.
     """
-    from dpgm_core.errors import OptionError
     from dpgm_core.models.files import load_model
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.queries import quote_names
@@ -201,7 +200,6 @@ def _print_answer(
     as_json: bool,
 ) -> None:
     """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
@@ -252,7 +250,6 @@ def _print_model(
     model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
 ) -> None:
     """What the model is."""
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.session import caveats_of
 
     if unmeasured is not None:

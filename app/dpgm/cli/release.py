@@ -22,6 +22,7 @@ from dpgm.cli.common import (
     warn_renamed,
 )
 from dpgm.cli.show import print_chosen, print_labels, reserved
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.spec import Spec
@@ -42,7 +43,6 @@ def release(
     charged, and every step is saved.
     """
     from dpgm.spec import load_spec
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.session import caveats_of, labels_facts, stamp_of
     from dpgm_core.releases.totals import contradictions, mostly_missing

@@ -9,6 +9,7 @@ import click
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out, progress_option, progress_shown, stamp
 from dpgm.cli.records import records_of
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError, require_non_private
 
 __all__ = ["report"]
 
@@ -46,7 +47,6 @@ def report(
     from dpgm.report.annex import make_annex
     from dpgm.report.page import make_report
     from dpgm_core._util.files import ANNEX_FILE, REPORT_FILE, atomic_write, check_writable
-    from dpgm_core.errors import OptionError, require_non_private
     from dpgm_core.models.files import load_model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.session import caveats_of

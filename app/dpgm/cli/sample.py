@@ -25,6 +25,7 @@ from dpgm.cli.common import (
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
 from dpgm.cli.records import check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import SampleMethod
@@ -94,7 +95,6 @@ def sample(
     for tables, and independent ones for analyses of variability.
     """
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
-from dpgm_core.errors import ModelFileError, OptionError
+from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,8 +119,6 @@ def _step_row(step: Step) -> list[object]:
 
 def _misfit(model: Model) -> list[dict[str, Any]]:
     """Return the distance of each table from the model; empty if exact answers do not fit in memory."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
     try:
         return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
     except (TooLarge, InferenceError):
@@ -129,8 +127,6 @@ def _misfit(model: Model) -> list[dict[str, Any]]:
 
 def _structure_error(model: Model) -> dict[str, float] | None:
     """Return the error of the structure, as total variation; None without a holdout."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
     with suppress(TooLarge, InferenceError):
         if model.checked:
             error = model.structure_error()
@@ -177,7 +173,6 @@ def print_fit(
     level: float | None = None,
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
-    from dpgm_core.errors import TooLarge
     from dpgm_core.learning.run import goodness_of_fit
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
@@ -730,8 +725,6 @@ def _requested_numbers(
     domain: Domain, attributes: Sequence[str], statistics: Sequence[str], evidence: Mapping[str, str]
 ) -> list[_Number]:
     """Return the requested statistics. Raises OptionError for an unknown one."""
-    from dpgm_core.errors import OptionError, did_you_mean
-
     numbers = []
     for statistic in dict.fromkeys(statistics):
         if statistic == "correlation":
