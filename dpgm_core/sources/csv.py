@@ -28,7 +28,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import encoders
-from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
+from dpgm_core.sources.reading import KeyedBatches, attempt, locate, mapped, opened, shielded
 from dpgm_core.sources.remote import remote_file
 
 __all__ = [
@@ -79,7 +79,7 @@ def _names(value: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 @frozen(kw_only=True)
-class CsvSource:
+class CsvSource(KeyedBatches):
     """A CSV file, plain or gzipped (.gz), one record per physical line; see the module for what a line may hold.
 
     >>> CsvSource(path="x.csv", delimiter=";").delimiter
@@ -115,12 +115,8 @@ class CsvSource:
             # The mark at the start of the file would decide, and without a header that is the first record's.
             raise OptionError("without a header line encoding must say the byte order: utf-16-le or utf-16-be")
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if the file or a column is missing."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
+        """Codes and the raw person keys (None without `key`); DataError if the file or a column is missing."""
         parse = self._parser(*self._located([*columns, *([key] if key is not None else [])]))
         encode = encoders(domain, columns)
 

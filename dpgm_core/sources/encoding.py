@@ -424,6 +424,9 @@ def as_text(array: Any) -> Any:
     return texts.cast(pa.large_string()).cast(pa.large_binary())
 
 
+_UNREADABLE_KEY = "person key {!r} cannot be read as text; give a column of texts or whole numbers"
+
+
 def check_key(key: str, kind: Any) -> None:
     """Refuse, with DataError, a person key of an Arrow type that is no key: floats, and what has no text.
 
@@ -431,10 +434,7 @@ def check_key(key: str, kind: Any) -> None:
     Traceback (most recent call last):
     dpgm_core.errors.DataError: person key 'id' is a column of floats, in which large numbers merge; give texts or ...
     """
-    empty = attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
-        lambda: plain(pa.nulls(0, kind)),
-    )
+    empty = attempt(_UNREADABLE_KEY.format(key), lambda: plain(pa.nulls(0, kind)))
     inner = empty.type
     while pa.types.is_dictionary(inner):
         inner = inner.value_type
@@ -443,9 +443,7 @@ def check_key(key: str, kind: Any) -> None:
             f"person key {key!r} is a column of floats, in which large numbers merge; give texts or whole numbers (in "
             "pandas Int64, which can hold missing ids)"
         )
-    attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers", lambda: as_text(empty)
-    )
+    attempt(_UNREADABLE_KEY.format(key), lambda: as_text(empty))
 
 
 def key_texts(key: str, raw: Any) -> Any:
@@ -455,10 +453,7 @@ def key_texts(key: str, raw: Any) -> Any:
     [b'7', None, None]
     """
     check_key(key, raw.type)
-    texts = attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
-        lambda: as_text(raw).cast(pa.large_binary()),
-    )
+    texts = attempt(_UNREADABLE_KEY.format(key), lambda: as_text(raw).cast(pa.large_binary()))
     # Not if_else: with a null, older pyarrows give a slice of texts the bytes of other rows (apache/arrow issue 49410),
     # and the rows of one person would be several persons'.
     empty, none = pa.scalar(b"", texts.type), pa.scalar(None, texts.type)

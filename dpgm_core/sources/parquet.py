@@ -24,7 +24,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, quiet, shielded
+from dpgm_core.sources.reading import BATCH_ROWS, KeyedBatches, attempt, locate, opened, quiet, shielded
 from dpgm_core.sources.remote import RemoteFile, remote_files
 
 __all__ = ["ParquetSource", "Part", "parts_of"]
@@ -43,7 +43,7 @@ _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
 
 @frozen(kw_only=True)
-class ParquetSource:
+class ParquetSource(KeyedBatches):
     """A Parquet file, or a folder of them; row groups are read in batches, so memory does not grow with the files.
 
     Files of a folder are read in the order of their names, those in its folders too; what begins with a dot or an
@@ -58,12 +58,8 @@ class ParquetSource:
         converter=place, metadata={"help": "the file, a folder of files, or a pattern such as 'x/*.parquet'; or a URL"}
     )
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if a file or a column is missing, or one is damaged."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
+        """Codes and the raw person keys (None without `key`); DataError if a file or a column is missing or damaged."""
         return self._opened(
             with_key(columns, key),
             lambda types: checked_types(types, domain, columns, key),

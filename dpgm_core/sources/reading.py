@@ -23,6 +23,7 @@ from dpgm_core.sources.contract import Source
 
 __all__ = [
     "BATCH_ROWS",
+    "KeyedBatches",
     "attempt",
     "checked",
     "checked_batch",
@@ -125,6 +126,20 @@ def locate(where: str, columns: Iterable[str], present: Sequence[str]) -> list[i
             raise DataError(f"{where} has column {name!r} more than once; rename or drop one of them")
         positions.append(list(present).index(name))
     return positions
+
+
+class KeyedBatches:
+    """Base of sources that define `keyed_batches`: codes with person keys, which are None without a key."""
+
+    __slots__ = ()
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes of the named columns and the raw person keys. DataError for what is missing or damaged."""
+        raise NotImplementedError
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """The codes alone."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
 
 
 def checked(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:

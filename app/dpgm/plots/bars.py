@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm.plots.canvas import BAR, Note, cut, draw_frame, label, number, paint, percent
-from dpgm.plots.picture import Savable, disable_math, finish_figure, matplotlib, new_axes, specification
+from dpgm.plots.canvas import BAR, Note, cut, label, number, paint, percent
+from dpgm.plots.picture import Drawing, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
@@ -26,7 +26,7 @@ _WIDTH, _ROW, _LABELS, _NUMBERS = 420.0, 22.0, 134.0, 62.0
 
 
 @frozen(kw_only=True)
-class Bars(Savable):
+class Bars(Drawing):
     """Shares with intervals. labels, shares: one per bar, in the order drawn. low, high: of the intervals, or ().
 
     level: of the intervals. standing: what all of it rests on. notes: lines under the picture, and whether they warn.
@@ -53,20 +53,13 @@ class Bars(Savable):
             return words
         return f"{words} ({100 * (self.level or 0):g} % interval {percent(self.low[at])} to {percent(self.high[at])})"
 
-    def described(self) -> str:
-        """The picture in words, for those who do not see it."""
+    def _said(self) -> list[str]:
         largest = sorted(range(len(self.shares)), key=lambda at: -self.shares[at])[:10]
         more = "" if len(largest) == len(self.labels) else f"The largest of {len(self.labels)}: "
-        return " ".join([f"{more}{'; '.join(self.said(at) for at in largest)}.", *(text for text, _ in self.notes)])
+        return [f"{more}{'; '.join(self.said(at) for at in largest)}."]
 
-    def svg(self, *, bare: bool = False) -> Html:
-        """One `<svg>` element; see `Picture`."""
-        rows = [self._row(at) for at in range(len(self.labels))]
-        height = _ROW * len(rows) + 6
-        words = self.described()
-        return draw_frame(
-            rows, width=_WIDTH, height=height, title=self.title, description=words, notes=self.notes, bare=bare
-        )
+    def _content(self) -> tuple[list[Html], float, float]:
+        return [self._row(at) for at in range(len(self.labels))], _WIDTH, _ROW * len(self.labels) + 6
 
     def _row(self, at: int) -> Html:
         top, middle = _ROW * at + 4, _ROW * (at + 0.5) + 4

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from dpgm.plots.canvas import BOX, BOX_INK, LINE, Note, cut, draw_frame, label, number, paint
-from dpgm.plots.picture import Savable, disable_math, finish_figure, matplotlib, new_axes, specification
+from dpgm.plots.canvas import BOX, BOX_INK, LINE, Note, cut, label, number, paint
+from dpgm.plots.picture import Drawing, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.errors import printable
@@ -49,7 +49,7 @@ class Line:
 
 
 @frozen(kw_only=True)
-class Network(Savable):
+class Network(Drawing):
     """Nodes and lines. width, height: of it all, pixels. standing: of all lines where that is one, else in words."""
 
     title: str
@@ -60,27 +60,14 @@ class Network(Savable):
     height: float
     notes: tuple[Note, ...] = ()
 
-    def described(self) -> str:
-        """The picture in words, for those who do not see it."""
+    def _said(self) -> list[str]:
         strong = sorted(self.lines, key=lambda one: -one.weight)[:10]
-        words = [f"{len(self.nodes)} boxes, {len(self.lines)} lines."]
-        words += [f"{one.said}." for one in strong]
-        return " ".join([*words, *(text for text, _ in self.notes)])
+        return [f"{len(self.nodes)} boxes, {len(self.lines)} lines.", *(f"{one.said}." for one in strong)]
 
-    def svg(self, *, bare: bool = False) -> Html:
-        """One `<svg>` element; see `Picture`."""
-        width = max(self.width, 300.0)
+    def _content(self) -> tuple[list[Html], float, float]:
         lines = tag("g", *map(self._line, self.lines), **paint(LINE, "stroke"))
         nodes = tag("g", *map(self._node, self.nodes), text_anchor="middle", **paint(BOX_INK))
-        return draw_frame(
-            [lines, nodes],
-            width=width,
-            height=self.height,
-            title=self.title,
-            description=self.described(),
-            notes=self.notes,
-            bare=bare,
-        )
+        return [lines, nodes], max(self.width, 300.0), self.height
 
     def _line(self, one: Line) -> Html:
         first, second = self.nodes[one.first], self.nodes[one.second]

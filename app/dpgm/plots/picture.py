@@ -10,13 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from dpgm.plots.canvas import WARNING, Note, cut, wrap_text
+from dpgm.plots.canvas import WARNING, Note, cut, draw_frame, wrap_text
 from dpgm_core._util.files import PICTURE_FILE, atomic_write
+from dpgm_core._util.html import Html
 from dpgm_core.errors import OptionError, printable
 
 __all__ = [
+    "Drawing",
     "Picture",
-    "Savable",
     "as_json",
     "disable_math",
     "finish_figure",
@@ -61,17 +62,40 @@ class Picture(Protocol):
         """For notebooks: the SVG."""
 
 
-class Savable:
+class Drawing:
     """Base of pictures: what all of them do alike with their SVG and their files."""
 
     __slots__ = ()
+
+    title: str
+    notes: tuple[Note, ...]
+
+    def svg(self, *, bare: bool = False) -> Html:
+        """One `<svg>` element; see `Picture`."""
+        content, width, height = self._content()
+        words = self.described()
+        return draw_frame(
+            content, width=width, height=height, title=self.title, description=words, notes=self.notes, bare=bare
+        )
+
+    def described(self) -> str:
+        """The picture in words, for those who do not see it."""
+        return " ".join([*self._said(), *(text for text, _ in self.notes)])
 
     def save(self: Picture, path: str | Path) -> None:
         """Write a file; see `Picture`."""
         save_figure(self, path)
 
-    def _repr_html_(self: Picture) -> str:
+    def _repr_html_(self) -> str:
         return self.svg()
+
+    def _content(self) -> tuple[Sequence[Html], float, float]:
+        """Below the title, with its width and height."""
+        raise NotImplementedError
+
+    def _said(self) -> list[str]:
+        """What is to be seen, in words."""
+        raise NotImplementedError
 
 
 # --- Vega-Lite ---

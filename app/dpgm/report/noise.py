@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm.report.parts import cut, join, per_cent
 from dpgm_core._util.html import Html, tag
@@ -68,14 +68,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
             before = best.get((release.holdout, group))
             if before is not None:
                 better = min(before, table, key=lambda one: one.relative)
-                table = Measured(
-                    group=group,
-                    cells=better.cells,
-                    deviation=better.deviation,
-                    average=better.average,
-                    times=before.times + 1,
-                    holdout=better.holdout,
-                )
+                table = evolve(better, times=before.times + 1)
             best[release.holdout, group] = table
     return list(best.values())
 

@@ -118,24 +118,21 @@ def _table(kind: Any, categories: list[str] | None, hidden: str) -> dict[str, An
         table = {key: value for key, value in _table(kind.value_type, None, hidden).items() if key != "todo"}
         # A text of no declared list is to be listed; of a number, a range will do as well.
         return {**table, "labels": categories} if categories is not None else {**table, "todo": hidden}
-    if types.is_boolean(kind):
-        return {"type": "boolean"}
-    if types.is_integer(kind):
-        return {"type": "integer"}
     if types.is_decimal(kind):
         shown = {"decimals": kind.scale} if kind.scale <= _DECIMALS else {}
         return {"type": "number", **shown} if kind.scale > 0 else {"type": "integer"}
-    if types.is_floating(kind):
-        return {"type": "number"}
-    if types.is_date(kind):
-        return {"type": "date"}
-    if types.is_timestamp(kind):
-        return {"type": "datetime"}
-    if types.is_time(kind):
-        return {"type": "time"}
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    if any(holds(kind) for holds in texts):
-        return {"type": "text"}
+    known = {
+        "boolean": [types.is_boolean],
+        "integer": [types.is_integer],
+        "number": [types.is_floating],
+        "date": [types.is_date],
+        "datetime": [types.is_timestamp],
+        "time": [types.is_time],
+        "text": [types.is_string, types.is_large_string, types.is_string_view],
+    }
+    for word, holds in known.items():
+        if any(one(kind) for one in holds):
+            return {"type": word}
     if types.is_null(kind):
         return {}
     return {"todo": "this type is no column of a table: delete it, or have it written as text"}
