@@ -595,7 +595,6 @@ class _Transcoded(io.RawIOBase):
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
-        """It is for reading only."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -169,11 +169,9 @@ class _Encoded(io.RawIOBase):
         self._encoder = codecs.getincrementalencoder(how.encoding)()
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        """All of it."""
         text = self._decoder.decode(bytes(data).replace(b"\n", self._ends))
         self._file.write(self._encoder.encode(text))
         return len(data)

@@ -8,19 +8,17 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 from functools import wraps
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from attrs import frozen
 
 from dpgm.plots.picture import Picture
+from dpgm.report.inputs import Material
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.html import Html, tag, text
 from dpgm_core.errors import InferenceError, TooLarge, printable
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import best_guess, odds_factor
-
-if TYPE_CHECKING:
-    from dpgm.report.inputs import Material
 
 __all__ = [
     "CONVERTED_AT",
@@ -68,7 +66,7 @@ class Section:
 
 
 #: The parts of a section's body.
-Parts: TypeAlias = "Callable[[Material], Iterable[object]]"
+Parts: TypeAlias = Callable[[Material], Iterable[object]]
 
 
 def join(parts: Iterable[object]) -> Html:
