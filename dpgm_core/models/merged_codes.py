@@ -15,7 +15,7 @@ from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Estimates
-from dpgm_core.inference.junction_tree.rounded_sampling import divide_rows
+from dpgm_core.inference.junction_tree.logspace import divide_rows
 from dpgm_core.models.distribution import Distribution, collect_potentials, expectation, pieces_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique

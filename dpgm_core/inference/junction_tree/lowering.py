@@ -8,22 +8,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.inference.junction_tree.contraction import NUMPY, Contraction, Letters
-from dpgm_core.inference.junction_tree.loops import Arrangement
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
+    "Arrangement",
     "Buffer",
     "Call",
     "InferenceLowering",
     "Instruction",
     "LINE",
+    "Kind",
+    "Loop",
     "Lowering",
     "Program",
     "Sketch",
@@ -119,6 +121,25 @@ Space = Literal["potentials", "adjoints", "arena", "ones", "retained", "tangents
 Kind = Literal["multiply", "matmul", "copy", "add", "contract", "contract more", "mask", "finish", "finish again"]
 #: A function and its arguments; of numpy's the output is last.
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+#: A loop of compiled kernels: its codes, and the strides of r, p and q, 0 where a table lacks the letters.
+Loop: TypeAlias = tuple[int, int, int, int]
+
+
+class Arrangement(NamedTuple):
+    """Loops in their order, for the kernels. kind: of the innermost loop. swap: whether p and q have changed places.
+
+    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it
+    takes, of those that are remembered.
+    """
+
+    kind: int
+    inner: tuple[Loop, Loop, Loop]
+    outer: tuple[Loop, ...]
+    swap: bool
+    clear: bool
+    nanoseconds: float = math.nan
 
 
 # Thousands of these are made for one structure: named tuples take a third of the time of attrs classes.

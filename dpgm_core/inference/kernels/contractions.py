@@ -275,9 +275,8 @@ def fill(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> 
 
 
 # --- Interpreter of flat programs -----------------------------------------------------------------
-# A program is one array of whole numbers, made by `dpgm_core.inference.junction_tree.flat`; `format` gives its layout.
-# Why the numbers can be trusted is said in `dpgm_core.inference.junction_tree.probability`: the guard here is the one
-# there.
+# A program is one array of whole numbers, made by `junction_tree.compiled`; `format` gives its layout. Why the numbers
+# can be trusted is said in `dpgm_core.inference.junction_tree.probability`: the guard here is the one there.
 
 
 @jit

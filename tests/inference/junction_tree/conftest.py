@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
-from dpgm_core.inference.junction_tree.order import Candidate, plan_along, search
+from dpgm_core.inference.junction_tree.contraction import Candidate, search
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along
 from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})

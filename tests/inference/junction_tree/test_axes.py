@@ -1,8 +1,8 @@
 """Other orders of axes leave the contraction what it is."""
 
 from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.compiled import lay_out_axes, price
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.loops import lay_out_axes, price
 from dpgm_core.structure.structure import Structure
 
 

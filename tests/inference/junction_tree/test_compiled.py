@@ -9,8 +9,8 @@ pytest.importorskip("numba")
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.junction_tree.engine import CompiledExecutor, JunctionTree
-from dpgm_core.inference.junction_tree.logspace import Potentials
+from dpgm_core.inference.junction_tree.compiled import CompiledExecutor
+from dpgm_core.inference.junction_tree.engine import JunctionTree, Potentials
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 

@@ -15,10 +15,10 @@ from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.contract import SecondOrder
 from dpgm_core.inference.junction_tree import curvature as second_order
 from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.curvature import TangentExecutor, TangentLowering
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.junction_tree.lowering import lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
-from dpgm_core.inference.junction_tree.tangents import TangentExecutor, TangentLowering
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 

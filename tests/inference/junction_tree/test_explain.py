@@ -6,7 +6,7 @@ import pytest
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.junction_tree import explain
+from dpgm_core.inference.junction_tree import engine as engines
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
@@ -14,7 +14,7 @@ from dpgm_core.structure.structure import Structure
 
 def test_the_figures_are_those_of_the_plan(awkward, monkeypatch):
     """All steps together take the time predicted, and their cells are the largest cluster's where one is that large."""
-    monkeypatch.setattr(explain, "_DEAREST", 1000)
+    monkeypatch.setattr(engines, "_DEAREST", 1000)
     engine = JunctionTree().compile(awkward)
     told = engine.explain()
     domain = awkward.domain

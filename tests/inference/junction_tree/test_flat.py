@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
+from dpgm_core.inference.junction_tree.compiled import flatten
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.flat import flatten
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

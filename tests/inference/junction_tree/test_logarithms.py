@@ -5,8 +5,8 @@ import pytest
 
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree.engine import plan_inference
 from dpgm_core.inference.junction_tree.logspace import Logarithms
-from dpgm_core.inference.junction_tree.order import plan_inference
 from dpgm_core.structure.tables import Tables
 
 

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.inference.junction_tree.loops import arrange_loops, loops_of, packings, price
+from dpgm_core.inference.junction_tree.compiled import arrange_loops, loops_of, packings, price
 
 SIZES = (2, 3, 4, 5, 6)
 TABLES = st.lists(st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 1, 2)]), min_size=5, max_size=5)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY
-from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
-from dpgm_core.inference.junction_tree.order import plan_along, search
+from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY, search
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
@@ -71,7 +70,7 @@ def test_memory_chooses_between_orders():
 
 SCRIPT = """
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.order import search
+from dpgm_core.inference.junction_tree.contraction import search
 from dpgm_core.structure import Structure
 domain = Domain.from_sizes({f"x{i}": 2 + i * i % 5 for i in range(20)})
 structure = Structure.erdos_renyi(domain, 0.2, 3)

@@ -6,8 +6,7 @@ import pytest
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY
-from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.inference.junction_tree.engine import JunctionTree, plan_inference
 from dpgm_core.structure.structure import Structure
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.junction_tree.logspace import Potentials, refuse_infinite
-from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.inference.junction_tree.engine import Potentials, plan_inference
+from dpgm_core.inference.junction_tree.logspace import refuse_infinite
 from dpgm_core.inference.junction_tree.probability import FLOOR
 from dpgm_core.inference.kernels.format import REACH
 from dpgm_core.structure.structure import Structure

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from dpgm_core.inference.junction_tree.contraction import search
 from dpgm_core.inference.junction_tree.lowering import lower
-from dpgm_core.inference.junction_tree.order import search
 from dpgm_testing import awkward_structures
 
 NAMES = sorted(awkward_structures())

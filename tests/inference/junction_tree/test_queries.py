@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Querier
-from dpgm_core.inference.junction_tree import cluster_tree as trees
-from dpgm_core.inference.junction_tree import queries as module
+from dpgm_core.inference.junction_tree import cluster_tree as module
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -130,7 +129,7 @@ def test_sums_are_planned_for_clusters_not_for_queries():
     structure = Structure.chain(Domain.from_sizes({f"x{place}": 2 for place in range(12)}))
     theta, engine = Tables.zeros(structure), JunctionTree().compile(structure)
     pairs = list(itertools.combinations(structure.domain.names, 2))
-    with mock.patch.object(trees, "cluster_sum", wraps=trees.cluster_sum) as summed:
+    with mock.patch.object(module, "cluster_sum", wraps=module.cluster_sum) as summed:
         engine.answers(theta, pairs)
         assert 11 <= summed.call_count <= 4 * 11
         summed.reset_mock()

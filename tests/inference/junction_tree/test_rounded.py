@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpgm_core import Domain, InferenceError, Structure, Tables
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.rounded_sampling import _states, divide_rows
+from dpgm_core.inference.junction_tree.logspace import _states, divide_rows
 from dpgm_testing.oracles import enumerated
 
 SMALL = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "e": 1})

@@ -5,10 +5,10 @@ import pytest
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.junction_tree import probability
+from dpgm_core.inference.junction_tree.curvature import TangentExecutor, numpy_tangents
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.junction_tree.lowering import lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
-from dpgm_core.inference.junction_tree.tangents import TangentExecutor, numpy_tangents
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
@@ -28,7 +28,7 @@ def backend(name):
     if name == "numpy":
         return numpy_tangents
     pytest.importorskip("numba")
-    from dpgm_core.inference.junction_tree.tangents import compiled_tangents
+    from dpgm_core.inference.junction_tree.compiled import compiled_tangents
 
     return compiled_tangents
 

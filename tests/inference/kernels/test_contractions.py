@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from dpgm_core.inference.junction_tree.loops import arrangement
+from dpgm_core.inference.junction_tree.compiled import arrangement
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.contractions import run
 

@@ -1,23 +1,52 @@
-"""Loop patterns of a contraction, and orders of axes."""
+"""Contractions lowered for the interpreter of `dpgm_core.inference.kernels`: one kind of instruction, any strides.
+
+Every step, forwards and backwards, is r = sum of p * q over some letters; `kernels.format` says how it is written. The
+order of the loops, and of the axes of the tables that are made, decides the speed: both are chosen here. Where no order
+of loops gives long runs, operands are copied to an order that does.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
 
-from attrs import evolve
+import numpy as np
+from attrs import evolve, field, frozen
 
+from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.junction_tree.contraction import Contraction, Letters, Step
+from dpgm_core.inference.junction_tree.curvature import Bind, TangentLowering, TangentProgram
+from dpgm_core.inference.junction_tree.lowering import (
+    Arrangement,
+    Call,
+    InferenceLowering,
+    Instruction,
+    Kind,
+    Loop,
+    Lowering,
+    Program,
+    Sketch,
+    Space,
+    Table,
+    View,
+)
+from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.format import DOTS, ELEMENTWISE, MATRIX, PRODUCTS, STRIDED
+from dpgm_core.inference.kernels.loading import kernels
+from dpgm_core.structure.structure import Structure
 
 __all__ = [
-    "Arrangement",
-    "Loop",
+    "CompiledExecutor",
+    "FlatProgram",
     "PEAK",
     "arrange_loops",
     "arrangement",
+    "compiled_tangents",
+    "encode_instruction",
+    "flat_scratch",
+    "flatten",
     "lay_out_axes",
     "loops_of",
     "packings",
@@ -29,9 +58,6 @@ __all__ = [
 # A loop is over one letter, or over several that lie side by side in each table. Which three run inside decides the
 # speed: the innermost should go along cells side by side, in vectors, and be long.
 
-#: Codes, and the strides of r, p and q, 0 where a table lacks the letters.
-Loop: TypeAlias = tuple[int, int, int, int]
-
 #: Multiply-adds a nanosecond, of long runs, as measured (AVX-512, one core).
 PEAK = 20.0
 # Codes of each loop, and multiply-adds, from which BLAS is faster; and how fast it is.
@@ -41,21 +67,6 @@ _LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanos
 _NUMBERS = tuple(range(128))  # numpy's tables have at most 64 axes
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
 _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 1, 1): DOTS}
-
-
-class Arrangement(NamedTuple):
-    """Loops in their order, for the kernels. kind: of the innermost loop. swap: whether p and q have changed places.
-
-    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it
-    takes, of those that are remembered.
-    """
-
-    kind: int
-    inner: tuple[Loop, Loop, Loop]
-    outer: tuple[Loop, ...]
-    swap: bool
-    clear: bool
-    nanoseconds: float = math.nan
 
 
 def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[Loop]:
@@ -256,7 +267,7 @@ def lay_out_axes(contraction: Contraction) -> Contraction:
     """Return the contraction with other orders of the axes of the tables it makes.
 
     >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.order import plan_inference
+    >>> from dpgm_core.inference.junction_tree.engine import plan_inference
     >>> from dpgm_core.structure import Structure
     >>> chain = plan_inference(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).contraction
     >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, lay_out_axes(chain).nodes)].count(False)
@@ -409,3 +420,340 @@ def _orders(own: Letters, made_of: Sequence[Letters], made: Letters, sibling: Le
             orders[shared + more] = None
     orders.pop(own, None)
     return list(orders)
+
+
+# --- Flat programs -----------------------------------------------------------------------------------
+
+_MIN_PACKING_NS = 2000.0  # nanoseconds
+
+
+@frozen(kw_only=True, eq=False)
+class FlatProgram:
+    """Program of the interpreter. plan: whole numbers; logs: doubles. memory: doubles that a call needs.
+
+    ones: where the memory must hold ones, (start, stop).
+    """
+
+    plan: IntArray
+    logs: FloatArray
+    memory: int
+    ones: tuple[int, int]
+
+
+def flatten(contraction: Contraction, structure: Structure, mild: float) -> FlatProgram:
+    """Lower a contraction whose inputs and marginals have the buffer layout of `structure`'s tables.
+
+    mild: tables of potentials within +-mild nats are exponentiated as they are, others less their maximum.
+    """
+    contraction = lay_out_axes(contraction)
+    flat = _Flat(contraction, structure)
+    return _written(flat, flat.program(), structure, mild)
+
+
+class FlatCode(Lowering):
+    """Emits contractions, with any strides, in place of what numpy can do."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        # Of each instruction; none of those that go cell by cell.
+        self.loops: list[Arrangement | None] = []
+
+    def place(
+        self, ends: Sequence[int], read: Mapping[int, int], written: Mapping[int, int]
+    ) -> tuple[list[tuple[Instruction, ...]], Callable[[Sketch], View], int]:
+        parts, view, arena = super().place(ends, read, written)
+        loops = iter(self.loops)
+        return [tuple([Instruction(*one[:3], next(loops)) for one in part]) for part in parts], view, arena
+
+    def sum_out(self, table: Table, out: Table) -> None:
+        self.contract(table, self.all_ones({*table[1]} - {*out[1]}), out)
+
+    def spread(self, table: Table, out: Table) -> None:
+        self.contract(table, self.all_ones({*out[1]} - {*table[1]}), out)
+
+    def multiply(self, p: Table, q: Table, r: Table) -> None:
+        self.contract(p, q, r)
+
+    def add(self, table: Table, out: Table) -> None:
+        self.plain(table, (self.ones, ()), out, "contract more")
+
+    def all_ones(self, letters: Iterable[int]) -> Table:
+        axes = tuple(letters)
+        self.ones_cells = max(self.ones_cells, self.cells(axes))
+        return self.ones, axes
+
+    def contract(self, p: Table, q: Table, r: Table) -> None:
+        self.contracted(p, q, r, "contract")
+
+    def contract_into(self, p: Table, q: Table, r: Table) -> None:
+        self.contracted(p, q, r, "contract more")
+
+    def contracted(self, p: Table, q: Table, r: Table, call: Kind) -> None:
+        orders = self.packed(r[1], p[1], q[1])
+        to, one, two = (
+            table if order == table[1] else (self.buffer(table[0].cells), order)
+            for table, order in zip((r, p, q), orders, strict=True)
+        )
+        for table, copy in ((p, one), (q, two)):
+            if copy is not table:
+                self.plain(table, (self.ones, ()), copy)
+        self.plain(one, two, to, call if to is r else "contract")
+        if to is not r:
+            self.plain(to, (self.ones, ()), r, call)
+
+    def packed(self, r: Letters, p: Letters, q: Letters) -> tuple[Letters, Letters, Letters]:
+        """The orders of axes in which to contract: their own, unless copies to others pay."""
+        best, chosen = price(r, p, q, self.sizes), (r, p, q)
+        if best < _MIN_PACKING_NS or best < _MIN_PACKING_NS + 2 * self.cells({*p, *q}) / PEAK:
+            return chosen
+        for orders in packings(r, p, q):
+            cost = price(*orders, self.sizes)
+            for one, two in zip(orders, (r, p, q), strict=True):
+                if one != two and cost < best:
+                    cost += price(one, two, (), self.sizes)
+            if cost < best:
+                best, chosen = cost, orders
+        return chosen
+
+    def plain(self, p: Table, q: Table, r: Table, call: Kind = "contract") -> None:
+        self.emit(call, self.whole(r), self.whole(p), self.whole(q))
+        self.loops.append(arrangement(r[1], p[1], q[1], self.sizes, call == "contract more"))
+
+
+class _Flat(FlatCode, InferenceLowering):
+    def __init__(self, contraction: Contraction, structure: Structure) -> None:
+        super().__init__(contraction, structure, keep=False)
+
+    def into_adjoint(self, node: int, above: Table, other: Table | None, filled: set[int]) -> None:
+        contraction, letters = self.contraction, self.contraction.nodes[node]
+        table = self.buffer(contraction.cells(node)), letters
+        self.adjoint[node] = table
+        if other is None:
+            self.spread(above, table)
+        else:
+            self.contract(above, other, table)
+        value = self.whole(self.value[node])
+        self.loops.append(None)
+        if node >= len(contraction.groups):
+            self.emit("mask", self.whole(table), value)
+            return
+        group = contraction.groups[node]
+        # Tied: the group's marginals are sums over its cliques.
+        result = (self.buffer(contraction.cells(node), ("adjoints", self.starts[group])), letters)
+        self.emit("finish again" if group in filled else "finish", self.whole(result), value, self.whole(table))
+        filled.add(group)
+
+
+@frozen(kw_only=True)
+class _Memory:
+    """Places among the doubles of a call: spaces by name, scratch by its place in the head."""
+
+    spaces: dict[str, int]
+    scratch: dict[int, int] = field(factory=dict)
+    size: int
+
+    def place(self, view: View) -> int:
+        return self.spaces[view.space] + view.start
+
+
+def flat_scratch(contraction: Contraction, structure: Structure) -> int:
+    """Doubles that a call needs besides its tables.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.inference.junction_tree.engine import plan_inference
+    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    >>> flat_scratch(plan_inference(pair, 2**20).contraction, pair)
+    138
+    """
+    return sum(_scratch(contraction, structure).values())
+
+
+def _scratch(contraction: Contraction, structure: Structure) -> dict[int, int]:
+    groups, nodes = len(structure.groups), len(contraction.nodes)
+    return {
+        layout.LOWS: groups,
+        layout.HIGHS: groups,
+        layout.NODE_LOWS: nodes,
+        layout.NODE_HIGHS: nodes,
+        layout.SCALES: len(contraction.steps),
+        layout.COUNTERS: layout.LOOPS,
+    }
+
+
+def _memory(program: Program, contraction: Contraction, structure: Structure) -> _Memory:
+    arena = structure.cells
+    ones = arena + program.arena
+    at, scratch = ones + program.ones, {}
+    for name, size in _scratch(contraction, structure).items():
+        scratch[name] = at
+        at += size
+    # Marginals are written to an array of their own.
+    return _Memory(spaces={"potentials": 0, "adjoints": 0, "arena": arena, "ones": ones}, scratch=scratch, size=at)
+
+
+def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -> FlatProgram:
+    contraction = flat.contraction
+    memory, steps = _memory(program, contraction, structure), len(contraction.steps)
+    tables = [
+        number
+        for part, cliques in zip(structure.slices, structure.multiplicities, strict=True)
+        for number in (part.start, part.stop, cliques)
+    ]
+    free = [group for node, group in enumerate(contraction.groups) if not contraction.nodes[node]]
+    frees = [
+        number
+        for group in dict.fromkeys(free)
+        for number in (structure.slices[group].start, structure.multiplicities[group])
+    ]
+    roots = [number for root in contraction.roots for number in _places(memory, program, root)]
+    sizes = [len(tables), len(contraction.groups), layout.STEP * steps, len(roots), len(frees)]
+    starts = [layout.HEAD + sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    code: list[int] = []
+    spans = []
+    for part in (*program.forward, *program.backward):
+        first = starts[-1] + len(code)
+        for instruction in part:
+            code += encode_instruction(instruction, memory.place)
+        spans.append((first, starts[-1] + len(code)))
+    end = starts[-1] + len(code)
+    of_steps = [
+        number
+        for turn, step in enumerate(contraction.steps)
+        for number in (
+            *spans[turn],
+            *spans[2 * steps - 1 - turn],
+            step.left,
+            -1 if step.right is None else step.right,
+            _places(memory, program, step.out)[0],
+            contraction.cells(step.out),
+            _places(memory, program, step.out)[1],
+        )
+    ]
+    head = dict(
+        zip((layout.TABLES, layout.AT_INPUTS, layout.AT_STEPS, layout.AT_ROOTS, layout.AT_FREE), starts, strict=False)
+    )
+    head |= memory.scratch | {
+        layout.CELLS: structure.cells,
+        layout.GROUPS: len(structure.groups),
+        layout.INPUTS: len(contraction.groups),
+        layout.STEPS: steps,
+        layout.ROOTS: len(contraction.roots),
+        layout.FREE: len(frees) // 2,
+        layout.FORWARD: spans[0][0] if spans else end,
+        layout.BACKWARD: spans[steps][0] if spans else end,
+        layout.END: end,
+    }
+    numbers = [head.get(name, 0) for name in range(layout.HEAD)]
+    summed = [
+        math.prod(
+            contraction.sizes[letter] for letter in {*contraction.nodes[step.left]} - {*contraction.nodes[step.out]}
+        )
+        for step in contraction.steps
+    ]
+    logs = [math.log(codes) for codes in summed]
+    return FlatProgram(
+        plan=np.array([*numbers, *tables, *contraction.groups, *of_steps, *roots, *frees, *code], dtype=np.int64),
+        logs=np.array([*logs, math.fsum(logs), mild]),
+        memory=memory.size,
+        ones=(memory.spaces["ones"], memory.spaces["ones"] + program.ones),
+    )
+
+
+def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
+    """Return where the value and the adjoint of a step's output lie."""
+    adjoint = program.adjoints[node]
+    assert adjoint is not None  # every step's output has one
+    return memory.place(program.values[node]), memory.place(adjoint)
+
+
+def encode_instruction(instruction: Instruction, place: Callable[[View], int]) -> list[int]:
+    """One instruction as numbers, for tables that lie where `place` says."""
+    r, *others = map(place, (instruction.out, *instruction.inputs))
+    cells, loops = math.prod(instruction.out.shape), instruction.loops
+    if loops is None:
+        mask = instruction.call == "mask"
+        fresh = instruction.call != "finish again"
+        kind = layout.MASK if mask else layout.FINISH
+        return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
+    more = instruction.call == "contract more"
+    assert len(loops.outer) <= layout.LOOPS
+    if loops.swap:
+        others.reverse()
+    numbers = [number for loop in (*loops.inner, *loops.outer) for number in loop]
+    length, clear = layout.HEADER + len(numbers), cells if loops.clear and not more else 0
+    return [length, loops.kind, int(not (loops.clear or more)), clear, r, *others, len(loops.outer), *numbers]
+
+
+# --- Tangents by one kernel -----------------------------------------------------------------------
+
+
+class _FlatTangents(FlatCode, TangentLowering):
+    pass
+
+
+def compiled_tangents(
+    contraction: Contraction, structure: Structure, program: Program, columns: int
+) -> tuple[TangentProgram, Bind]:
+    """Lower as `numpy_tangents`, for one call of a kernel in place of many of numpy."""
+
+    def bound(instructions: Sequence[Instruction], memory: FloatArray, starts: Mapping[Space, int]) -> list[Call]:
+        code = [
+            number
+            for instruction in instructions
+            for number in encode_instruction(instruction, lambda view: starts[view.space] + view.start)
+        ]
+        plan, loops = np.array(code, dtype=np.int64), np.zeros(layout.LOOPS, dtype=np.int64)
+        return [(kernels("contractions").run, (memory, np.zeros(1), plan, loops, 0, len(code), False, False))]
+
+    return _FlatTangents(contraction, structure, program, columns).program(), bound
+
+
+# --- The compiled executor ------------------------------------------------------------------------
+
+_FINE = layout.FINE
+_empty = np.empty  # small models wait for each name that is looked up
+_POOLED = 2**22  # memories above 32 MiB are not kept between calls
+
+
+class CompiledExecutor:
+    """Marginals and log Z from scaled probabilities; safe to call from several threads, which need not wait.
+
+    Each call takes a memory for itself; those are used again, so that a call allocates nothing but its result.
+    """
+
+    def __init__(self, contraction: Contraction, structure: Structure, mild: float, log_free: float) -> None:
+        self._given = (contraction, structure, mild, log_free)
+        self._log_free = log_free
+        self._program: FlatProgram = flatten(contraction, structure, mild)
+        self._plan, self._logs, self._cells = self._program.plan, self._program.logs, structure.cells
+        self._keeps = self._program.memory <= _POOLED
+        self._pool: list[FloatArray] = []  # taken from and given back in one step each, so no lock is needed
+        self._infer = kernels("contractions").infer
+
+    def __call__(self, theta: FloatArray, total: float) -> tuple[FloatArray, float] | None:
+        """(marginals of `total` records, log Z of one), None where it cannot say.
+
+        theta: (cells,), nats. None: potentials that must be refused, or that double precision may not do.
+        """
+        try:
+            memory = self._pool.pop()
+        except IndexError:
+            memory = self._new()
+        marginals = _empty(self._cells)
+        status, log_partition = self._infer(theta, marginals, memory, self._plan, self._logs, total)
+        if self._keeps:
+            self._pool.append(memory)
+        return (marginals, log_partition + self._log_free) if status == _FINE else None
+
+    def _new(self) -> FloatArray:
+        memory = np.empty(self._program.memory)
+        memory[slice(*self._program.ones)] = 1.0
+        return memory
+
+    @cached_property
+    def bytes(self) -> int:
+        """Memory of one call besides its result."""
+        return 8 * self._program.memory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledExecutor, self._given
