@@ -33,7 +33,6 @@ from dpgm_core.inference.junction_tree.lowering import (
     View,
 )
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.format import DOTS, ELEMENTWISE, MATRIX, PRODUCTS, STRIDED
 from dpgm_core.inference.kernels.loading import kernels
 from dpgm_core.structure.structure import Structure
 
@@ -66,7 +65,7 @@ _NO_LOOP: Loop = (1, 0, 0, 0)
 _LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanoseconds to reach one
 _NUMBERS = tuple(range(128))  # numpy's tables have at most 64 axes
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
-_KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 1, 1): DOTS}
+_KINDS = {(1, 1, 1): layout.ELEMENTWISE, (1, 1, 0): layout.PRODUCTS, (1, 0, 1): layout.PRODUCTS, (0, 1, 1): layout.DOTS}
 
 
 def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[Loop]:
@@ -107,35 +106,35 @@ def arrange_loops(loops: Sequence[Loop]) -> Arrangement:
     """
     kind, best = _innermost(loops)
     rest = [loop for loop in loops if loop is not best]
-    swap = kind == PRODUCTS and best[3] == 0  # the run must be q's
+    swap = kind == layout.PRODUCTS and best[3] == 0  # the run must be q's
     if swap:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
-    if kind == DOTS:
+    if kind == layout.DOTS:
         row = _taken(rest, [loop for loop in rest if loop[1] and not loop[3]])
         column = _taken(rest, [loop for loop in rest if loop[1] and (not loop[2] or row is _NO_LOOP)])
-    elif kind == STRIDED:
+    elif kind == layout.STRIDED:
         rest.sort(key=_reach)
         column, row = rest.pop() if rest else _NO_LOOP, rest.pop() if rest else _NO_LOOP
     else:
         # rows that all have the same runs of q are worth most
-        row = _taken(rest, [loop for loop in rest if loop[1] and (kind == ELEMENTWISE or not loop[3])])
+        row = _taken(rest, [loop for loop in rest if loop[1] and (kind == layout.ELEMENTWISE or not loop[3])])
         column = _taken(rest, [loop for loop in rest if not loop[1]])
         if row is _NO_LOOP:
             row = _taken(rest, [loop for loop in rest if loop[1]])
-    added_to = rest if kind in (ELEMENTWISE, PRODUCTS) else [*rest, row, column]
-    clear = kind == DOTS or any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
+    added_to = rest if kind in (layout.ELEMENTWISE, layout.PRODUCTS) else [*rest, row, column]
+    clear = kind == layout.DOTS or any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
     return Arrangement(kind, (row, column, best), tuple(rest), swap, clear)
 
 
 def _innermost(loops: Sequence[Loop]) -> tuple[int, Loop]:
     """The kind of the innermost loop, and which it is: the longest of those along runs, if there is one."""
-    kind, best = STRIDED, _NO_LOOP
+    kind, best = layout.STRIDED, _NO_LOOP
     for loop in loops:
-        kind_of_loop = _KINDS.get(loop[1:], STRIDED)
-        if kind_of_loop != STRIDED and (kind == STRIDED or loop[0] > best[0]):
+        kind_of_loop = _KINDS.get(loop[1:], layout.STRIDED)
+        if kind_of_loop != layout.STRIDED and (kind == layout.STRIDED or loop[0] > best[0]):
             kind, best = kind_of_loop, loop
-    if kind == STRIDED or (kind == DOTS and best[0] < _SHORT and len(loops) > 1):
-        return STRIDED, min(loops, key=_strided)
+    if kind == layout.STRIDED or (kind == layout.DOTS and best[0] < _SHORT and len(loops) > 1):
+        return layout.STRIDED, min(loops, key=_strided)
     return kind, best
 
 
@@ -159,11 +158,11 @@ def _reach(loop: Loop) -> int:
 def _nanoseconds(order: Arrangement) -> float:
     """Return the time of an arrangement, as measured on long and short runs."""
     (rows, *_), (terms, *_), (cells, *_) = order.inner
-    if order.kind == MATRIX:
+    if order.kind == layout.MATRIX:
         block = 500 + rows * terms * cells / _BLAS_PEAK
-    elif order.kind == STRIDED:
+    elif order.kind == layout.STRIDED:
         block = rows * terms * cells * _strided(order.inner[2])
-    elif order.kind == ELEMENTWISE or (order.kind == DOTS and cells < 8):
+    elif order.kind == layout.ELEMENTWISE or (order.kind == layout.DOTS and cells < 8):
         block = rows * terms * (8 + cells / 4)
     else:
         many, few = divmod(rows, 4) if order.inner[0][3] == 0 else (0, rows)
@@ -207,9 +206,9 @@ def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -
 
 def _as_matrices(order: Arrangement) -> Arrangement | None:
     """Return the loops as products of matrices for BLAS, where their layout allows it and they are large."""
-    if order.kind == PRODUCTS:
+    if order.kind == layout.PRODUCTS:
         row, term, column = order.inner
-    elif order.kind == DOTS:
+    elif order.kind == layout.DOTS:
         row, column, term = order.inner
     else:
         return None
@@ -221,7 +220,7 @@ def _as_matrices(order: Arrangement) -> Arrangement | None:
     q_lies = (term[3], column[3]) in ((columns, 1), (1, terms)) and row[3] == 0
     if not (by_rows and p_lies and q_lies) or any(loop[1] == 0 for loop in order.outer):
         return None
-    return order._replace(kind=MATRIX, inner=(row, term, column), clear=False)
+    return order._replace(kind=layout.MATRIX, inner=(row, term, column), clear=False)
 
 
 def price(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> float:

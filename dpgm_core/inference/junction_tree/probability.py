@@ -43,13 +43,11 @@ from attrs import frozen
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.inference.junction_tree.contraction import Contraction
 from dpgm_core.inference.junction_tree.lowering import Call, Instruction, Program, Space, View, bind, view_array
-from dpgm_core.inference.kernels.format import LOST, REACH
+from dpgm_core.inference.kernels.format import FLOOR, LOST, RAISED, REACH
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Calibration", "FLOOR", "LOST", "ProbabilityExecutor", "REACH", "Scales"]
+__all__ = ["Calibration", "ProbabilityExecutor", "Scales"]
 
-FLOOR = math.exp(-REACH)
-_RAISED = FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
 #: What the value of each step was divided by; empty where none was.
@@ -166,7 +164,7 @@ class ProbabilityExecutor:
             if masked:
                 marginals[work.potentials == 0.0] = 0.0
             if raised:
-                lost += float(marginals[(work.potentials > 0.0) & (work.potentials <= _RAISED)].sum())
+                lost += float(marginals[(work.potentials > 0.0) & (work.potentials <= RAISED)].sum())
             # A sum is finite only if each of its terms is.
             if not zeros or math.isfinite(float(marginals.sum())):
                 if lost > 0.0:

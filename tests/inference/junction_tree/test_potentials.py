@@ -6,8 +6,7 @@ import pytest
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.junction_tree.engine import Potentials, plan_inference
 from dpgm_core.inference.junction_tree.logspace import refuse_infinite
-from dpgm_core.inference.junction_tree.probability import FLOOR
-from dpgm_core.inference.kernels.format import REACH
+from dpgm_core.inference.kernels.format import FLOOR, REACH
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 

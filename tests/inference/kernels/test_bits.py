@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpgm_core.inference.kernels.blocks import double_of, whole_of
+from dpgm_core.inference.kernels.contractions import double_of, whole_of
 from dpgm_core.inference.kernels.loading import jit, resolve_executor
 
 

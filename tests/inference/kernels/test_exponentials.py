@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from dpgm_core.inference.kernels.blocks import LOWEST, exponentials
+from dpgm_core.inference.kernels.contractions import LOWEST, exponentials
 
 
 def _of(theta, above=0.0):
