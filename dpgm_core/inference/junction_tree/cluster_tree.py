@@ -96,9 +96,6 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
 
     taken: the separators of the messages, in order. keep: of the members, those of the result. separator: towards the
     parent.
-
-    >>> cluster_sum(0b11, [0b10], 0b01, 0b01, [2, 3]).stages
-    (Stage(turned=(0, 1), taken=None, left=(-1, 3), right=(3, -1), made=(2, -1)),)
     """
     needed = [keep]
     for one in reversed(taken):

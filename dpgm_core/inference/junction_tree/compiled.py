@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.junction_tree.contraction import Contraction, Letters, Step
@@ -113,7 +115,7 @@ def arrange_loops(loops: Sequence[Loop]) -> Arrangement:
         row = _taken(rest, [loop for loop in rest if loop[1] and not loop[3]])
         column = _taken(rest, [loop for loop in rest if loop[1] and (not loop[2] or row is _NO_LOOP)])
     elif kind == layout.STRIDED:
-        rest.sort(key=_reach)
+        rest.sort(key=lambda loop: -max(loop[1:]))
         column, row = rest.pop() if rest else _NO_LOOP, rest.pop() if rest else _NO_LOOP
     else:
         # rows that all have the same runs of q are worth most
@@ -142,17 +144,9 @@ def _taken(rest: list[Loop], candidates: Sequence[Loop]) -> Loop:
     """The longest of those wanted, which the rest then lacks."""
     if not candidates:
         return _NO_LOOP
-    longest = max(candidates, key=_length)
+    longest = max(candidates, key=itemgetter(0))
     rest.remove(longest)
     return longest
-
-
-def _length(loop: Loop) -> int:
-    return loop[0]
-
-
-def _reach(loop: Loop) -> int:
-    return -max(loop[1:])
 
 
 def _nanoseconds(order: Arrangement) -> float:
@@ -263,20 +257,12 @@ _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
 
 
 def lay_out_axes(contraction: Contraction) -> Contraction:
-    """Return the contraction with other orders of the axes of the tables it makes.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.engine import plan_inference
-    >>> from dpgm_core.structure import Structure
-    >>> chain = plan_inference(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).contraction
-    >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, lay_out_axes(chain).nodes)].count(False)
-    0
-    """
-    one, two = sorted([_Layout(contraction, inherit) for inherit in (_in_front, _in_place)], key=_forwards)
+    """Return the contraction with other orders of the axes of the tables it makes."""
+    one, two = sorted([_Layout(contraction, inherit) for inherit in (_in_front, _in_place)], key=attrgetter("forwards"))
     one.improve()
     if one.worth_another():
         two.improve()
-        one = min(one, two, key=_total)
+        one = min(one, two, key=attrgetter("total"))
     return one.made()
 
 
@@ -375,11 +361,11 @@ class _Layout:
         out, left = self.nodes[step.out], self.nodes[step.left]
         right = self._other(step)
         if cost < most:
-            cost += self._of(left, out, right)
-        return cost if cost >= most or step.right is None else cost + self._of(right, out, left)
+            cost += price(left, out, right, self.sizes)
+        return cost if cost >= most or step.right is None else cost + price(right, out, left, self.sizes)
 
     def _forwards(self, step: Step) -> float:
-        return self._of(self.nodes[step.out], self.nodes[step.left], self._other(step))
+        return price(self.nodes[step.out], self.nodes[step.left], self._other(step), self.sizes)
 
     def _other(self, step: Step) -> Letters:
         """The letters of the right operand: of a sum, ones over what is summed."""
@@ -387,17 +373,6 @@ class _Layout:
             return self.nodes[step.right]
         out = self.nodes[step.out]
         return tuple([letter for letter in self.nodes[step.left] if letter not in out])
-
-    def _of(self, r: Letters, p: Letters, q: Letters) -> float:
-        return price(r, p, q, self.sizes)
-
-
-def _forwards(layout: _Layout) -> float:
-    return layout.forwards
-
-
-def _total(layout: _Layout) -> float:
-    return layout.total
 
 
 def _operands(step: Step) -> tuple[int, ...]:
@@ -543,27 +518,8 @@ class _Flat(FlatCode, InferenceLowering):
         filled.add(group)
 
 
-@frozen(kw_only=True)
-class _Memory:
-    """Places among the doubles of a call: spaces by name, scratch by its place in the head."""
-
-    spaces: dict[str, int]
-    scratch: dict[int, int] = field(factory=dict)
-    size: int
-
-    def place(self, view: View) -> int:
-        return self.spaces[view.space] + view.start
-
-
 def flat_scratch(contraction: Contraction, structure: Structure) -> int:
-    """Doubles that a call needs besides its tables.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.engine import plan_inference
-    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
-    >>> flat_scratch(plan_inference(pair, 2**20).contraction, pair)
-    138
-    """
+    """Return the doubles that a call needs besides its tables."""
     return sum(_scratch(contraction, structure).values())
 
 
@@ -579,20 +535,20 @@ def _scratch(contraction: Contraction, structure: Structure) -> dict[int, int]:
     }
 
 
-def _memory(program: Program, contraction: Contraction, structure: Structure) -> _Memory:
+def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -> FlatProgram:
+    contraction, steps = flat.contraction, len(flat.contraction.steps)
+    # Memory: potentials, arena, ones, scratch. Marginals are written to an array of their own.
     arena = structure.cells
     ones = arena + program.arena
-    at, scratch = ones + program.ones, {}
-    for name, size in _scratch(contraction, structure).items():
-        scratch[name] = at
-        at += size
-    # Marginals are written to an array of their own.
-    return _Memory(spaces={"potentials": 0, "adjoints": 0, "arena": arena, "ones": ones}, scratch=scratch, size=at)
+    spaces: dict[Space, int] = {"potentials": 0, "adjoints": 0, "arena": arena, "ones": ones}
+    sizes = _scratch(contraction, structure)
+    scratch = dict(zip(sizes, accumulate(sizes.values(), initial=ones + program.ones), strict=False))
 
+    def place(view: View | None) -> int:
+        assert view is not None  # every step's output has an adjoint
+        return spaces[view.space] + view.start
 
-def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -> FlatProgram:
-    contraction = flat.contraction
-    memory, steps = _memory(program, contraction, structure), len(contraction.steps)
+    values, adjoints = program.values, program.adjoints
     tables = [
         number
         for part, cliques in zip(structure.slices, structure.multiplicities, strict=True)
@@ -604,17 +560,17 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
         for group in dict.fromkeys(free)
         for number in (structure.slices[group].start, structure.multiplicities[group])
     ]
-    roots = [number for root in contraction.roots for number in _places(memory, program, root)]
-    sizes = [len(tables), len(contraction.groups), layout.STEP * steps, len(roots), len(frees)]
-    starts = [layout.HEAD + sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    roots = [number for root in contraction.roots for number in (place(values[root]), place(adjoints[root]))]
+    lengths = [len(tables), len(contraction.groups), layout.STEP * steps, len(roots), len(frees)]
+    *starts, first = accumulate(lengths, initial=layout.HEAD)
     code: list[int] = []
     spans = []
     for part in (*program.forward, *program.backward):
-        first = starts[-1] + len(code)
+        start = first + len(code)
         for instruction in part:
-            code += encode_instruction(instruction, memory.place)
-        spans.append((first, starts[-1] + len(code)))
-    end = starts[-1] + len(code)
+            code += encode_instruction(instruction, place)
+        spans.append((start, first + len(code)))
+    end = first + len(code)
     of_steps = [
         number
         for turn, step in enumerate(contraction.steps)
@@ -623,15 +579,12 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
             *spans[2 * steps - 1 - turn],
             step.left,
             -1 if step.right is None else step.right,
-            _places(memory, program, step.out)[0],
+            place(values[step.out]),
             contraction.cells(step.out),
-            _places(memory, program, step.out)[1],
+            place(adjoints[step.out]),
         )
     ]
-    head = dict(
-        zip((layout.TABLES, layout.AT_INPUTS, layout.AT_STEPS, layout.AT_ROOTS, layout.AT_FREE), starts, strict=False)
-    )
-    head |= memory.scratch | {
+    head = scratch | {
         layout.CELLS: structure.cells,
         layout.GROUPS: len(structure.groups),
         layout.INPUTS: len(contraction.groups),
@@ -642,27 +595,17 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
         layout.BACKWARD: spans[steps][0] if spans else end,
         layout.END: end,
     }
+    sections = (layout.TABLES, layout.AT_INPUTS, layout.AT_STEPS, layout.AT_ROOTS, layout.AT_FREE)
+    head |= dict(zip(sections, starts, strict=True))
     numbers = [head.get(name, 0) for name in range(layout.HEAD)]
-    summed = [
-        math.prod(
-            contraction.sizes[letter] for letter in {*contraction.nodes[step.left]} - {*contraction.nodes[step.out]}
-        )
-        for step in contraction.steps
-    ]
-    logs = [math.log(codes) for codes in summed]
+    summed = [{*contraction.nodes[step.left]} - {*contraction.nodes[step.out]} for step in contraction.steps]
+    logs = [math.log(math.prod(contraction.sizes[letter] for letter in letters)) for letters in summed]
     return FlatProgram(
         plan=np.array([*numbers, *tables, *contraction.groups, *of_steps, *roots, *frees, *code], dtype=np.int64),
         logs=np.array([*logs, math.fsum(logs), mild]),
-        memory=memory.size,
-        ones=(memory.spaces["ones"], memory.spaces["ones"] + program.ones),
+        memory=ones + program.ones + sum(sizes.values()),
+        ones=(ones, ones + program.ones),
     )
-
-
-def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
-    """Return where the value and the adjoint of a step's output lie."""
-    adjoint = program.adjoints[node]
-    assert adjoint is not None  # every step's output has one
-    return memory.place(program.values[node]), memory.place(adjoint)
 
 
 def encode_instruction(instruction: Instruction, place: Callable[[View], int]) -> list[int]:

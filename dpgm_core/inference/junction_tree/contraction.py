@@ -34,7 +34,6 @@ __all__ = [
     "contraction_of",
     "list_members",
     "scopes_of",
-    "search",
     "too_large",
     "widest",
 ]
@@ -60,9 +59,6 @@ class CostModel:
         """A step r = sum p * q forwards, and the adjoint of either operand backwards.
 
         p, q, r: cells of each table. union: of a table over all their attributes. blocks: over those all three have.
-
-        >>> NUMPY.product(10, 10, 10, 10, 10) < NUMPY.product(10, 10, 10, 100, 1)
-        True
         """
         # Each is a product of the two others; it is one pass where nothing is summed, else a batch of matrix products.
         passes = self.cell * (p + q + r)
@@ -74,11 +70,7 @@ class CostModel:
         )
 
     def sum_out(self, cells: int) -> float:
-        """A step that only sums, over a table of so many cells, and the adjoint of its operand.
-
-        >>> NUMPY.sum_out(1000) - NUMPY.sum_out(0) == 1000 * NUMPY.cell
-        True
-        """
+        """A step that only sums, over a table of so many cells, and the adjoint of its operand."""
         return 2 * self.call + self.cell * cells
 
 
@@ -123,12 +115,7 @@ class Cells(dict[int, int]):
 
 
 class Pairings:
-    """The pairings of buckets over attributes of these sizes, each found once.
-
-    >>> from dpgm_core.inference.junction_tree.contraction import NUMPY
-    >>> Pairings((2, 2, 9), NUMPY).of(0, (0b011, 0b101, 0b001)).tree
-    ((2, 0), 1)
-    """
+    """The pairings of buckets over attributes of these sizes, each found once."""
 
     def __init__(self, sizes: Sequence[int], model: CostModel) -> None:
         self.cells, self.model = Cells(sizes), model
@@ -301,14 +288,6 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
     """Write bucket elimination along an order down as steps.
 
     played: on the structure's graph, places in the domain's order.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.contraction import NUMPY
-    >>> from dpgm_core.structure.graphs import BitGraph
-    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> played = BitGraph.of(structure.adjacency, structure.domain.sizes).play([0, 1, 2])
-    >>> [step.right for step in contraction_of(structure, played, Pairings((2, 3, 2), NUMPY)).steps]
-    [None, 2, None]
     """
     names, domain = structure.domain.names, structure.domain
     order = tuple(names[place] for place in played.order if domain[names[place]].size > 1)
@@ -349,12 +328,7 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
 
 
 def scopes_of(structure: Structure) -> list[int]:
-    """The attributes of each clique as bits, places in the domain's order, without those of one label.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> scopes_of(Structure(Domain.from_sizes({"a": 2, "b": 1, "c": 3}), [("c", "b", "a")]))
-    [5]
-    """
+    """The attributes of each clique as bits, places in the domain's order, without those of one label."""
     bit = {one.name: 1 << place if one.size > 1 else 0 for place, one in enumerate(structure.domain)}
     return [sum([bit[name] for name in clique]) for clique in structure.cliques]
 
@@ -412,98 +386,75 @@ class Candidate:
     bytes: int
 
 
-@frozen(kw_only=True, eq=False)
 class Search:
-    """Result of the search for a structure's elimination order.
+    """Search for a structure's elimination order for inference in at most max_bytes; deterministic.
 
-    graph: its attributes as bits, places in the domain's order. candidates: orders that may fit, fastest first. tried:
-    the number of orders that were played. thriftiest: the one, fitting or not, whose largest message is smallest.
-    pairings: those of the buckets of all candidates.
+    graph: the attributes as bits, places in the domain's order. candidates: orders that may fit, by predicted time,
+    fastest first. played: every order that was tried. pairings: those of the buckets of all candidates.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> found = Search(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
+    >>> found.candidates[0].played.width, found.candidates[0].bytes
+    (1, 240)
     """
 
-    structure: Structure
-    graph: BitGraph
-    candidates: tuple[Candidate, ...]
-    tried: int
-    thriftiest: Played
-    pairings: Pairings
+    def __init__(self, structure: Structure, model: CostModel = NUMPY, max_bytes: int = _ADDRESSABLE) -> None:
+        self.structure, self.max_bytes = structure, min(max_bytes, _ADDRESSABLE)
+        self.graph = graph = BitGraph.of(structure.adjacency, structure.domain.sizes)
+        self.scopes = scopes_of(structure)
+        self.pairings = Pairings(graph.sizes, model)
+        self.played: dict[tuple[int, ...], Played] = {}
+        self.candidates: list[Candidate] = []
+        # The largest message has at least the cells of the largest cluster over those of one attribute.
+        too_many = math.log(self.max_bytes // 8 + 1) + math.log(max(graph.sizes))
+        for rule, played in graphs.greedy_orders(graph, too_many):
+            self._consider(rule, played)
+        if len(self.played) > 1 or self.candidates:
+            self._try_more()
+        self.candidates.sort(key=lambda one: one.nanoseconds)
+
+    @property
+    def thriftiest(self) -> Played:
+        """The order, fitting or not, whose largest message is smallest."""
+        return min(self.played.values(), key=lambda one: (one.message, one.total))
 
     def contraction(self, candidate: Candidate) -> Contraction:
         """A candidate written down."""
         return contraction_of(self.structure, candidate.played, self.pairings)
 
-
-def search(structure: Structure, model: CostModel = NUMPY, max_bytes: int = _ADDRESSABLE) -> Search:
-    """Orders for inference in at most max_bytes, by predicted time; deterministic.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> found = search(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
-    >>> found.candidates[0].played.width, found.candidates[0].bytes
-    (1, 240)
-    """
-    return _Search(structure, model, min(max_bytes, _ADDRESSABLE)).run()
-
-
-class _Search:
-    def __init__(self, structure: Structure, model: CostModel, max_bytes: int) -> None:
-        self.structure, self.max_bytes = structure, max_bytes
-        self.graph = BitGraph.of(structure.adjacency, structure.domain.sizes)
-        self.scopes = scopes_of(structure)
-        self.pairings = Pairings(self.graph.sizes, model)
-        self.seen: dict[tuple[int, ...], Played] = {}
-        self.found: list[Candidate] = []
-
-    def run(self) -> Search:
-        graph = self.graph
-        # The largest message has at least the cells of the largest cluster over those of one attribute.
-        too_many = math.log(self.max_bytes // 8 + 1) + math.log(max(graph.sizes))
-        for rule, played in graphs.greedy_orders(graph, too_many):
-            self.consider(rule, played)
-        if len(self.seen) > 1 or self.found:
-            self.try_more()
-        self.found.sort(key=lambda one: one.nanoseconds)
-        return Search(
-            structure=self.structure,
-            graph=self.graph,
-            candidates=tuple(self.found),
-            tried=len(self.seen),
-            thriftiest=min(self.seen.values(), key=lambda one: (one.message, one.total)),
-            pairings=self.pairings,
-        )
-
-    def try_more(self) -> None:
+    def _try_more(self) -> None:
         """The domain's order and its reverse, then the greedy rules with ties broken at random."""
         graph = self.graph
         natural = range(len(graph.sizes))
-        most = 2.0 * min(played.total for played in self.seen.values())
+        most = 2.0 * min(played.total for played in self.played.values())
         for name, order in (("natural", natural), ("reverse", natural[::-1])):
-            self.consider(name, graph.play(order, most), most)
+            self._consider(name, graph.play(order, most), most)
         ranks = list(natural)
         shuffle = random.Random(0).shuffle
         number = 0
-        while number < self.tries():  # fewer once something faster is found
+        while number < self._tries():  # fewer once something faster is found
             if number % len(graph.rules) == 0:
                 shuffle(ranks)
             rule = graph.rules[number % len(graph.rules)]
-            most = _HOPELESS * min(played.total for played in self.seen.values())
-            self.consider(f"{rule}, random ties", graph.greedy(rule, ranks, most), most)
+            most = _HOPELESS * min(played.total for played in self.played.values())
+            self._consider(f"{rule}, random ties", graph.greedy(rule, ranks, most), most)
             number += 1
 
-    def tries(self) -> int:
-        if not self.found:  # luck may halve what is needed, not more
-            least = min(played.message for played in self.seen.values())
+    def _tries(self) -> int:
+        if not self.candidates:  # luck may halve what is needed, not more
+            least = min(played.message for played in self.played.values())
             return _MAX_ORDERS if 8 * least <= 4 * self.max_bytes else 0
-        best = min(self.found, key=lambda one: one.nanoseconds)
+        best = min(self.candidates, key=lambda one: one.nanoseconds)
         neighbours = sum(near.bit_count() for near in best.played.around)
         return int(
             min(_MAX_ORDERS, _PLANNING_CALLS * best.nanoseconds / (_NS_PER_TRY * (len(self.scopes) + neighbours)))
         )
 
-    def consider(self, heuristic: str, played: Played, most: float = math.inf) -> None:
+    def _consider(self, heuristic: str, played: Played, most: float = math.inf) -> None:
         """Price an order, if it is new and was played to the end."""
-        if played.total > most or played.order in self.seen:
+        if played.total > most or played.order in self.played:
             return
-        self.seen[played.order] = played
+        self.played[played.order] = played
         if 8 * played.message > self.max_bytes:
             return
         cells, nanoseconds, live = self.pairings.cells, 0.0, 2 * self.structure.cells
@@ -515,7 +466,9 @@ class _Search:
             if len(bucket.tables) > 1:  # each is needed again for the adjoints of the others
                 live += sum([messages[~table] for table in bucket.tables if table < 0])
         if 8 * live <= self.max_bytes:
-            self.found.append(Candidate(heuristic=heuristic, played=played, nanoseconds=nanoseconds, bytes=8 * live))
+            self.candidates.append(
+                Candidate(heuristic=heuristic, played=played, nanoseconds=nanoseconds, bytes=8 * live)
+            )
 
 
 # --- Refusal of models that are too large ---------------------------------------------------------
@@ -526,13 +479,7 @@ _MAX_TRIES, _MAX_ATTRIBUTES = 4, 500  # attributes left out for a try, and those
 def too_large(
     structure: Structure, graph: BitGraph, played: Played, max_bytes: int, what: str, needed: int
 ) -> TooLarge:
-    """The refusal of a structure. played: the order that needs least. what: is made along it, and takes `needed` bytes.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> structure, graph = Structure.chain(Domain.from_sizes({"a": 20, "b": 30})), BitGraph((2, 1), (20, 30))
-    >>> str(too_large(structure, graph, graph.play([0, 1]), 100, "a table of 30 cells", 240)).split('; ')[1]
-    'its widest cluster is the clique a, b'
-    """
+    """The refusal of a structure. played: the order that needs least. what: made along it, of `needed` bytes."""
     cluster = widest(graph, played)
     names = structure.domain.names
     members = [names[place] for place in places(cluster)]
@@ -547,12 +494,7 @@ def too_large(
 
 
 def widest(graph: BitGraph, played: Played) -> int:
-    """The attributes of an order's largest cluster, as bits.
-
-    >>> graph = BitGraph((0b010, 0b101, 0b010), (2, 2, 3))
-    >>> widest(graph, graph.play([0, 1, 2]))
-    6
-    """
+    """The attributes of an order's largest cluster, as bits."""
     sizes = graph.sizes
 
     def cells(cluster: int) -> tuple[int, int]:
@@ -562,11 +504,7 @@ def widest(graph: BitGraph, played: Played) -> int:
 
 
 def list_members(members: Sequence[str]) -> str:
-    """At most four attributes by name, and how many there are.
-
-    >>> list_members("ab"), list_members("abcdef")
-    ('a, b', 'a, b, c, d, ... (6 attributes)')
-    """
+    """At most four attributes by name, and how many there are."""
     shown = ", ".join(map(clipped, members[:4]))
     return shown if len(members) <= 4 else f"{shown}, ... ({len(members)} attributes)"
 

@@ -35,7 +35,6 @@ from dpgm_core.inference.junction_tree.contraction import (
     Search,
     Step,
     list_members,
-    search,
     too_large,
     widest,
 )
@@ -158,12 +157,8 @@ def plan_inference(structure: Structure, max_bytes: int, model: CostModel = NUMP
     """The fastest plan that fits; remembered, as learners and selectors ask for the same structures again and again.
 
     Of numpy's model also where NUMBA is asked for, and only numpy's program fits. Raises TooLarge.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> plan_inference(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).needs.treewidth
-    1
     """
-    best = search(structure, model, max_bytes)
+    best = Search(structure, model, max_bytes)
     closest: JunctionTreePlan | None = None
     for candidate in best.candidates:
         plan = plan_along(best, candidate)
@@ -189,7 +184,7 @@ def plan_along(search: Search, candidate: Candidate) -> JunctionTreePlan:
         structure=search.structure,
         contraction=search.contraction(candidate),
         candidate=candidate,
-        tried=search.tried,
+        tried=len(search.played),
         model=search.pairings.model,
         widest=tuple([names[place] for place in places(widest(search.graph, candidate.played))]),
     )
@@ -250,20 +245,7 @@ class Explanation:
 
 
 def explain_plan(plan: JunctionTreePlan, executor: str) -> Explanation:
-    """Return the explanation of a plan.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.engine import plan_inference
-    >>> from dpgm_core.structure import Structure
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("a", "b", "c")])
-    >>> print(explain_plan(plan_inference(structure, 2**20), "numpy"))  # doctest: +ELLIPSIS
-    executor numpy, 3 steps, about ... an inference
-    order: ..., the fastest of ... tried; treewidth 2
-    widest cluster: a, b, c, 24 cells
-    made: ... cells, the largest table ...; ... multiply-adds; ... B
-    dearest steps:
-      ...
-    """
+    """Return the explanation of a plan that an executor runs."""
     contraction = plan.contraction
     steps = [_priced(contraction, step, plan.model) for step in contraction.steps]
     return Explanation(
@@ -478,21 +460,11 @@ class JunctionTreeEngine:
         return self._plan.needs
 
     def explain(self) -> Explanation:
-        """Explain an inference: its elimination order, where the model is wide, and the dearest steps.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 4})))
-        >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
-        (('b', 'c'), 'widest cluster: b, c, 12 cells')
-        """
+        """Explain an inference: its elimination order, where the model is wide, and the dearest steps."""
         return explain_plan(self._plan, self.executor)
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        """Expected counts of every table for `total` records, and log Z of one.
-
-        potentials: log-potentials, nats; -inf is legal. Raises InferenceError for NaN or +inf, and when every record
-        has probability 0.
-        """
+        """Return expected counts of every table for `total` records, and log Z of one, as `Engine.infer` says."""
         if isinstance(total, bool) or not 0 <= total < math.inf:
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
         if self.executor == "numba":
@@ -506,15 +478,7 @@ class JunctionTreeEngine:
         return Beliefs(marginals=Tables._trusted(self._structure, marginals), log_partition=log_partition)
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
-        """Return what `infer` returns for each row of log-potentials (n, cells), over several cores where that pays.
-
-        Raises what `infer` raises, and StructureError for rows of another length.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> [round(one.log_partition, 3) for one in JunctionTree().compile(structure).infer_many(np.zeros((2, 2)))]
-        [0.693, 0.693]
-        """
+        """Return what `infer` returns for each row of log-potentials (n, cells), over several cores where that pays."""
         rows = rows_of(potentials, self._structure)
         share = -(-len(rows) // _PARTS)
 
@@ -542,15 +506,7 @@ class JunctionTreeEngine:
         return marginals, log_partition
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
-        """A most probable record (attribute -> code) and its unnormalised log-probability, nats.
-
-        Raises InferenceError as `infer` does.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-        >>> JunctionTree().compile(structure).maximize(Tables(structure, np.array([0.0, 3.0, 2.0, 1.0])))
-        ({'a': 0, 'b': 1}, 3.0)
-        """
+        """Return a most probable record (attribute -> code) and its unnormalised log-probability, nats."""
         theta, _ = self._potentials.checked(potentials)
         values, best = self._logarithms.forward(theta, logspace.max_contract)
         codes = logspace.draw(self.contraction, values, 1, logspace.most_probable)
@@ -558,30 +514,12 @@ class JunctionTreeEngine:
         return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` exact, independent records: one code array per attribute of the domain, in its order.
-
-        Raises InferenceError as `infer` does.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-        >>> theta = Tables(structure, np.array([-np.inf, -np.inf, 0.0, -np.inf]))
-        >>> [column.tolist() for column in JunctionTree().compile(structure).sample(theta, 3, np.random.default_rng(0))]
-        [[1, 1, 1], [0, 0, 0]]
-        """
+        """Return `count` exact, independent records: one code array per attribute of the domain, in its order."""
         values = self._log_sums(potentials, count)
         return self._columns(logspace.draw(self.contraction, values, int(count), logspace.at_random(generator)), count)
 
     def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` records whose tables are the expected ones up to roundings, see `logspace`.
-
-        Each record has the model's distribution; they are not independent. Raises InferenceError as `infer` does.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> theta = Tables(structure, np.log([0.3, 0.7]))
-        >>> int(JunctionTree().compile(structure).rounded(theta, 1000, np.random.default_rng(0))[0].sum())
-        700
-        """
+        """Return `count` records of the model's distribution whose tables err by roundings; they are dependent."""
         values = self._log_sums(potentials, count)
         return self._columns(draw_rounded(self.contraction, values, int(count), generator), count)
 
@@ -598,15 +536,7 @@ class JunctionTreeEngine:
         return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]
 
     def curvature(self, potentials: Tables) -> Curvature:
-        """Cov(T) at these potentials as a linear map: `curvature(theta)(V)` for V of shape (cells,) or (cells, m).
-
-        Raises InferenceError as `infer` does.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> JunctionTree().compile(structure).curvature(Tables.zeros(structure))(np.eye(2)).tolist()
-        [[0.25, -0.25], [-0.25, 0.25]]
-        """
+        """Return Cov(T) at these potentials as a linear map, for V of shape (cells,) or (cells, m)."""
         theta, top = self._potentials.checked(potentials)
         walkers, run = self._keeping
         with np.errstate(all="ignore"):
@@ -620,16 +550,11 @@ class JunctionTreeEngine:
         return Curvature(self._structure, walkers, calibration, logarithms)
 
     def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
-        """p(attributes) of each query, from one inference on the clusters of the junction tree.
+        """Return p(attributes) of each query, from one inference on the clusters of the junction tree.
 
-        Raises InferenceError as `infer` does, and TooLarge, before anything is made, where a query, with what is on the
-        way to it, takes over half of max_bytes, or the clusters' tables over a 64th of it for each query: `infer` never
-        makes those, so for few queries they are not worth it. Messages kept for other queries take a quarter at most.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
-        >>> [table.shape for table in JunctionTree().compile(structure).answers(Tables.zeros(structure), ["ca", "abc"])]
-        [(2, 2), (2, 2, 2)]
+        Raises TooLarge, before anything is made, where a query, with what is on the way to it, takes over half of
+        max_bytes, or the clusters' tables over a 64th of it for each query: `infer` never makes those, so for few
+        queries they are not worth it. Messages kept for other queries take a quarter at most.
         """
         self._potentials.checked(potentials)
         tree = self._tree

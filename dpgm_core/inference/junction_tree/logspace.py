@@ -162,6 +162,38 @@ def backward(contraction: Contraction, values: list[FloatArray], *, keep: bool =
     return adjoints
 
 
+class _Bucket:
+    """The tables multiplied when a letter was summed out: log-weights of its codes, given those of other letters.
+
+    conditions: the other letters, ascending.
+    """
+
+    def __init__(self, contraction: Contraction, values: Sequence[FloatArray], letter: int) -> None:
+        self.sizes, self.size = contraction.sizes, contraction.sizes[letter]
+        nodes = [(node, contraction.nodes[node]) for node in contraction.buckets[letter]]
+        self._tables = [
+            (np.moveaxis(values[node], letters.index(letter), -1), [other for other in letters if other != letter])
+            for node, letters in nodes
+        ]
+        self.conditions = sorted({other for _, others in self._tables for other in others})
+
+    def weights_of(self, codes: Sequence[Array], some: slice | IntArray, count: int) -> FloatArray:
+        """(count, size): the weights of some records, given their codes so far."""
+        weights = np.zeros((count, self.size))
+        for table, others in self._tables:
+            weights += table[tuple(codes[other][some] for other in others)]
+        return weights
+
+    def all_weights(self) -> FloatArray:
+        """(combinations of codes of the conditions, size)."""
+        weights = np.zeros([*(self.sizes[other] for other in self.conditions), self.size])
+        for table, others in self._tables:
+            ordered = table.transpose([*(others.index(other) for other in self.conditions if other in others), -1])
+            shape = [self.sizes[other] if other in others else 1 for other in self.conditions]
+            weights += ordered.reshape([*shape, self.size])
+        return weights.reshape(-1, self.size)
+
+
 def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
     """Choose the codes of `count` records, attribute by attribute in reverse elimination order.
 
@@ -170,37 +202,19 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
     """
     codes: list[Array] = [np.zeros(0)] * len(contraction.order)
     for letter in reversed(range(len(contraction.order))):
-        size = contraction.sizes[letter]
-        bucket = [
-            (np.moveaxis(values[node], contraction.nodes[node].index(letter), -1), node)
-            for node in contraction.buckets[letter]
-        ]
-        conditions = sorted({other for _, node in bucket for other in contraction.nodes[node]} - {letter})
-        shape = tuple(contraction.sizes[other] for other in conditions)
-        column = np.empty(count, dtype=code_dtype(size))
+        bucket = _Bucket(contraction, values, letter)
+        column = np.empty(count, dtype=code_dtype(bucket.size))
         # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
-        choose = None
-        if math.prod(shape) <= count:
-            weights = np.zeros((*shape, size))
-            for table, node in bucket:
-                others = [other for other in contraction.nodes[node] if other != letter]
-                ordered = table.transpose([*(others.index(other) for other in conditions if other in others), -1])
-                weights += ordered.reshape(
-                    [contraction.sizes[other] if other in others else 1 for other in conditions] + [size]
-                )
-            choose = pick(weights.reshape(-1, size))
+        few = math.prod(contraction.sizes[other] for other in bucket.conditions) <= count
+        choose = pick(bucket.all_weights()) if few else None
         for low in range(0, count, _RECORDS):
             part = slice(low, low + _RECORDS)
             length = len(column[part])
             if choose is None:
-                rows = np.zeros((length, size))
-                for table, node in bucket:
-                    others = [other for other in contraction.nodes[node] if other != letter]
-                    rows += table[tuple(codes[other][part] for other in others)]
-                column[part] = pick(rows)(np.arange(length))
+                column[part] = pick(bucket.weights_of(codes, part, length))(np.arange(length))
             else:
                 row = np.zeros(length, dtype=np.int64)
-                for other in conditions:
+                for other in bucket.conditions:
                     row = row * contraction.sizes[other] + codes[other][part]
                 column[part] = choose(row)
         codes[letter] = column
@@ -349,29 +363,18 @@ def draw_rounded(
     codes: list[Array] = [np.zeros(0)] * len(contraction.order)
     order = generator.permutation(count)
     for letter in reversed(range(len(contraction.order))):
-        bucket = [
-            (
-                np.moveaxis(values[node], contraction.nodes[node].index(letter), -1),
-                [other for other in contraction.nodes[node] if other != letter],
-            )
-            for node in contraction.buckets[letter]
-        ]
-        conditions = sorted({other for _, others in bucket for other in others})
+        bucket = _Bucket(contraction, values, letter)
         states = _states(
-            [codes[other] for other in conditions], [contraction.sizes[other] for other in conditions], count
+            [codes[other] for other in bucket.conditions],
+            [contraction.sizes[other] for other in bucket.conditions],
+            count,
         )
-        size = contraction.sizes[letter]
 
-        def weights(
-            rows: IntArray, size: int = size, bucket: Sequence[tuple[FloatArray, Sequence[int]]] = bucket
-        ) -> FloatArray:
-            log_weights = np.zeros((len(rows), size))
-            for table, others in bucket:
-                log_weights += table[tuple(codes[other][rows] for other in others)]
-            return log_weights
+        def weights(rows: IntArray, bucket: _Bucket = bucket) -> FloatArray:
+            return bucket.weights_of(codes, rows, len(rows))
 
-        column, order = divide_rows(states, weights, size, order, generator)
-        codes[letter] = column.astype(code_dtype(size))
+        column, order = divide_rows(states, weights, bucket.size, order, generator)
+        codes[letter] = column.astype(code_dtype(bucket.size))
     return dict(zip(contraction.order, codes, strict=True))
 
 

@@ -33,28 +33,8 @@ HEADER, DIMENSION, STEP = 8, 4, 9
 LOOPS = 128
 
 HEAD = 32
-(
-    CELLS,
-    GROUPS,
-    INPUTS,
-    STEPS,
-    ROOTS,
-    FREE,
-    TABLES,
-    AT_INPUTS,
-    AT_STEPS,
-    AT_ROOTS,
-    AT_FREE,
-    FORWARD,
-    BACKWARD,
-    END,
-    LOWS,
-    HIGHS,
-    NODE_LOWS,
-    NODE_HIGHS,
-    SCALES,
-    COUNTERS,
-) = range(20)
+CELLS, GROUPS, INPUTS, STEPS, ROOTS, FREE, TABLES, AT_INPUTS, AT_STEPS, AT_ROOTS, AT_FREE = range(11)
+FORWARD, BACKWARD, END, LOWS, HIGHS, NODE_LOWS, NODE_HIGHS, SCALES, COUNTERS = range(11, 20)
 
 #: How an inference ended: FINE; ZEROS is FINE with potentials of -inf; REFUSED for NaN, +inf and a table of -inf only;
 #: BEYOND where double precision may not do.

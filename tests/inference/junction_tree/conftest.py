@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.contraction import Candidate, search
+from dpgm_core.inference.junction_tree.contraction import Candidate, Search
 from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along
 from dpgm_core.structure.structure import Structure
 
@@ -78,7 +78,7 @@ def in_logarithms(engine, theta):
 
 def along(structure, executor):
     """An engine that eliminates in the domain's order, whatever the search would find."""
-    found = search(structure)
+    found = Search(structure)
     played = found.graph.play(range(len(structure.domain)), math.inf)
     candidate = Candidate(heuristic="by hand", played=played, nanoseconds=0.0, bytes=0)
     return JunctionTreeEngine(structure, plan_along(found, candidate), 2**31, executor)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core.inference.junction_tree.contraction import search
+from dpgm_core.inference.junction_tree.contraction import Search
 from dpgm_core.inference.junction_tree.lowering import lower
 from dpgm_testing import awkward_structures
 
@@ -16,7 +16,7 @@ NAMES = sorted(awkward_structures())
 def test_every_step_is_the_sum_that_the_contraction_says(name):
     """Run call by call on the stated buffers, each step's table is `einsum` of its operands' tables."""
     structure = awkward_structures()[name]
-    found = search(structure)
+    found = Search(structure)
     for contraction in map(found.contraction, found.candidates):
         program = lower(contraction, structure)
         buffers = {
