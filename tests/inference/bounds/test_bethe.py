@@ -10,8 +10,7 @@ import pytest
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.bounds import PartwiseBounds
-from dpgm_core.inference.upper_bounds import Attractive, _slope
+from dpgm_core.inference.bounds import Attractive, PartwiseBounds, _slope
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.oracles import enumerated

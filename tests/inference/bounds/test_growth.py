@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.upper_bounds import blocks, cover
+from dpgm_core.inference.bounds import blocks, cover
 from dpgm_core.structure.structure import Structure
 
 CASES = {
