@@ -20,6 +20,7 @@ AWKWARD = {
     "duplicate": Structure(DOMAIN, [("b", "c"), ("c", "b"), ("b", "c")]),
     "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
     "single": Structure(DOMAIN, [("e",)]),
+    "nothing to learn": Structure(DOMAIN, [("d",)]),
     "empty clique": Structure(DOMAIN, [()]),
     "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
     "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),

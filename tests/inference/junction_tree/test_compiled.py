@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, StructureError
+from dpgm_core.errors import InferenceError
 from dpgm_core.inference.junction_tree.compiled import (
     CompiledExecutor,
     arrange_loops,
@@ -40,23 +40,6 @@ def test_what_must_be_refused_is_left_to_who_says_why(bad):
     assert _executor_of(CHAIN)(theta, 1.0) is None
     with pytest.raises(InferenceError, match="NaN or"):
         JunctionTree(executor="numba").compile(CHAIN).infer(Tables(CHAIN, theta))
-
-
-def test_a_table_of_zeros_and_a_contradiction_have_no_records(executor):
-    engine = JunctionTree(executor=executor).compile(CHAIN)
-    dead = np.zeros(CHAIN.cells)
-    dead[CHAIN.slices[2]] = -np.inf
-    opposed = np.zeros(CHAIN.cells)
-    for clique in (("a", "b"), ("b", "c")):  # b is 0 and 1
-        number, _ = CHAIN.find(clique)
-        block = opposed[CHAIN.slices[number]].reshape(3, 3)
-        if clique[0] == "a":
-            block[:, [1, 2]] = -np.inf
-        else:
-            block[[0, 2], :] = -np.inf
-    for theta in (dead, opposed):
-        with pytest.raises(InferenceError, match="every record has probability 0"):
-            engine.infer(Tables(CHAIN, theta))
 
 
 STAR = Structure(Domain.from_sizes(dict.fromkeys("abcdefghi", 2)), [("a", other) for other in "bcdefghi"])
@@ -109,29 +92,6 @@ def test_it_travels_and_keeps_no_more_memories_than_calls():
     assert len(executor._pool) == 1
 
 
-def test_numbers_of_records_that_are_none_are_refused(executor):
-    engine, row = JunctionTree(executor=executor).compile(CHAIN), np.zeros(CHAIN.cells)
-    for total in (True, -1.0, np.nan, np.inf):
-        with pytest.raises(InferenceError, match="the total must be a finite number"):
-            engine.infer(Tables(CHAIN, row), total=total)
-        with pytest.raises(InferenceError, match="the total must be a finite number"):
-            engine.infer_many(np.array([row, row]), total=total)
-    for rows in (row, np.zeros((2, 3)), np.array([["a"] * CHAIN.cells]), np.ones((2, CHAIN.cells), dtype=bool)):
-        with pytest.raises(StructureError, match="potentials must be numbers of shape"):
-            engine.infer_many(rows)
-
-
-def test_many_at_once_are_each_alone(executor):
-    engine = JunctionTree(executor=executor).compile(CHAIN)
-    rows = np.random.default_rng(1).normal(size=(11, CHAIN.cells))
-    many = engine.infer_many(rows, total=3.0)
-    for row, found in zip(rows, many, strict=True):
-        alone = engine.infer(Tables(CHAIN, row), total=3.0)
-        np.testing.assert_array_equal(found.marginals.values, alone.marginals.values)
-        assert found.log_partition == alone.log_partition
-    assert engine.infer_many(np.zeros((0, CHAIN.cells))) == []
-
-
 def test_nothing_is_read_that_a_call_did_not_write(awkward):
     """What another call left in a memory, one that ended early and one with zeros among them, changes no bit."""
     executor, rng = _executor_of(awkward), np.random.default_rng(2)
@@ -170,23 +130,6 @@ def test_every_place_is_within_memory(awkward):
         assert 0 <= p <= p + ends[1] < program.memory and 0 <= q <= q + ends[2] < program.memory
         at, seen = at + length, seen + 1
     assert (at == plan[layout.END] == len(plan) and seen > 0) or not contraction.steps
-
-
-@pytest.mark.sampled(5)
-def test_every_executor_gives_the_same(awkward, executor, lab):
-    """With zeros and without, also where every table must be measured on the way."""
-    engine = JunctionTree(executor=executor).compile(awkward)
-    rng = np.random.default_rng(3)
-    for scale, zeros in ((1.0, False), (1.0, True), (90.0, False), (90.0, True)):
-        theta = scale * rng.normal(size=awkward.cells)
-        if zeros:
-            theta[rng.random(awkward.cells) < 0.2] = -np.inf
-            theta[[part.start for part in awkward.slices]] = 0.0  # the record of zeros stays possible
-        potentials = Tables(awkward, theta)
-        marginals, log_partition = lab.brute_force(awkward, potentials)
-        beliefs = engine.infer(potentials, total=2.0)
-        np.testing.assert_allclose(beliefs.marginals.values, 2 * marginals, atol=1e-11)
-        assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-11)
 
 
 def test_a_table_of_many_unmerged_axes_has_an_instruction():

@@ -108,12 +108,47 @@ def test_potentials_beyond_double_precision_are_refused(lab, executor):
             ask(theta)
 
 
-@pytest.mark.parametrize("total", [math.nan, math.inf, -1.0])
-def test_senseless_totals_are_refused(total, lab, executor):
-    """The total is a number of records."""
-    structure = lab.awkward["single"]
-    with pytest.raises(InferenceError, match="total"):
-        JunctionTree(executor=executor).compile(structure).infer(Tables.zeros(structure), total=total)
+CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdef", 3)), 2)
+
+
+def test_numbers_of_records_that_are_none_are_refused(executor):
+    engine, row = JunctionTree(executor=executor).compile(CHAIN), np.zeros(CHAIN.cells)
+    for total in (True, -1.0, np.nan, np.inf):
+        with pytest.raises(InferenceError, match="the total must be a finite number"):
+            engine.infer(Tables(CHAIN, row), total=total)
+        with pytest.raises(InferenceError, match="the total must be a finite number"):
+            engine.infer_many(np.array([row, row]), total=total)
+    for rows in (row, np.zeros((2, 3)), np.array([["a"] * CHAIN.cells]), np.ones((2, CHAIN.cells), dtype=bool)):
+        with pytest.raises(StructureError, match="potentials must be numbers of shape"):
+            engine.infer_many(rows)
+
+
+def test_many_at_once_are_each_alone(executor):
+    engine = JunctionTree(executor=executor).compile(CHAIN)
+    rows = np.random.default_rng(1).normal(size=(11, CHAIN.cells))
+    many = engine.infer_many(rows, total=3.0)
+    for row, found in zip(rows, many, strict=True):
+        alone = engine.infer(Tables(CHAIN, row), total=3.0)
+        np.testing.assert_array_equal(found.marginals.values, alone.marginals.values)
+        assert found.log_partition == alone.log_partition
+    assert engine.infer_many(np.zeros((0, CHAIN.cells))) == []
+
+
+@pytest.mark.sampled(5)
+def test_every_executor_gives_the_same(awkward, executor, lab):
+    """With zeros and without, also where every table must be measured on the way."""
+    engine = JunctionTree(executor=executor).compile(awkward)
+    rng = np.random.default_rng(3)
+    for scale, zeros in ((1.0, False), (1.0, True), (90.0, False), (90.0, True)):
+        theta = scale * rng.normal(size=awkward.cells)
+        if zeros:
+            theta[rng.random(awkward.cells) < 0.2] = -np.inf
+            theta[[part.start for part in awkward.slices]] = 0.0  # the record of zeros stays possible
+        potentials = Tables(awkward, theta)
+        marginals, log_partition = lab.brute_force(awkward, potentials)
+        beliefs = engine.infer(potentials, total=2.0)
+        np.testing.assert_allclose(beliefs.marginals.values, 2 * marginals, atol=1e-11)
+        assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-11)
 
 
 def test_tables_of_another_structure_are_refused(lab, executor):

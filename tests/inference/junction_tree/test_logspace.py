@@ -18,24 +18,6 @@ from dpgm_core.structure.tables import Tables
 from dpgm_testing.oracles import enumerated
 
 
-def test_logarithms_equal_probabilities(awkward, lab):
-    """Both executors of a plan give the same answer where both apply, and where tables hold exact zeros."""
-    engine = JunctionTree().compile(awkward)
-    rng = np.random.default_rng(3)
-    values = rng.normal(size=awkward.cells)
-    values[rng.random(awkward.cells) < 0.2] = -np.inf
-    theta = Tables(awkward, values)
-    try:
-        beliefs = engine.infer(theta)
-    except InferenceError:
-        with pytest.raises(InferenceError):
-            lab.in_logarithms(engine, theta)
-        return
-    marginals, log_partition = lab.in_logarithms(engine, theta)
-    np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-10, atol=1e-14)
-    assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
-
-
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("chunk", [2**18, 60])
 @pytest.mark.parametrize("inner", [1, 3, 20])

@@ -15,26 +15,13 @@ from dpgm_core.inference.kernels import loading
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing import enumerated
 
 
 def enumerate_all(potentials):
     """Group marginals (flat) and log Z by summing over every record."""
-    structure = potentials.structure
-    names = structure.domain.names
-    log_p = np.zeros(tuple(structure.domain.sizes.values()))
-    members = [(group, clique) for group, cliques in enumerate(structure.groups) for clique in cliques]
-    for group, clique in members:
-        axes = [names.index(name) for name in clique]
-        shape = [size if i in axes else 1 for i, size in enumerate(log_p.shape)]
-        log_p = log_p + potentials.group(group).transpose(np.argsort(axes)).reshape(shape)
-    log_z = np.logaddexp.reduce(log_p, axis=None)
-    p = np.exp(log_p - log_z)
-    sums = [np.zeros(shape) for shape in structure.shapes]
-    for group, clique in members:
-        table = p.sum(axis=tuple(i for i, name in enumerate(names) if name not in clique))
-        kept = [name for name in names if name in clique]
-        sums[group] += table.transpose([kept.index(name) for name in clique])
-    return np.concatenate([table.reshape(-1) for table in sums]), log_z
+    found = enumerated(potentials)
+    return found.marginals.values, found.log_partition
 
 
 @pytest.mark.parametrize("scale", [1.0, 700.0])

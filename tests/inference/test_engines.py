@@ -1,14 +1,19 @@
 """Engines around engines: what they compile, what they hand on, and what they refuse. Answers: tests/properties."""
 
+import pickle
+
 import numpy as np
 import pytest
+from attrs import evolve, frozen
+from attrs.exceptions import FrozenInstanceError
 
+from dpgm_core.components.registry import make
 from dpgm_core.domain import Listed, Mapped, Ordered
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
-from dpgm_core.inference.batching import Batched
-from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained
-from dpgm_core.inference.contract import Explainer, SecondOrder
+from dpgm_core.inference.batching import Batched, infer_all
+from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained, steady
+from dpgm_core.inference.contract import Beliefs, Engine, Explainer, SecondOrder
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.models.distribution import Distribution
@@ -155,3 +160,80 @@ def test_it_says_what_the_engine_within_will_do():
     assert str(engine.explain()) == str(JunctionTree().plain(structure.narrowed).explain())
     with pytest.raises(InferenceError, match="cannot say"):
         LoopyBP().compile(structure).explain()
+
+
+# --- Many inferences on one structure
+
+
+CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 4}))
+
+
+@frozen
+class Counting:
+    """An engine that notes how many potentials it is asked about at once, and marks what it answers together."""
+
+    inner: Engine
+    asked: list[int]
+
+    @property
+    def structure(self):
+        return self.inner.structure
+
+    def infer(self, potentials, *, total=1.0):
+        self.asked.append(1)
+        return self.inner.infer(potentials, total=total)
+
+    def infer_many(self, potentials, *, total=1.0):
+        self.asked.append(len(potentials))
+        return [Beliefs(marginals=Tables(CHAIN, row), log_partition=0.0) for row in potentials]
+
+
+@pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
+def test_each_is_what_it_would_be_alone(inference):
+    """In their order, whether the engine takes many (junction-tree) or not; -inf is legal, NaN is refused."""
+    engine = make("inference", inference).compile(CHAIN)
+    points = list(np.random.default_rng(1).normal(size=(5, CHAIN.cells)))
+    points[3][2] = -np.inf
+    for point, found in zip(points, infer_all(engine, points), strict=True):
+        expected = engine.infer(Tables(CHAIN, point))
+        np.testing.assert_allclose(found.marginals.values, expected.marginals.values, atol=1e-12)
+        assert found.log_partition == pytest.approx(expected.log_partition, abs=1e-12)
+    assert infer_all(engine, []) == []
+    with pytest.raises(InferenceError, match="NaN"):
+        infer_all(engine, [points[0], np.full(CHAIN.cells, np.nan)])
+
+
+def test_an_engine_that_takes_many_is_asked_once():
+    """And one potential alone goes the plain way."""
+    engine = Counting(make("inference", "junction-tree").compile(CHAIN), [])
+    points = list(np.random.default_rng(1).normal(size=(4, CHAIN.cells)))
+    found = infer_all(engine, points)
+    assert all(np.array_equal(one.marginals.values, point) for one, point in zip(found, points, strict=True))
+    infer_all(engine, points[:1])
+    assert engine.asked == [4, 1]
+
+
+# --- What learners that follow gradients take, and what an inference gives back
+
+
+def test_engines_without_draws_pass():
+    """junction-tree and loopy-bp, approximate or not, are returned as they are."""
+    structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 2)))
+    for name in ("junction-tree", "loopy-bp"):
+        engine = make("inference", name).compile(structure)
+        assert steady(engine, "mine") is engine
+
+
+def test_beliefs_are_values():
+    """Nobody changes them; they are copied with changes, sent to other processes, and named in full."""
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    beliefs = Beliefs(marginals=Tables(structure, np.array([1.0, 2.0])), log_partition=0.5)
+    for name in ("log_partition", "other"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(beliefs, name, 1.0)
+    assert evolve(beliefs, iterations=3).iterations == 3 and beliefs.iterations == 1
+    there = pickle.loads(pickle.dumps(beliefs))
+    assert (there.log_partition, there.converged, there.errors) == (0.5, True, None)
+    assert there.marginals["a"].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError):
+        Beliefs(beliefs.marginals, 0.5)  # type: ignore[misc]
