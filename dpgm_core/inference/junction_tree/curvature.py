@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -28,7 +27,7 @@ from dpgm_core.inference.junction_tree.lowering import (
     bind,
     view_array,
 )
-from dpgm_core.inference.junction_tree.probability import Calibration
+from dpgm_core.inference.junction_tree.probability import Calibration, Pool
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
@@ -59,8 +58,6 @@ __all__ = [
 # that its tangent overflows; then the product is not finite, which the caller looks for. A calibration with masks has
 # no adjoints there, and their tangents are set to 0 as well: where a value is 0, so is its tangent. Source:
 # Pearlmutter (1994).
-
-_POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
 
 @frozen(kw_only=True)
@@ -197,29 +194,23 @@ class TangentExecutor:
     def __init__(
         self, contraction: Contraction, structure: Structure, keeping: Program, columns: int, backend: Backend
     ) -> None:
-        self._structure, self._keeping = structure, keeping
-        self.columns = columns
-        self._program, self._bind = backend(contraction, structure, keeping, columns)
+        program, bind = backend(contraction, structure, keeping, columns)
+        self._workspace = Pool(
+            lambda: _Workspace(structure, keeping, program, bind),
+            columns * structure.cells + keeping.retained + program.arena,
+        )
         free = [group for node, group in enumerate(contraction.groups) if not contraction.nodes[node]]
         self._constant = [structure.slices[group] for group in free]  # tables without letters
-        self._pool: list[_Workspace] = []
-        self._lock = threading.Lock()
 
     def __call__(self, calibration: Calibration, directions: FloatArray) -> FloatArray:
         """The derivatives (m, cells) of the marginals of one record along directions (m, cells), m at most `columns`.
 
         The caller silences floating-point warnings, and looks whether all is finite.
         """
-        with self._lock:
-            work = self._pool.pop() if self._pool else None
-        if work is None:
-            work = _Workspace(self._structure, self._keeping, self._program, self._bind)
-        product = work.product(calibration, directions)
+        with self._workspace() as work:
+            product = work.product(calibration, directions)
         for part in self._constant:
             product[:, part] = 0.0
-        if len(work.tangents) + len(work.retained) + self._program.arena <= _POOLED_CELLS:
-            with self._lock:
-                self._pool.append(work)
         return product
 
 
