@@ -23,7 +23,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray
-from dpgm_core.errors import TooLarge
+from dpgm_core.errors import TooLarge, thousands
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, human_bytes
 from dpgm_core.structure.tables import Tables
@@ -317,13 +317,9 @@ class ClusterTree:
 def _too_large(names: Clique, cells: int, needed: int, max_bytes: int) -> TooLarge:
     shown = ", ".join(names[:4]) + (f", ... ({len(names)} attributes)" if len(names) > 4 else "")
     return TooLarge(
-        f"the query of {shown} has {_readable(cells)} cells and needs {_readable(needed)} bytes on the way, "
+        f"the query of {shown} has {thousands(cells)} cells and needs {thousands(needed)} bytes on the way, "
         f"against {human_bytes(max_bytes)} that max_bytes leaves to queries; ask for fewer attributes"
     )
-
-
-def _readable(count: int) -> str:
-    return f"{count:,}" if count < 10**15 else f"10^{math.floor(math.log10(count))}"
 
 
 def cluster_tree(structure: Structure) -> ClusterTree:

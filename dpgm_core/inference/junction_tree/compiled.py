@@ -244,7 +244,7 @@ def _last(table: Letters, order: Letters) -> Letters:
 
 # --- Orders of axes -------------------------------------------------------------------------------
 # Several ways to inherit an order from the operands are tried, each improved table by table, and the cheapest by the
-# model of `loops` wins. The tables of cliques, and their marginals, keep the order in which a structure has them.
+# model above wins. The tables of cliques, and their marginals, keep the order in which a structure has them.
 
 _MIN_CELLS = 64  # cells of tables whose order matters little
 # Of the whole, and nanoseconds: what the steps around a table must cost for its order to be looked at.

@@ -153,7 +153,7 @@ class View(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`.
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `compiled`.
 
     loops: those of a contraction for compiled kernels.
     """

@@ -311,4 +311,4 @@ def test_memory_of_calibrations_is_used_again_only_when_they_are_gone():
     third = engine.curvature(theta[2])
     np.testing.assert_array_equal(second(direction), alone[1])
     np.testing.assert_array_equal(third(direction), alone[2])
-    assert probability.REACH < 350  # what the bounds of `tangents` rest on
+    assert probability.REACH < 350  # what the bounds of `curvature` rest on
