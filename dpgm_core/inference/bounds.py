@@ -23,18 +23,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = [
-    "Attractive",
-    "Blocks",
-    "Cover",
-    "Division",
-    "Growth",
-    "PartwiseBounds",
-    "ascend",
-    "blocks",
-    "cover",
-    "divide",
-]
+__all__ = ["PartwiseBounds"]
 
 
 # --- Upper bound: potentials divided among parts whose junction tree fits -------------------------

@@ -28,18 +28,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, human_bytes
 from dpgm_core.structure.tables import Tables
 
-__all__ = [
-    "ClusterSum",
-    "ClusterTree",
-    "Message",
-    "MessagePlan",
-    "Part",
-    "Stage",
-    "TreeQueries",
-    "cluster_sum",
-    "cluster_tree",
-    "letters_of",
-]
+__all__ = ["ClusterTree", "TreeQueries", "cluster_tree"]
 
 
 # --- Sums over a cluster --------------------------------------------------------------------------
@@ -396,15 +385,6 @@ class TreeQueries:
     """Answers from the marginals of a tree's clusters.
 
     marginals: over `tree.structure`, of one record. keep_bytes: of messages, kept for the queries that follow.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.cluster_tree import cluster_tree
-    >>> from dpgm_core.structure import Structure
-    >>> tree = cluster_tree(Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2})))
-    >>> marginals = Tables.from_arrays(tree.structure, {("a", "b"): np.eye(2) / 2, ("b", "c"): np.eye(2) / 2})
-    >>> queries = TreeQueries(tree, marginals, keep_bytes=2**20)
-    >>> queries.answer(("c", "a"), tree.plan(("c", "a"), max_bytes=2**20)).tolist()
-    [[0.5, 0.0], [0.0, 0.5]]
     """
 
     def __init__(self, tree: ClusterTree, marginals: Tables, *, keep_bytes: int) -> None:

@@ -38,21 +38,7 @@ from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.loading import kernels
 from dpgm_core.structure.structure import Structure
 
-__all__ = [
-    "CompiledExecutor",
-    "FlatProgram",
-    "PEAK",
-    "arrange_loops",
-    "arrangement",
-    "compiled_tangents",
-    "encode_instruction",
-    "flat_scratch",
-    "flatten",
-    "lay_out_axes",
-    "loops_of",
-    "packings",
-    "price",
-]
+__all__ = ["CompiledExecutor", "compiled_tangents", "flat_scratch", "flatten", "lay_out_axes"]
 
 
 # --- Loops of one contraction ---------------------------------------------------------------------

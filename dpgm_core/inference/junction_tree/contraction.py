@@ -18,22 +18,15 @@ from dpgm_core.structure.graphs import BitGraph, Played, places
 from dpgm_core.structure.structure import Structure, human_bytes
 
 __all__ = [
-    "Bucket",
     "Candidate",
     "Contraction",
     "CostModel",
     "Letters",
     "NUMBA",
     "NUMPY",
-    "Pairing",
-    "Pairings",
     "Search",
     "Step",
-    "Tree",
-    "buckets_of",
-    "contraction_of",
     "list_members",
-    "scopes_of",
     "too_large",
     "widest",
 ]

@@ -31,12 +31,10 @@ from dpgm_core.inference.junction_tree.probability import Calibration, Pool
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
-    "Backend",
     "Bind",
     "Curvature",
     "LogCurvature",
     "Means",
-    "TangentExecutor",
     "TangentLowering",
     "TangentProgram",
     "Walkers",

@@ -48,19 +48,7 @@ from dpgm_core.structure.graphs import Clique, places
 from dpgm_core.structure.structure import Structure, human_bytes
 from dpgm_core.structure.tables import Tables
 
-__all__ = [
-    "Cost",
-    "Explanation",
-    "JunctionTree",
-    "JunctionTreeEngine",
-    "JunctionTreePlan",
-    "Potentials",
-    "Ready",
-    "StepCost",
-    "explain_plan",
-    "plan_along",
-    "plan_inference",
-]
+__all__ = ["Explanation", "JunctionTree", "JunctionTreeEngine", "plan_inference"]
 
 
 # --- The plan of a structure ----------------------------------------------------------------------

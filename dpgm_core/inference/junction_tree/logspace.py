@@ -17,18 +17,12 @@ from dpgm_core.inference.junction_tree.curvature import LogCurvature, Means, mea
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
-    "Choose",
-    "Contract",
     "IMPOSSIBLE",
     "Logarithms",
-    "Pick",
     "at_random",
-    "backward",
     "divide_rows",
     "draw",
     "draw_rounded",
-    "forward",
-    "inputs_of",
     "log_contract",
     "max_contract",
     "most_probable",
@@ -109,11 +103,7 @@ def _by_rows(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
-    """max_k p[..., k] + q[k, ...], one k at a time.
-
-    >>> max_contract(np.array([[[1.0, 2.0]]]), np.array([[[5.0], [0.0]]])).item()
-    6.0
-    """
+    """max_k p[..., k] + q[k, ...], one k at a time."""
     result = p[:, :, :1] + q[:, :1, :]
     for inner in range(1, p.shape[2]):
         np.maximum(result, p[:, :, inner : inner + 1] + q[:, inner : inner + 1, :], out=result)
@@ -222,11 +212,7 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
 
 
 def most_probable(weights: FloatArray) -> Choose:
-    """A `Pick`: the code with the largest weight.
-
-    >>> most_probable(np.array([[0.0, 1.0], [3.0, 2.0]]))(np.array([1, 0, 0])).tolist()
-    [0, 1, 1]
-    """
+    """A `Pick`: the code with the largest weight."""
     best = weights.argmax(axis=1)
     return lambda rows: best[rows]
 

@@ -23,8 +23,8 @@ __all__ = [
     "Call",
     "InferenceLowering",
     "Instruction",
-    "LINE",
     "Kind",
+    "LINE",
     "Loop",
     "Lowering",
     "Program",
@@ -33,9 +33,6 @@ __all__ = [
     "Table",
     "View",
     "bind",
-    "cut_into_runs",
-    "first_fit",
-    "is_run",
     "lower",
     "view_array",
 ]
@@ -165,11 +162,7 @@ class Instruction(NamedTuple):
 
 
 def view_array(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
-    """The array that a view is.
-
-    >>> view_array(View("arena", 1, (2, 2), (1, 0)), {"arena": np.arange(6.0)}).tolist()
-    [[1.0, 3.0], [2.0, 4.0]]
-    """
+    """The array that a view is."""
     space, start, shape, axes = view
     flat = spaces[space][start : start + math.prod(shape)]
     if len(axes) < 2:
@@ -182,15 +175,7 @@ _IN_ORDER = tuple(range(64))
 
 
 def bind(instruction: Instruction, spaces: Mapping[Space, FloatArray]) -> Call:
-    """The instruction as a call on the arrays of these spaces.
-
-    >>> spaces = {"arena": np.ones(4)}
-    >>> function, arguments = bind(
-    ...     Instruction("add", View("arena", 0, (2,), (0,)), (View("arena", 2, (2,), (0,)),)), spaces
-    ... )
-    >>> function(*arguments).tolist(), spaces["arena"].tolist()
-    ([2.0, 2.0], [2.0, 2.0, 1.0, 1.0])
-    """
+    """The instruction as a call on the arrays of these spaces."""
     out, inputs = view_array(instruction.out, spaces), tuple(view_array(view, spaces) for view in instruction.inputs)
     if instruction.call == "copy":
         return np.copyto, (out, *inputs)

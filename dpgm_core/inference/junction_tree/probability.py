@@ -45,7 +45,7 @@ from dpgm_core.inference.junction_tree.lowering import Call, Instruction, Progra
 from dpgm_core.inference.kernels.format import FLOOR, LOST, RAISED, REACH
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Calibration", "Pool", "ProbabilityExecutor", "Scales"]
+__all__ = ["Calibration", "Pool", "ProbabilityExecutor"]
 
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 _Work = TypeVar("_Work")

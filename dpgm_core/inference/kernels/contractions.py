@@ -12,7 +12,7 @@ from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, resolve_executor
 
-__all__ = ["FEW", "LOWEST", "double_of", "exponentials", "infer", "run", "whole_of"]
+__all__ = ["infer", "run"]
 
 
 # --- Sums of products along runs ------------------------------------------------------------------

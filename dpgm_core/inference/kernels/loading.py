@@ -26,17 +26,7 @@ from attrs import frozen
 
 from dpgm_core.errors import InferenceError, OptionError
 
-__all__ = [
-    "Executor",
-    "KernelCache",
-    "check_executor",
-    "folders",
-    "jit",
-    "jit_strictly",
-    "jit_without_nan",
-    "kernels",
-    "resolve_executor",
-]
+__all__ = ["Executor", "check_executor", "jit", "jit_strictly", "jit_without_nan", "kernels", "resolve_executor"]
 
 _LOG = logging.getLogger("dpgm")
 

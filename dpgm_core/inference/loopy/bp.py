@@ -24,7 +24,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, human_bytes
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["FlatPlan", "LoopyBP", "LoopyEngine", "LoopyPlan", "compile_plan", "flatten"]
+__all__ = ["LoopyBP", "LoopyEngine"]
 
 
 # --- The plan -------------------------------------------------------------------------------------
