@@ -222,6 +222,7 @@ def installed(requirements, pinned):
     return set(found)
 
 
+@pytest.mark.landing  # README's command for the tests installs no tools
 def test_constraints_pin_what_the_requirements_pull_in():
     """`constraints.txt` has exact versions only, of everything the requirements need here and of nothing else."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
@@ -236,6 +237,7 @@ def test_constraints_pin_what_the_requirements_pull_in():
         extras = project.get("optional-dependencies", {})
         texts = [text for name in extras if name not in ENGINES for text in extras[name]]
         wanted += [*project["dependencies"], *texts]
-    development = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
-    wanted += [line for line in development if line and not line.startswith("-")]
+    for name in ("requirements-test.txt", "requirements-dev.txt"):
+        stated = (line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines())
+        wanted += [line for line in stated if line and not line.startswith("-")]
     assert installed(map(Requirement, wanted), pinned) - BROWSER == set(pinned) - BROWSER

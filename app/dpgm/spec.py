@@ -137,31 +137,10 @@ def file_stem(where: str, value: object) -> str:
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
 _KEYS = (
-    "name",
-    "data",
-    "domain",
-    "neighbours",
-    "unit",
-    "person",
-    "rows_per_person",
-    "contributions",
-    "total",
-    "records",
-    "mechanism",
-    "learner",
-    "inference",
-    "budget",
-    "split",
-    "structure",
-    "workload",
-    "ledger",
-    "output",
-    "intervals",
-    "holdout",
-    "labels_from",
-    "simulation",
-    "validated",
-)
+    "name", "data", "domain", "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "records",
+    "mechanism", "learner", "inference", "budget", "split", "structure", "workload", "ledger", "output", "intervals",
+    "holdout", "labels_from", "simulation", "validated",
+)  # fmt: skip
 _REQUIRED = {
     "data": "",
     "domain": "",

@@ -44,7 +44,7 @@ from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
 from dpgm_core.releases.release import NoisyTables, Round
-from dpgm_core.releases.saving import release_size, session_size, unsaved
+from dpgm_core.releases.saving import release_size, session_size
 from dpgm_core.releases.steps import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
@@ -518,7 +518,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         try:
             release = write(release)
         except ModelFileError as error:
-            self._released[receipt.number] = unsaved(release, error)
+            self._released[receipt.number] = evolve(release, saved_as=None, save_error=str(error))
             raise
         self._released[receipt.number] = release
         return release

@@ -27,15 +27,7 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Completion",
-    "Conditional",
-    "Filled",
-    "OWN_ROWS",
-    "completion",
-    "conditional",
-    "stamp_own_rows",
-]
+__all__ = ["Completion", "Conditional", "Filled", "OWN_ROWS", "completion", "conditional", "stamp_own_rows"]
 
 
 # --- Conditional sampling, row by row -------------------------------------------------------------

@@ -59,7 +59,7 @@ from dpgm_core.models.queries import (
     read_names,
     refuse_unmeasured,
 )
-from dpgm_core.models.sampling import Form, batches, check_datasets, concat_batches, writer
+from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
 from dpgm_core.releases.pooling import check_alike, check_domain, pool
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
@@ -552,7 +552,10 @@ class Model:
             The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
             left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
-        return concat_batches(self.sample_batches(count, method=method, given=given, form=form, randomness=randomness))
+        import pyarrow as pa
+
+        tables = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(tables)).combine_chunks()
 
     def sample_batches(
         self,
@@ -733,7 +736,8 @@ class Model:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
             here = self.coarse  # as the holdout's tables are
-            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            refits = [one.marginals_of for one in here.replicates]
+            spreads = (lambda pairs: squared_errors(here.marginals_of, refits, pairs)) if refits else None
             self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 

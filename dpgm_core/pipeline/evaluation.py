@@ -142,8 +142,6 @@ def true_shares(
 
     Raises NonPrivateError unless `allow_non_private` is True. Without records all shares of a table are equal.
 
-    Examples
-    --------
     >>> shares, count = true_shares(
     ...     Domain.from_sizes({"a": 2}), np.array([[0], [1], [1], [1]]), [("a",)], allow_non_private=True
     ... )
@@ -162,8 +160,6 @@ def tabulate(records: object, structure: Structure, *, allow_non_private: bool =
 
     Raises NonPrivateError unless `allow_non_private` is True, which is right for synthetic records.
 
-    Examples
-    --------
     >>> from dpgm_core.domain.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     >>> tabulate(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()

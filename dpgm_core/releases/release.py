@@ -44,8 +44,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Rounds
+# --- Rounds ---------------------------------------------------------------------------------------
 
 
 @attrs.frozen(kw_only=True)
@@ -85,9 +84,7 @@ class Round:
         return text
 
 
-# --------------------------------------------------------------------------------------------------
-# The release: safe to publish
-#
+# --- The release: safe to publish -----------------------------------------------------------------
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
 # (`dpgm_core.releases.release_file`). A file is still its author's word: a rewritten scale of the noise, noisy
 # value, unit, total policy or mark of a seed cannot be detected.
@@ -341,11 +338,17 @@ class NoisyTables:
             "kind": "measure",
             "cliques": [place[clique] for clique in self.structure.cliques if clique],
             "check": self.holdout,  # the key of the file format
+            **self._noise_document(),
+        } | ({"contrasts": True} if self.contrasts else {})
+
+    def _noise_document(self) -> dict[str, Any]:
+        """JSON values of N and of the noise of each table."""
+        return {
             "total": self.total,
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.calibrations],
             "calibration_of": list(self.measurement.of_group),
-        } | ({"contrasts": True} if self.contrasts else {})
+        }
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
@@ -372,10 +375,7 @@ class NoisyTables:
                 **modelled,
             }
         facts |= {
-            "total": self.total,
-            "total_variance": self.total_variance,
-            "calibrations": [calibration_to(one) for one in self.calibrations],
-            "calibration_of": list(self.measurement.of_group),
+            **self._noise_document(),
             "round": None if self.round is None else self.round.to_dict(),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),

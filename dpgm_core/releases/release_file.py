@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -19,7 +20,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import MAX_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.bins import check_single_rows
 from dpgm_core.privacy.budget import Budget
@@ -50,22 +51,16 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_core.structure.workload import Workload
 
-__all__ = [
-    "check_format",
-    "load_release",
-    "read_release",
-    "read_structure",
-]
+__all__ = ["check_format", "load_release", "read_release", "read_structure"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Verification of a release: the facts behind its guarantee are computed again
-#
+# --- Verification of a release: the facts behind its guarantee are computed again -----------------
 # What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the
 # rounds, and what is unsafe are checked. A rewritten scale, or rewritten noisy values, cannot be detected.
 
 #: Room for the rounding of an accountant's doubles.
 _ROUNDING_FACTOR = 1 + 1e-8
+_EDITED = "{}; the file was edited"
 
 
 def _check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedScore | None = None) -> None:
@@ -81,17 +76,18 @@ def _check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSc
                 f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
                 f"{terms.rows_per_person} one person can change {needed}; the file was edited"
             )
-        _check_cost(one)
+        # A noise costs at least what its event and the sensitivity allow.
+        with _refused(_EDITED, BudgetError):
+            check_claims(one.noise, one.sensitivity)
 
 
-def _check_sum(measurement: Measurement) -> None:
-    """Refuse noises whose stated cost together is below what `dpgm_core.privacy.joint_gaussian` proves."""
-    if measurement.together is None:
-        return
+@contextmanager
+def _refused(words: str, *errors: type[DpgmError]) -> Iterator[None]:
+    """Raise errors of the block as ModelFileError; words: its text, with {} for theirs."""
     try:
-        check_together([(one.noise, one.sensitivity) for one in measurement.calibrations], measurement.together)
-    except BudgetError as error:
-        raise ModelFileError(f"{error}; the file was edited") from None
+        yield
+    except errors as error:
+        raise ModelFileError(words.format(error)) from None
 
 
 def _read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Terms) -> bool:
@@ -101,10 +97,8 @@ def _read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Te
         raise ModelFileError("it does not say whether it holds contrasts")
     if not stated:
         return False
-    try:
+    with _refused("it holds no contrasts, as it says: {}", StructureError):
         check_contrasts(structure)
-    except StructureError as error:
-        raise ModelFileError(f"it holds no contrasts, as it says: {error}") from None
     if terms.contributions is not None:
         raise ModelFileError("contrasts go without normalised contributions")
     if terms.total_policy == "estimated" and () not in structure.cliques:
@@ -161,11 +155,12 @@ def _is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, 
     return True
 
 
-def _stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) -> str | None:
+def _stated_unsafe(noises: Sequence[Noise], values: Array, plain: object) -> str | None:
     """Why the guarantee does not hold to the letter, as the noises say; refused where the file conceals it.
 
     values: the noisy tables, whole numbers where all noise is exact.
     """
+    stated: str | None = converter.structure(plain, cast("Any", str | None))
     if values.dtype.kind == "f" and all(noise.exact for noise in noises):
         raise ModelFileError("its noise is said to be exact, but its tables hold no whole numbers; it was edited")
     reasons = sorted({noise.unsafe for noise in noises if noise.unsafe is not None})
@@ -174,16 +169,7 @@ def _stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) -
     return "; ".join(reasons) or stated
 
 
-def _check_cost(one: Calibration) -> None:
-    """Refuse a noise whose cost is below the least that its event and the sensitivity allow."""
-    try:
-        check_claims(one.noise, one.sensitivity)
-    except BudgetError as error:
-        raise ModelFileError(f"{error}; the file was edited") from None
-
-
-# --------------------------------------------------------------------------------------------------
-# Sessions: every step's cost is computed again, and the sum compared with the whole
+# --- Sessions: every step's cost is computed again, and the sum compared with the whole -----------
 
 _MAX_STEPS = 100_000
 
@@ -238,8 +224,7 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
         raise ModelFileError("the private bins of its session are no list")
     if domain.undetermined:
         raise ModelFileError(f"bins or labels of {domain.undetermined[0]!r} were never found; it was edited")
-    kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
-    read = tuple(read_bins(one, terms.neighbours, kind) for one in plain)
+    read = tuple(read_bins(one, terms.neighbours, _kind(budget)) for one in plain)
     names = [one.name for one in read]
     if len(set(names)) < len(names):
         raise ModelFileError("its session found private bins of one column twice; it was edited")
@@ -249,11 +234,14 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
                 f"its domain does not have the bins that its session found of {one.name!r}; it was edited"
             )
     if read:
-        try:
+        with _refused("{}; it was edited", BudgetError):
             check_single_rows(terms, names)
-        except BudgetError as error:
-            raise ModelFileError(f"{error}; it was edited") from None
     return read
+
+
+def _kind(budget: Budget) -> Literal["pure", "zcdp"]:
+    """In which kind of budget the steps of a session are paid."""
+    return "pure" if budget.kind == "pure" else "zcdp"
 
 
 def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> None:
@@ -303,17 +291,16 @@ class _Reader:
     def step(self, plain: Any) -> Step:
         """The next step."""
         kind = plain.get("kind") if isinstance(plain, Mapping) else None
-        if kind == "measure":
-            return self._measured(plain)
-        if kind == "select":
-            return self._chosen(plain)
-        if kind == "score":
-            return self._scored(plain)
-        if kind == "descend":
-            return self._descended(plain)
-        if kind == "vote":
-            return self._voted(plain)
-        raise ModelFileError("a step of its session is of no known kind")
+        readers: dict[object, Callable[[Any], Step]] = {
+            "measure": self._measured,
+            "select": self._chosen,
+            "score": self._scored,
+            "descend": self._descended,
+            "vote": self._voted,
+        }
+        if not isinstance(kind, str) or kind not in readers:
+            raise ModelFileError("a step of its session is of no known kind")
+        return readers[kind](plain)
 
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
         domain = self._domains[converter.structure(plain["coarse"], bool)]
@@ -326,17 +313,14 @@ class _Reader:
         if contrasts:
             _read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
-        of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
-        if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
-            raise ModelFileError("the noise of a step does not fit its tables")
         measurement = Measurement(
-            structure=structure, calibrations=calibrations, of_group=of_group, contrasts=contrasts
+            structure=structure,
+            calibrations=calibrations,
+            of_group=_read_of_group(plain, structure, calibrations, "the noise of a step does not fit its tables"),
+            contrasts=contrasts,
         )
         _check_sensitivities(measurement, self._terms)
-        total = converter.structure(plain["total"], float)
-        variance = converter.structure(plain["total_variance"], float)
-        if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
-            raise ModelFileError("the total of a step is not a number of at least 1")
+        total, variance = _read_total(plain, "the total of a step is not a number of at least 1")
         taken = self._taken(len(structure.groups) if contrasts else structure.cells)
         return NoisyTables(
             tables=spread(structure, taken, total) if contrasts else Tables(structure, taken),
@@ -361,7 +345,6 @@ class _Reader:
         )
         temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
         grid = converter.structure(plain["grid"], int)
-        kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
         if not sound or not MIN_TABLE_LENGTH <= table_length(temperature) <= MAX_TABLE_LENGTH:
             raise ModelFileError("a choice of its session is not one that a session makes")
         if grid < 1 or SCORE_GRID % grid:
@@ -373,7 +356,7 @@ class _Reader:
             temperature=temperature,
             grid=grid,
             person=self._person,
-            kind=kind,
+            kind=_kind(self._session.budget),
         )
 
     def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
@@ -407,7 +390,7 @@ class _Reader:
             clip=clip,
             residual_grid=converter.structure(plain["residual_grid"], int),
             person=self._person,
-            kind="pure" if self._session.budget.kind == "pure" else "zcdp",
+            kind=_kind(self._session.budget),
         )
         if not MIN_TABLE_LENGTH <= table_length(descent.temperature) <= MAX_TABLE_LENGTH or not descent.sound:
             raise ModelFileError("a descent of its session is not one that a session makes")
@@ -419,10 +402,8 @@ class _Reader:
         edges = None if stated is None else () if stated == [] else self._cliques(stated)
         if budget.kind != "approx" or (edges is not None and not set(edges) <= set(voter.pairs.cliques)):
             raise ModelFileError("the votes of its session are none that a session casts")
-        try:
+        with _refused("its votes do not go with its terms: {}", OptionError):
             voter.check(self._terms)
-        except OptionError as error:
-            raise ModelFileError(f"its votes do not go with its terms: {error}") from None
         return Verdict(voter=voter, budget=budget, edges=edges)
 
     def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
@@ -451,8 +432,7 @@ class _Reader:
         return taken
 
 
-# --------------------------------------------------------------------------------------------------
-# Release files, and releases in model files
+# --- Release files, and releases in model files ---------------------------------------------------
 
 
 def load_release(path: str | Path, *, registry: Registry | None = None) -> NoisyTables:
@@ -501,17 +481,13 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     measurement = Measurement(
         structure=structure,
         calibrations=calibrations,
-        of_group=tuple(converter.structure(document["calibration_of"], list[int])),
+        of_group=_read_of_group(
+            document, structure, calibrations, f"{archive.path}: the noise does not fit the tables"
+        ),
         together=cost if drawn and all(one.noise.cost.kind == "zcdp" for one in calibrations) else None,
         contrasts=contrasts,
     )
-    total = converter.structure(document["total"], float)
-    variance = converter.structure(document["total_variance"], float)
-    of_group = measurement.of_group
-    if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
-        raise ModelFileError(f"{archive.path}: the noise does not fit the tables")
-    if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
-        raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
+    total, variance = _read_total(document, f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
     round = None if document["round"] is None else _read_round(document["round"])
@@ -520,7 +496,9 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     if contrasts and round is not None:
         raise ModelFileError(f"{archive.path}: contrasts go without rounds")
     _check_sensitivities(measurement, terms, None if round is None else round.clip)
-    _check_sum(measurement)
+    if measurement.together is not None:  # not below what `dpgm_core.privacy.joint_gaussian` proves
+        with _refused(_EDITED, BudgetError):
+            check_together([(one.noise, one.sensitivity) for one in calibrations], measurement.together)
     proven = True
     if round is None:
         if measurement.cost != cost:
@@ -537,9 +515,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         total_variance=variance,
         cost=cost,
         private=converter.structure(document["private"], bool),
-        unsafe=_stated_unsafe(
-            [one.noise for one in calibrations], numbers, _structured(document["unsafe"], str | None)
-        ),
+        unsafe=_stated_unsafe([one.noise for one in calibrations], numbers, document["unsafe"]),
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
@@ -547,6 +523,24 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         modelled=_read_modelled(document.get("modelled"), structure),
         discovery=_read_discovery(document, structure.domain, terms),
     )
+
+
+def _read_of_group(
+    plain: Mapping[str, Any], structure: Structure, calibrations: Sequence[Calibration], refusal: str
+) -> tuple[int, ...]:
+    """The number of the noise of each table; ModelFileError(refusal) where they do not fit each other."""
+    of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
+    if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
+        raise ModelFileError(refusal)
+    return of_group
+
+
+def _read_total(plain: Mapping[str, Any], refusal: str) -> tuple[float, float]:
+    """N and its variance; ModelFileError(refusal) for what they cannot be."""
+    total, variance = (converter.structure(plain[key], float) for key in ("total", "total_variance"))
+    if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
+        raise ModelFileError(refusal)
+    return total, variance
 
 
 def _read_discovery(document: Mapping[str, Any], domain: Domain, terms: Terms) -> Discovery | None:
@@ -638,7 +632,3 @@ def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
         "round": round,
         "provenance": provenance,
     }
-
-
-def _structured(value: Any, hint: Any) -> Any:
-    return converter.structure(value, hint)

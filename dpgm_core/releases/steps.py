@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -57,8 +58,7 @@ class _WithoutNumbers:
         return np.zeros(0, np.int64)
 
 
-# --------------------------------------------------------------------------------------------------
-# Descents
+# --- Descents -------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True, repr=False)
@@ -69,13 +69,6 @@ class Descent(_WithoutNumbers):
     and the sign, +1 or -1, of the weight's growth that lowers the loss: that of the sum of residual times feature,
     as far as noise lets it be seen. temperature: h, per unit of 1/residual_grid. radius, clip, residual_grid: as given;
     public. person: how many records one person adds and takes away. kind: of budget, pure or zcdp.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> Descent(regressions=Regressions(candidates=pair, loss="logistic"), picks=((0, 1, 1), (1, 2, -1)),
-    ...     temperature=Fraction(1, 448), radius=2, clip=None, residual_grid=128, person=1, kind="pure")
-    Descent(2 choices among 1 candidates, epsilon = ~1)
     """
 
     regressions: Regressions
@@ -132,14 +125,8 @@ class Descent(_WithoutNumbers):
     @property
     def reach(self) -> int:
         """How far the residuals of one record reach together; see `dpgm_core.privacy.descent`."""
-        return reach(
-            self.loss,
-            self.regressions.touched,
-            radius=self.radius,
-            grid=self.residual_grid,
-            clip=self.clip,
-            kind=self.kind,
-        )
+        grid, touched = self.residual_grid, self.regressions.touched
+        return reach(self.loss, touched, radius=self.radius, grid=grid, clip=self.clip, kind=self.kind)
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
@@ -172,8 +159,7 @@ def shortened(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return steps
 
 
-# --------------------------------------------------------------------------------------------------
-# Votes
+# --- Votes ----------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True, repr=False)
@@ -182,13 +168,6 @@ class Verdict(_WithoutNumbers):
 
     voter: what voted. budget: what it cost, (epsilon, delta). edges: the pairs of the graph, none perhaps; None: the
     votes were not stable enough to tell.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.privacy.votes import ThresholdVotes
-    >>> from dpgm_core.structure import Structure
-    >>> voter = ThresholdVotes(pairs=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), tau=0.3)
-    >>> Verdict(voter=voter, budget=Budget.approx(1, "1e-6"), edges=None)
-    Verdict(not stable enough to tell, (epsilon, delta) = (1, 1e-06))
     """
 
     voter: Voter
@@ -220,8 +199,7 @@ class Verdict(_WithoutNumbers):
         return f"Verdict({outcome}, {self.budget})"
 
 
-# --------------------------------------------------------------------------------------------------
-# Private bins
+# --- Private bins ---------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -303,10 +281,9 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
     grid = grid_edges(attribute.name, attribute.private.low, attribute.private.high, attribute.values)
     try:
-        bins = FoundBins.of(search, choices, grid)
+        return FoundBins.of(search, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    return bins
 
 
 def _temperature(text: str) -> Fraction:
@@ -321,8 +298,7 @@ def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return (*(first for first, _ in nodes), nodes[-1][1])
 
 
-# --------------------------------------------------------------------------------------------------
-# Choices, noisy scores and what a session was opened for
+# --- Choices, noisy scores and what a session was opened for --------------------------------------
 
 
 def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
@@ -331,11 +307,6 @@ def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
     votes: a part of the (epsilon, delta) that is for `Session.vote`; rho is of the rest, (epsilon - epsilon_1, delta -
     delta_1). Votes come before all other steps, so the two are composed one after the other: their sums are a proof.
     Raises BudgetError for votes out of another kind of budget, and where they leave nothing.
-
-    >>> print(session_budget(Budget.approx(1, "1e-9")))
-    rho = ~0.0149731 (zCDP)
-    >>> print(session_budget(Budget.approx(2, "2e-9"), votes=Budget.approx(1, "1e-9")))
-    rho = ~0.0149731 (zCDP)
     """
     check_budget(budget)
     if votes is None:
@@ -482,10 +453,7 @@ class SessionTerms:
     @property
     def steps_budget(self) -> Budget:
         """What its steps might cost together, when the bins were found."""
-        left = self.budget
-        for one in self.bins:
-            left = left - one.cost
-        return left
+        return reduce(lambda left, one: left - one.cost, self.bins, self.budget)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values. planned: how many labels open columns might have had, which says what candidates there are."""

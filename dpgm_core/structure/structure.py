@@ -42,7 +42,8 @@ class Structure:
     domain : Domain
         The attributes.
     cliques : iterable of sequences of str
-        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
+        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used. There must be
+        one here or in `tied`; the empty clique `()` will do, whose table is the number of records.
     tied : iterable of groups of cliques
         Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
         table of a group is the sum over its cliques, and its total is (number of cliques) * N.
@@ -109,7 +110,7 @@ class Structure:
 
     @cached_property
     def cells(self) -> int:
-        """The number of cells of all tables, that is of parameters.
+        """The number of cells of all tables: the size of the structure, and of a model's potentials over it.
 
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b"), ("a",)]).cells
         12
@@ -550,7 +551,7 @@ class StructureReport:
     attributes, cliques, groups, components : int
         Numbers of attributes, cliques, tables and connected components.
     cells : int
-        Cells of all tables, which are the parameters.
+        Cells of all tables, each of which has a potential.
     treewidth : int
         Attributes in the largest cluster of the triangulated graph, less one.
     triangulated_cells, peak_cells : int

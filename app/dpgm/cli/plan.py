@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm.cli.common import (
+    FILE,
     json_option,
     print_err,
     print_json,
@@ -33,7 +34,7 @@ __all__ = ["plan"]
 
 
 @click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("spec", type=FILE)
 @settings_option
 @json_option
 @progress_option

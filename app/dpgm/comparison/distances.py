@@ -288,10 +288,7 @@ def against_model(
         both = (
             (probabilities, matching.aligned(clique, shares))
             if model_first
-            else (
-                shares,
-                matching.aligned(clique, probabilities),
-            )
+            else (shares, matching.aligned(clique, probabilities))
         )
         standing = (model.standing(clique), "measured") if model_first else ("measured", model.standing(clique))
         differences.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))

@@ -65,12 +65,12 @@ def page(
         tag("title", title),
         tag("style", Html(style)),
     )
-    contents = tag(
-        "nav",
-        tag("ol", *(tag("li", _link(number, one)) for number, one in enumerate(sections, start=1))),
-        class_="contents",
-        aria_label="Contents",
+    links = (
+        tag("a", tag("span", f"{number}", class_="of"), one.title, href=f"#{one.key}")
+        for number, one in enumerate(sections, start=1)
     )
+    listed = tag("ol", *(tag("li", one) for one in links))
+    contents = tag("nav", listed, class_="contents", aria_label="Contents")
     main = tag("main", *(_section(at, one, mark) for at, one in enumerate(sections, start=1)), id="main")
     body = tag(
         "body",
@@ -85,10 +85,6 @@ def page(
         tag("script", Html(script)),
     )
     return Html(f"<!doctype html>\n<!-- {text(kind)} -->\n{tag('html', head, body, lang='en')}\n")
-
-
-def _link(number: int, section: Section) -> Html:
-    return tag("a", tag("span", f"{number}", class_="of"), section.title, href=f"#{section.key}")
 
 
 def _section(number: int, section: Section, mark: Html | None) -> Html:

@@ -46,13 +46,7 @@ Status: TypeAlias = Literal["passed", "failed", "skipped", "expected failure", "
 # core's own classes, held to their contract by the same means; no plugin can offer them
 _OWN = ("curator", "ledger")
 # what a component is known by, if it is not said what it is
-_METHODS = {
-    "noise": "mechanism",
-    "learn": "learner",
-    "select": "selector",
-    "batches": "source",
-    "pinned": "source",
-}
+_METHODS = {"noise": "mechanism", "learn": "learner", "select": "selector", "batches": "source", "pinned": "source"}
 _SUBJECTS: dict[str, Callable[..., Subject]] = {
     "mechanism": MechanismSubject,
     "inference": InferenceSubject,
