@@ -148,8 +148,8 @@ def test_the_layers_hold():
 def test_the_layers_can_break(tmp_path):
     """The check above can fail: it sees an import inside a function, and one through another module."""
     for name, (source, forbidden) in {
-        "inside a function": ("dpgm.cli", "dpgm_core.pipeline"),
-        "through others": ("dpgm_core.pipeline", "dpgm_core.domain.attribute"),
+        "inside a function": ("dpgm.cli", "dpgm_core.pipeline.run"),
+        "through others": ("dpgm_core.pipeline.run", "dpgm_core.domain.attribute"),
     }.items():
         config = tmp_path / "pyproject.toml"
         config.write_text(
@@ -288,8 +288,6 @@ def test_modules_say_what_they_offer():
     faults = []
     for name, path in MODULES.items():
         tree = parsed(path)
-        if path.name == "_version.py":
-            continue
         faults += [] if ast.get_docstring(tree) else [f"{name} has no docstring"]
         if len(tree.body) == 1:
             continue  # a package that only says what is in it
@@ -417,7 +415,11 @@ def test_types_are_seen_wherever_they_are_named():
 # --- tests mirror the tree ----------------------------------------------------------------------------------------
 
 #: Modules without a test in the folder of their package, and what holds them instead.
-HELD_ELSEWHERE = {"dpgm_core._util.arrays": "types alone"}
+HELD_ELSEWHERE = {
+    "dpgm_core._util.arrays": "types alone",
+    "dpgm_core._util.version": "tests/test_release.py",
+    "dpgm_core.curator.measurer": "the tests of its subclasses, the live curator and session",
+}
 
 
 def test_tests_mirror_the_tree():
@@ -427,7 +429,7 @@ def test_tests_mirror_the_tree():
     """
     lacking = []
     for name, path in MODULES.items():
-        if path.name in ("__init__.py", "_version.py", "contract.py") or name.startswith("dpgm_testing"):
+        if path.name in ("__init__.py", "contract.py") or name.startswith("dpgm_testing"):
             continue
         parent, _, leaf = name.rpartition(".")
         folder = ROOT / ("tests" if name.startswith("dpgm_core.") else "app/tests")
@@ -444,7 +446,7 @@ def test_the_page_on_architecture_has_every_layer():
     """Its table names what import-linter holds, from the top to the bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = (one for one in contracts if one["name"] == "layers")
-    stated = [set(layer.split(" | ")) - {"_version"} for layer in layers["layers"]]
+    stated = [set(layer.split(" | ")) for layer in layers["layers"]]
     table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").split("\n## Layers")[1].split("\n## ")[0]
     rows = [set(re.findall(r"`(\w+)/?`", row)) for row in re.findall(r"^\| \d+ \| ([^|]*) \|", table, re.MULTILINE)]
     assert rows == stated

@@ -41,7 +41,7 @@ from dpgm_core._util.files import (
 )
 from dpgm_core.domain import read_metadata
 from dpgm_core.domain.formats.codebook import read_codebook
-from dpgm_core.models.files import read_stamp
+from dpgm_core.models.model_file import read_stamp
 from dpgm_core.releases.labels import load_discovery
 from dpgm_core.releases.release import member_names
 from dpgm_core.sources import as_source

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from dpgm_core.components.options import (
     at_least_zero,
     build,
-    changed,
     component_option,
     describe,
     flag,
+    known_options,
     option,
     plain_options,
     positive,
     share,
-    still_known,
     whole,
+    with_options,
 )
 from dpgm_core.errors import DpgmError, OptionError
 
@@ -137,8 +137,8 @@ def test_an_option_that_replaced_others_is_named():
 
     with pytest.raises(OptionError, match="learner 'newer' has option 'limit' in place of 'up_to'; set that one"):
         build(Newer, {"up_to": 5}, what="learner 'newer'")
-    assert still_known(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
-    assert still_known(int, {"up_to": 5}) == {"up_to": 5}
+    assert known_options(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
+    assert known_options(int, {"up_to": 5}) == {"up_to": 5}
     assert [one.name for one in describe(Newer)] == ["limit"]
 
 
@@ -161,7 +161,7 @@ def test_an_option_may_hold_an_object_that_no_file_does():
     held = Thing()
     mine = build(Inner, {"thing": held}, what="learner 'mine'")
     assert mine.thing is held and build(Inner, {"thing": "file"}, what="x").thing == "file"
-    assert changed(mine, {"count": 2}, what="x") == Inner(thing=held, count=2)
+    assert with_options(mine, {"count": 2}, what="x") == Inner(thing=held, count=2)
     assert plain_options(mine) == {"thing": "<Thing given as an object>", "count": 1}
     with pytest.raises(OptionError, match="option 'thing' of learner 'mine' was a Thing given as an object"):
         build(Inner, plain_options(mine), what="learner 'mine'")
@@ -178,16 +178,16 @@ class Outer:
 
 
 def test_an_option_that_is_a_component_is_changed_by_a_table():
-    """`changed` sets the options named in the table and keeps the others, an object that a file only tells of among
-    them; a component that was a name becomes the table."""
+    """`with_options` sets the options named in the table and keeps the others, an object that a file only tells of
+    among them; a component that was a name becomes the table."""
     held = Thing()
     outer = Outer(inner=Inner(thing=held), often=5)
     table = {"name": "inner", **plain_options(outer.inner), "count": 2}
-    assert changed(outer, {"inner": table}, what="x") == Outer(inner=Inner(thing=held, count=2), often=5)
-    assert changed(outer, {"often": 1}, what="x") == Outer(inner=outer.inner, often=1)
-    assert changed(Outer(), {"inner": table}, what="x").inner == table
+    assert with_options(outer, {"inner": table}, what="x") == Outer(inner=Inner(thing=held, count=2), often=5)
+    assert with_options(outer, {"often": 1}, what="x") == Outer(inner=outer.inner, often=1)
+    assert with_options(Outer(), {"inner": table}, what="x").inner == table
     with pytest.raises(OptionError, match="option 'inner' of x has no option 'cuont'; did you mean 'count'"):
-        changed(outer, {"inner": {"cuont": 2}}, what="x")
+        with_options(outer, {"inner": {"cuont": 2}}, what="x")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.passes import TableCounts, compact
+from dpgm_core.counting.passes import TableCounts, fewest_sums
 from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.structure.structure import Structure
@@ -73,5 +73,5 @@ def test_only_records_can_be_counted():
 
 def test_many_pairs_of_few_labels_are_products():
     domain = Domain.from_sizes({f"a{number}": 2 for number in range(50)})
-    assert isinstance(compact(Structure.complete(domain, 2)), PairCounts)
-    assert isinstance(compact(Structure(DOMAIN, [("a", "b")])), TableCounts)
+    assert isinstance(fewest_sums(Structure.complete(domain, 2)), PairCounts)
+    assert isinstance(fewest_sums(Structure(DOMAIN, [("a", "b")])), TableCounts)

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core.counting.kernel import Counts, count
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, opened
+from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, open_rows
 from dpgm_core.counting.statistic import PairCounts, Sum
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
@@ -75,7 +75,7 @@ def test_every_source_gives_the_same_sums(person: str | None) -> None:
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
     for source in (as_source(TABLE), InParts()):
-        with opened(source, reading) as rows:
+        with open_rows(source, reading) as rows:
             sums.append(rows.total(CHAIN))
     assert isinstance(rows, Elsewhere)
     assert sums[0].tobytes() == sums[1].tobytes() and sums[0][-1] == (900 if person is None else 600)
@@ -84,7 +84,7 @@ def test_every_source_gives_the_same_sums(person: str | None) -> None:
 def test_the_context_of_a_source_is_left_whatever_happens() -> None:
     """What it keeps is dropped, also when a sum fails."""
     source = InParts()
-    with pytest.raises(ZeroDivisionError), opened(source, Reading(domain=DOMAIN, columns=("a",))):
+    with pytest.raises(ZeroDivisionError), open_rows(source, Reading(domain=DOMAIN, columns=("a",))):
         raise ZeroDivisionError
     assert source.events == ["pinned", "dropped"]
 
@@ -98,7 +98,7 @@ def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
     columns = {name: TABLE[name].to_numpy() for name in DOMAIN.names}
     columns |= {"b": second["b"][first["b"][columns["b"]]], "a": second["a"][columns["a"]]}
     expected = count(as_source(columns), fewer.structure).tables.values
-    with opened(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+    with open_rows(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
         assert isinstance(rows, Elsewhere)
         merged = rows.recoded(first, middle).recoded(second, last)
         assert fewer.tables(merged.total(fewer)).values.tolist() == expected.tolist()
@@ -127,7 +127,7 @@ WHOLE = Counts.of(Structure(DOMAIN, [("a",)]))
 )  # fmt: skip
 def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer: Any) -> None:
     """Anything else is refused, and not quoted."""
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         with pytest.raises(DataError, match="no vector of whole numbers") as caught:
             rows.total(WHOLE)
         assert "SECRET" not in str(caught.value)
@@ -136,7 +136,7 @@ def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer: Any)
 def test_sums_that_do_not_fit_together_are_refused() -> None:
     """The statistic's own check is asked before anybody sees the sum."""
     source, reading = Answers(np.array([1, 0, 0, 2])), Reading(domain=DOMAIN, columns=("a",))
-    with opened(source, reading) as rows, pytest.raises(DataError, match="fit together"):
+    with open_rows(source, reading) as rows, pytest.raises(DataError, match="fit together"):
         rows.total(WHOLE)
 
 
@@ -146,7 +146,7 @@ def test_sums_of_one_context_are_of_the_same_records() -> None:
     odd = Recoded(Counts.of(Structure(DOMAIN, [("c",)])), {"c": np.array([1, 1], np.uint8)})
     for later in (pairs, odd, TableCounts(CHAIN.structure)):
         source = InParts()
-        with opened(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+        with open_rows(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
             assert isinstance(rows, Elsewhere)
             rows.total(CHAIN)
             again = rows.recoded({}, DOMAIN)
@@ -164,7 +164,7 @@ def test_an_answer_is_taken_as_the_array_that_it_is() -> None:
         def __array_finalize__(self, obj: Any) -> None: ...
 
     answer = np.array([1, 0, 0, 1]).view(Child)
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         found = rows.total(WHOLE)
     assert type(found) is np.ndarray and not np.shares_memory(found, answer) and found.tolist() == [1, 0, 0, 1]
 
@@ -173,7 +173,7 @@ def test_progress_of_rows_that_are_read_here_says_nothing_of_them() -> None:
     """Start and end of each sum."""
     told: list[tuple[str, int, int | None]] = []
     reading = Reading(domain=DOMAIN, columns=("a",))
-    with opened(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
+    with open_rows(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
         assert isinstance(rows, Streamed)
         rows.total(WHOLE)
     assert told == [("counting", 0, None), ("counting", 1, 1)]
@@ -188,5 +188,5 @@ def test_sums_may_be_any() -> None:
         def add(self, codes: Any, lengths: Any, sums: Any) -> None:
             sums -= len(codes[0])
 
-    with opened(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
         assert rows.total(Odd()).tolist() == [-900]

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core.counting.clipped import FewCounts
+from dpgm_core.counting.clipped_scores import FewCounts
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Blocks, Counts, count
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
+from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, sum_pieces
+from dpgm_core.counting.table_counts import Blocks, Counts, count
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
@@ -58,7 +58,7 @@ def test_progress_learns_nothing_of_the_records() -> None:
     def calls(rows: int) -> list[tuple[str, int, int | None]]:
         seen: list[tuple[str, int, int | None]] = []
         counts, source = Counts.of(CHAIN), as_source(np.zeros((rows, 2), np.uint8))
-        summed(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
+        sum_pieces(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
         return seen
 
     assert calls(0) == calls(300_000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, SeededRandomness
-from dpgm_core.counting.rows import coins, read_persons
+from dpgm_core.counting.rows import draw_coins, read_persons
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
@@ -30,7 +30,7 @@ class Words:
 def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
     edge = int(rate * 2**32)
-    shown = coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    shown = draw_coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
 
 

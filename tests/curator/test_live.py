@@ -28,7 +28,7 @@ from dpgm_core.errors import (
     StructureError,
 )
 from dpgm_core.privacy.samplers import discrete_laplace
-from dpgm_core.releases.reading import load_release
+from dpgm_core.releases.release_file import load_release
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
 STRUCTURE = Structure.chain(DOMAIN)

@@ -32,8 +32,8 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.rows import coins, read_persons
+from dpgm_core.counting.rows import draw_coins, read_persons
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
@@ -113,10 +113,10 @@ def test_coins_show_their_rate_exactly():
         def words(self, number):
             return np.arange(2 * number, dtype=np.uint32).view(np.uint64)
 
-    assert coins(7, Fraction(5, 2**32), Counting()).tolist() == [True] * 5 + [False] * 2
-    drawn = coins(200_000, Fraction(1, 4), SeededRandomness(1)).sum()
+    assert draw_coins(7, Fraction(5, 2**32), Counting()).tolist() == [True] * 5 + [False] * 2
+    drawn = draw_coins(200_000, Fraction(1, 4), SeededRandomness(1)).sum()
     assert abs(drawn - 50_000) < 6 * math.sqrt(200_000 * 3 / 16)  # false alarm 2e-9
-    assert coins(0, Fraction(1, 2), SystemRandomness()).tolist() == []
+    assert draw_coins(0, Fraction(1, 2), SystemRandomness()).tolist() == []
 
 
 def test_all_rows_of_a_person_go_together():

@@ -37,7 +37,7 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source

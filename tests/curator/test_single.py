@@ -21,7 +21,8 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.curator.funds import Funds, Single, Turns
+from dpgm_core.curator.funds import Funds
+from dpgm_core.curator.single_use import Single, Turns
 from dpgm_core.sources import as_source
 from dpgm_testing.curators import GuardedCurator
 

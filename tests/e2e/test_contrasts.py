@@ -30,7 +30,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Simulator, expected_distance
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.contrasts import products, spread
 from dpgm_core.releases.pooling import pool
 from dpgm_core.releases.totals import contradictions

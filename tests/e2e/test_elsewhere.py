@@ -19,7 +19,7 @@ from dpgm_core import (
     release,
     select,
 )
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.structure.workload import Workload
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins, private_labels

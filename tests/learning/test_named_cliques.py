@@ -8,7 +8,7 @@ import pytest
 from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, make, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
 from dpgm_core.learning.named_cliques import NamedCliques, deviation, left_for_tables, share_of
-from dpgm_core.pipeline import Run, plan_selection
+from dpgm_core.pipeline.run import Run, plan_selection
 from dpgm_core.privacy.measurement import measure, noisy_contrasts
 from tests.learning.pairs import Unread
 from tests.private_columns import private_bins

@@ -8,14 +8,15 @@ import pytest
 from attrs import evolve, frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Structure, TooLarge, Workload, pipeline
-from dpgm_core import planning as verbs
+from dpgm_core import Budget, Domain, Structure, TooLarge, Workload
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning import Resources
 from dpgm_core.learning import contract as resources
 from dpgm_core.learning.contract import check_resources, memory_limit
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline import planning as verbs
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
 from tests.learning.pairs import TERMS, Undirected, new_ledger
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})

@@ -22,7 +22,8 @@ from dpgm_core import (
 )
 from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.run import goodness_of_fit, run, with_goodness_of_fit
+from dpgm_core.learning.learner_run import run_learner
+from dpgm_core.learning.misfit_notes import goodness_of_fit, with_goodness_of_fit
 from dpgm_core.sources import as_source
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -65,7 +66,7 @@ HALF = Budget.pure("1/2")
 def test_a_fit_is_stamped_with_its_makers():
     """Learner, inference and what the learner said are in the model's provenance; the release is the curator's."""
     door = curator()
-    fit = run(Asks(budgets=(None,)), door, EXACT)
+    fit = run_learner(Asks(budgets=(None,)), door, EXACT)
     assert (fit.model.release,) == fit.releases == door.released
     assert fit.model.provenance["learner"] == {"class": f"{__name__}:Asks"}
     assert fit.model.provenance["inference"]["name"] == "junction-tree"
@@ -77,18 +78,18 @@ def test_all_that_was_paid_for_is_in_the_error():
     is refused does not lose the first one. A worker of a pool pickles it: message and releases arrive."""
     door, fault = curator(), ArithmeticError("no luck")
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
-        run(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
+        run_learner(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
     assert caught.value.releases == door.released and len(door.released) == 2
     hint = "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0])"
     assert hint in str(caught.value)
     assert caught.value.__cause__ is fault
     assert "\n" not in str(caught.value)
     with pytest.raises(LearningFailed, match="was asked") as caught:
-        run(Asks(budgets=(HALF, Budget.pure(1))), curator(), EXACT)
+        run_learner(Asks(budgets=(HALF, Budget.pure(1))), curator(), EXACT)
     assert [one.cost for one in caught.value.releases] == [HALF]
     assert isinstance(caught.value.__cause__, Overspent)
     with pytest.raises(LearningFailed) as caught:
-        run(Asks(budgets=(None,), then=ArithmeticError("no luck")), curator(), EXACT)
+        run_learner(Asks(budgets=(None,), then=ArithmeticError("no luck")), curator(), EXACT)
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
     assert [one.cost for one in again.releases] == [Budget.pure(1)]
@@ -98,7 +99,7 @@ def test_all_that_was_paid_for_is_in_the_error():
 def test_errors_before_any_release_are_left_alone(fault):
     """Nothing was paid for, so there is nothing to keep."""
     with pytest.raises(type(fault)) as caught:
-        run(Asks(then=fault), curator(), EXACT)
+        run_learner(Asks(then=fault), curator(), EXACT)
     assert caught.value is fault and fault.__cause__ is None
 
 
@@ -106,14 +107,14 @@ def test_errors_on_a_replay_are_left_alone():
     """Its releases were paid for long ago, and whoever replays them has them."""
     fault = ArithmeticError("no luck")
     with pytest.raises(ArithmeticError) as caught:
-        run(Asks(budgets=(None,), then=fault), ReplayCurator(curator().release()), EXACT)
+        run_learner(Asks(budgets=(None,), then=fault), ReplayCurator(curator().release()), EXACT)
     assert caught.value is fault
 
 
 def test_an_interrupt_stays_an_interrupt():
     """Its cause holds what was paid for: whoever catches Exception only is interrupted all the same."""
     with pytest.raises(KeyboardInterrupt) as caught:
-        run(Asks(budgets=(None,), then=KeyboardInterrupt()), curator(), EXACT)
+        run_learner(Asks(budgets=(None,), then=KeyboardInterrupt()), curator(), EXACT)
     assert isinstance(caught.value.__cause__, LearningFailed)
     assert [one.cost for one in caught.value.__cause__.releases] == [Budget.pure(1)]
 
@@ -122,16 +123,16 @@ def test_what_is_no_fit_is_the_learners_fault():
     """Nothing is stamped that is not a Fit with a Model; a model of no records has no cost and no guarantee, and nobody
     would see it."""
     with pytest.raises(IncompatiblePlugin, match="Asks returned str, not a Fit"):
-        run(Asks(then="done"), curator(), EXACT)
+        run_learner(Asks(then="done"), curator(), EXACT)
     model = Model(STRUCTURE, Tables.zeros(STRUCTURE))
     with pytest.raises(IncompatiblePlugin, match="Asks asked the curator for nothing"):
-        run(Asks(then=Fit(model=model)), curator(), EXACT)
+        run_learner(Asks(then=Fit(model=model)), curator(), EXACT)
 
 
 def test_what_was_paid_for_can_be_learned_from_again():
     """What the message says: one of the error's releases makes a model, and all do for a learner that asks for each."""
     with pytest.raises(LearningFailed) as caught:
-        run(Asks(budgets=(HALF, HALF), then=ArithmeticError("no luck")), curator(), EXACT)
+        run_learner(Asks(budgets=(HALF, HALF), then=ArithmeticError("no luck")), curator(), EXACT)
     assert learn(caught.value.releases[0]).model.cost == HALF
     again = learn(caught.value.releases, Asks(budgets=(HALF, HALF)))
     assert again.releases == caught.value.releases and again.model.cost == Budget.pure(1)

@@ -21,15 +21,15 @@ from dpgm_core import (
     Terms,
     Workload,
     load_release,
-    pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.learning.select import selector_of, share_only, workload_of
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.pipeline import Run
+from dpgm_core.learning.selector_run import selector_of, share_only, workload_of
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.queries import session_budget
+from dpgm_core.releases.steps import session_budget
 from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Unread, new_ledger
 
 #: What `Toy` plans that nobody should.

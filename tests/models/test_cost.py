@@ -7,7 +7,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, Ledger, LiveCurator, Model, Structure, Terms, load_model, make
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
 from tests.models.enumerated import uniform_model
@@ -31,7 +31,7 @@ def learned(learner, ledger=None, budget=ONE, mechanism="laplace", codes=CODES, 
     door = LiveCurator(
         as_source(codes), STRUCTURE, make("mechanism", mechanism), terms=stated, budget=budget, ledger=ledger
     )
-    return run(learner, door, EXACT), door
+    return run_learner(learner, door, EXACT), door
 
 
 @pytest.mark.parametrize("shares", SPLITS, ids=" ".join)

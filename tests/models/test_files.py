@@ -10,7 +10,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, ModelFileError, Structure, Tables, load_model, load_release
-from dpgm_core.models.files import read_stamp, sidecar_path
+from dpgm_core.models.model_file import read_stamp, sidecar_path
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])

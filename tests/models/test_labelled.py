@@ -8,7 +8,7 @@ import pytest
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.models.arrow import probability_table
+from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.model import Model
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

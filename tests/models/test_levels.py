@@ -7,8 +7,8 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, StructureError
 from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights, find_merged_codes
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
 from tests.models.enumerated import uniform_model
 

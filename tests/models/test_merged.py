@@ -23,10 +23,10 @@ from dpgm_core import (
     learn,
 )
 from dpgm_core.models import merged_codes as merged
-from dpgm_core.models.evaluate import log_likelihood, total_variation
-from dpgm_core.models.files import load_model
-from dpgm_core.releases.queries import SessionTerms
+from dpgm_core.models.model_file import load_model
+from dpgm_core.pipeline.evaluation import log_likelihood, total_variation
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
 from tests.models.enumerated import summed as summed_of
 

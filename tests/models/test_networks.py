@@ -10,10 +10,10 @@ from scipy import stats
 import dpgm_core as dpgm
 from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, Structure, Tables, cpds, project
 from dpgm_core.errors import StructureError, TooLarge
-from dpgm_core.models.files import load_model
+from dpgm_core.models.model_file import load_model
 from dpgm_core.models.networks import network_of
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
 from tests.models.enumerated import joint as joint_of
 from tests.models.enumerated import summed, uniform_model

@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure, Terms
-from dpgm_core.counting.clipped import FewCounts, cell_numbers, clipped_sum
+from dpgm_core.counting.clipped_scores import FewCounts, cell_numbers, clipped_sum
 from dpgm_core.counting.rows import read_persons
-from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.statistic import sum_pieces
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from tests.persons import norms
@@ -102,7 +102,7 @@ def test_a_person_moves_a_round_within_the_sensitivity(case):
         }
         keyed = PersonSource(source=as_source(table), person="id", rows_per_person=most)
         persons = read_persons(keyed, TIED.domain, statistic.columns)
-        return summed(statistic, persons.subsample(Fraction(1), SeededRandomness(1)))
+        return sum_pieces(statistic, persons.subsample(Fraction(1), SeededRandomness(1)))
 
     change = counted([*rows, *(("new", codes) for codes in more)]) - counted(rows)
     assert within(change, statistic.sensitivity(Terms(neighbours="add-remove", person="id", rows_per_person=most)))

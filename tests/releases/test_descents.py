@@ -7,7 +7,7 @@ import pytest
 
 from dpgm_core import Domain, Structure
 from dpgm_core.privacy.descent import Regressions
-from dpgm_core.releases.queries import Descent
+from dpgm_core.releases.steps import Descent
 
 PAIRS = Structure.complete(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
 

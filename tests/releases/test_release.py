@@ -5,8 +5,8 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Structure, Terms, load_release
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.release import guarantee_of
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})

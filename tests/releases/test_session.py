@@ -17,8 +17,8 @@ from dpgm_core import (
     load_model,
     release,
 )
-from dpgm_core.releases.queries import Choice, SessionTerms
 from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, SessionTerms
 from tests.releases.held import CODES, DOMAIN, WORKLOAD
 
 

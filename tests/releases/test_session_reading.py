@@ -19,7 +19,7 @@ from dpgm_core import (
 )
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
 from tests.releases.held import KINDS, WORKLOAD

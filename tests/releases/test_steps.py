@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Domain, make
-from dpgm_core.privacy.mechanism import calibrated
+from dpgm_core.privacy.mechanism import calibrate
 from dpgm_core.privacy.selection import cost_of, temperature
-from dpgm_core.releases.queries import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.session import score_sensitivity
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.structure.workload import Workload
 
 CLIQUES = (("a",), ("b",), ("a", "b"))
@@ -57,7 +57,7 @@ def test_groups_are_written_unless_all_candidates_are_one(groups, written):
 def test_scores_are_whole_multiples_of_a_1024th():
     """So the numbers of a file are what was drawn, however large."""
     mechanism, sensitivity = make("mechanism", "gaussian"), score_sensitivity(3, 1)
-    calibration = calibrated(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
+    calibration = calibrate(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
     drawn = np.array([1, -(2**47), 2**52 - 1])
     scores = NoisyScores(candidates=CLIQUES, values=drawn / 1024, calibration=calibration)
     assert scores.numbers.tolist() == drawn.tolist() and scores.cost <= Budget.zcdp(1)
@@ -68,7 +68,7 @@ def test_scores_are_whole_multiples_of_a_1024th():
 def test_what_a_session_hands_out_is_shown_in_a_line():
     """Not a wall of arrays and fractions: the cliques, how many candidates, what it cost."""
     mechanism, sensitivity = make("mechanism", "gaussian"), score_sensitivity(3, 1)
-    calibration = calibrated(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
+    calibration = calibrate(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
     scores = NoisyScores(candidates=CLIQUES, values=np.zeros(3), calibration=calibration)
     assert repr(scores).startswith("NoisyScores(3 candidates, deviation 1.22") and "Fraction" not in repr(scores)
     one = choice()

@@ -2,7 +2,7 @@
 
 from dpgm_core import Budget, Domain, Structure
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.queries import Verdict
+from dpgm_core.releases.steps import Verdict
 
 PAIRS = Structure.complete(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
 PART = Budget.approx(1, "1e-6")

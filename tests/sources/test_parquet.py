@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpgm.validation import validate
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError

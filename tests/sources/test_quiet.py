@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from attrs import frozen
 
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from attrs import field, frozen
 
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.structure.structure import Structure

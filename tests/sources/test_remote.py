@@ -23,7 +23,7 @@ import pytest
 from attrs import define, field
 
 from dpgm_core import Structure, fit
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused

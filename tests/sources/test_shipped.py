@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Recoded
-from dpgm_core.counting.statistic import PairCounts, Sum, pieces, summed
+from dpgm_core.counting.statistic import PairCounts, Sum, pieces, sum_pieces
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
@@ -99,7 +99,7 @@ def partitions(table: pa.Table, parts: int, seed: int) -> list[list[pa.RecordBat
 def here(statistic: Sum, table: pa.Table, reading: Reading) -> np.ndarray:
     """The sum as the embedded path takes it."""
     rows = by_person(as_source(table), reading.person, reading.rows_per_person)
-    return summed(statistic, pieces(rows, reading.domain, statistic.columns))
+    return sum_pieces(statistic, pieces(rows, reading.domain, statistic.columns))
 
 
 def travelled(thing: Any) -> Any:

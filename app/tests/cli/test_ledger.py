@@ -1,7 +1,7 @@
 """`dpgm ledger`, and what its owner has to say."""
 
-from dpgm_core import pipeline
 from dpgm_core.errors import Overspent
+from dpgm_core.pipeline import run as pipeline
 
 
 def test_ledgers(tmp_path, dpgm_command, refused, facts, spec):

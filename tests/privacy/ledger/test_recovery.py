@@ -16,7 +16,7 @@ from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy import ledger_file as recovery
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.ledger_file import connected
+from dpgm_core.privacy.ledger_file import connect
 from tests.privacy.ledger.schema1 import write_second
 
 CENT = Budget.pure("0.01")
@@ -143,7 +143,7 @@ def test_the_journal_of_a_charge_under_way_is_left_alone(path):
     writing, go = threading.Event(), threading.Event()
 
     def write():
-        with connected(path) as connection:
+        with connect(path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             ledger_file.add(connection, "2026", CENT, "under way", (), "9f")
             writing.set()
