@@ -23,7 +23,7 @@ from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import cpu_seconds
 from benchmarks.scale_table import NAMES, PAIRS, STRUCTURE, K, peak_of_count
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 
 

@@ -36,7 +36,7 @@ from benchmarks.protocol.populations import (
 from benchmarks.protocol.trials import STORE, data_set, scores
 from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure, learn
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
 

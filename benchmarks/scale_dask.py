@@ -25,8 +25,8 @@ from distributed import Client, LocalCluster
 from dpgm_dask.source import DaskSource
 
 from benchmarks.counting import STRUCTURE, columns_of, texts
-from dpgm_core.counting.kernel import counting
-from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.statistic import pieces, sum_pieces
+from dpgm_core.counting.table_counts import fastest_sums
 from dpgm_core.sources import Reading, as_source
 
 #: dask has malloc give memory back to the system at once; then half of a counting worker's time goes to page faults.
@@ -54,11 +54,11 @@ def timed(call: Callable[[], Any], cpu: Callable[[], float]) -> tuple[float, flo
 
 def compare(path: Path, rounds: int, client: Client) -> None:
     """Both ways in turn; the sums must be the same bits."""
-    statistic = counting(STRUCTURE)
+    statistic = fastest_sums(STRUCTURE)
     reading = Reading(domain=STRUCTURE.domain, columns=statistic.columns)
 
     def embedded() -> Any:
-        return summed(statistic, pieces(as_source(path), STRUCTURE.domain, statistic.columns))
+        return sum_pieces(statistic, pieces(as_source(path), STRUCTURE.domain, statistic.columns))
 
     def through_dask() -> Any:
         with DaskSource(path=str(path)).pinned(reading) as pinned:

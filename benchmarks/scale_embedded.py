@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scale_table import NAMES, STRUCTURE, Taken, peak_mb, sha_of
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 
 

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from benchmarks.counting import STRUCTURE, columns_of, texts
 from benchmarks.scale_table import decode_only, descendants, peak_mb
-from dpgm_core.counting.kernel import counting
+from dpgm_core.counting.table_counts import fastest_sums
 from dpgm_core.sources import Reading, ReducingSource
 
 #: Rows of a file; a row group has as many as pyarrow makes.
@@ -65,7 +65,7 @@ def main() -> None:
     from dpgm_spark.session import session
     from dpgm_spark.source import SparkSource
 
-    counts = counting(STRUCTURE)
+    counts = fastest_sums(STRUCTURE)
     for kind in asked.kind.split(","):
         with tempfile.TemporaryDirectory(dir=asked.folder) as root, session(asked.master, 120) as spark:
             folder = Path(root) / kind

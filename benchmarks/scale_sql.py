@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.counting import STRUCTURE, columns_of
 from benchmarks.scale_table import peak_mb
-from dpgm_core.counting.kernel import counting
-from dpgm_core.counting.rows import opened
+from dpgm_core.counting.rows import open_rows
+from dpgm_core.counting.table_counts import fastest_sums
 from dpgm_core.sources import Reading, as_source
 
 #: Rows of a part of the table.
@@ -83,7 +83,7 @@ def by_hand(way: str, table: str) -> list[str]:
 
 def timed(address: str, way: str) -> dict[str, float]:
     """Seconds, CPU seconds and megabytes of one way, in this process."""
-    counts = counting(STRUCTURE)
+    counts = fastest_sums(STRUCTURE)
     reading = Reading(domain=STRUCTURE.domain, columns=counts.columns)
 
     def run(table: str) -> Callable[[], object]:
@@ -104,7 +104,7 @@ def timed(address: str, way: str) -> dict[str, float]:
 
 
 def _counted(source: Any, reading: Reading, counts: Any) -> object:
-    with opened(source, reading) as rows:
+    with open_rows(source, reading) as rows:
         return rows.total(counts)
 
 

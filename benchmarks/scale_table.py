@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgm_core.counting.kernel import Counted, count
+from dpgm_core.counting.table_counts import Counted, count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure.structure import Structure

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from benchmarks.harness.timing import wall_seconds
 from benchmarks.scale_table import NAMES, STRUCTURE, Taken, decode_only, descendants, peak_mb, sha_of
-from dpgm_core.counting.kernel import Counts, count
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.sources import ReducingSource
 
 

@@ -16,7 +16,7 @@ from benchmarks.harness.output import markdown
 from benchmarks.peers.exact_dpgm import engine_of, executors
 from benchmarks.speed.aimed import Aim
 from benchmarks.speed.models import Case, case, names_of
-from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.inference.junction_tree.engine import plan_inference
 from dpgm_core.structure.structure import Structure
 
 #: Milliseconds that a round of adaptive selection should wait at most.

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Contributions, DataError, Domain, Structure
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.passes import Passes, TableCounts, compact
+from dpgm_core.counting.passes import Passes, TableCounts, fewest_sums
 from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.statistic import PairCounts
+from dpgm_core.counting.table_counts import Counts
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 4})
 #: Nested, tied, turned and empty cliques; ("a", "b") is counted for two groups.
@@ -161,5 +161,5 @@ def test_only_records_can_be_counted():
 
 def test_many_pairs_of_few_labels_are_products():
     domain = Domain.from_sizes({f"a{number}": 2 for number in range(50)})
-    assert isinstance(compact(Structure.complete(domain, 2)), PairCounts)
-    assert isinstance(compact(Structure(FIVE, [("a", "b")])), TableCounts)
+    assert isinstance(fewest_sums(Structure.complete(domain, 2)), PairCounts)
+    assert isinstance(fewest_sums(Structure(FIVE, [("a", "b")])), TableCounts)

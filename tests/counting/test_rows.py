@@ -1,4 +1,4 @@
-"""Where rows are: the same sums everywhere, and subsamples by exact coins, of all rows of a person or none."""
+"""Where rows are: the same sums everywhere, and subsamples by exact draw_coins, of all rows of a person or none."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core import DataError, Domain, SeededRandomness, Structure, SystemRandomness
-from dpgm_core.counting.kernel import Counts, count
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, coins, opened, read_persons
+from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, draw_coins, open_rows, read_persons
 from dpgm_core.counting.statistic import PairCounts, Sum
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received
@@ -68,7 +68,7 @@ def test_every_source_gives_the_same_sums(person):
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
     for source in (as_source(TABLE), InParts()):
-        with opened(source, reading) as rows:
+        with open_rows(source, reading) as rows:
             sums.append(rows.total(CHAIN))
     assert isinstance(rows, Elsewhere)
     assert sums[0].tobytes() == sums[1].tobytes() and sums[0][-1] == (900 if person is None else 600)
@@ -77,7 +77,7 @@ def test_every_source_gives_the_same_sums(person):
 def test_the_context_of_a_source_is_left_whatever_happens():
     """What it keeps is dropped, also when a sum fails."""
     source = InParts()
-    with pytest.raises(ZeroDivisionError), opened(source, Reading(domain=DOMAIN, columns=("a",))):
+    with pytest.raises(ZeroDivisionError), open_rows(source, Reading(domain=DOMAIN, columns=("a",))):
         raise ZeroDivisionError
     assert source.events == ["pinned", "dropped"]
 
@@ -91,7 +91,7 @@ def test_merged_codes_are_looked_up_where_the_rows_are():
     columns = {name: TABLE[name].to_numpy() for name in DOMAIN.names}
     columns |= {"b": second["b"][first["b"][columns["b"]]], "a": second["a"][columns["a"]]}
     expected = count(as_source(columns), fewer.structure).tables.values
-    with opened(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+    with open_rows(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
         assert isinstance(rows, Elsewhere)
         merged = rows.recoded(first, middle).recoded(second, last)
         assert fewer.tables(merged.total(fewer)).values.tolist() == expected.tolist()
@@ -120,7 +120,7 @@ WHOLE = Counts.of(Structure(DOMAIN, [("a",)]))
 )  # fmt: skip
 def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer):
     """Anything else is refused, and not quoted."""
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         with pytest.raises(DataError, match="no vector of whole numbers") as caught:
             rows.total(WHOLE)
         assert "SECRET" not in str(caught.value)
@@ -129,7 +129,7 @@ def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer):
 def test_sums_that_do_not_fit_together_are_refused():
     """The statistic's own check is asked before anybody sees the sum."""
     source, reading = Answers(np.array([1, 0, 0, 2])), Reading(domain=DOMAIN, columns=("a",))
-    with opened(source, reading) as rows, pytest.raises(DataError, match="fit together"):
+    with open_rows(source, reading) as rows, pytest.raises(DataError, match="fit together"):
         rows.total(WHOLE)
 
 
@@ -139,7 +139,7 @@ def test_sums_of_one_context_are_of_the_same_records():
     odd = Recoded(Counts.of(Structure(DOMAIN, [("c",)])), {"c": np.array([1, 1], np.uint8)})
     for later in (pairs, odd, TableCounts(CHAIN.structure)):
         source = InParts()
-        with opened(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+        with open_rows(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
             assert isinstance(rows, Elsewhere)
             rows.total(CHAIN)
             again = rows.recoded({}, DOMAIN)
@@ -157,7 +157,7 @@ def test_an_answer_is_taken_as_the_array_that_it_is():
         def __array_finalize__(self, obj): ...
 
     answer = np.array([1, 0, 0, 1]).view(Child)
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         found = rows.total(WHOLE)
     assert type(found) is np.ndarray and not np.shares_memory(found, answer) and found.tolist() == [1, 0, 0, 1]
 
@@ -166,7 +166,7 @@ def test_progress_of_rows_that_are_read_here_says_nothing_of_them():
     """Start and end of each sum."""
     told = []
     reading = Reading(domain=DOMAIN, columns=("a",))
-    with opened(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
+    with open_rows(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
         assert isinstance(rows, Streamed)
         rows.total(WHOLE)
     assert told == [("counting", 0, None), ("counting", 1, 1)]
@@ -181,7 +181,7 @@ def test_sums_may_be_any():
         def add(self, codes, lengths, sums):
             sums -= len(codes[0])
 
-    with opened(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
         assert rows.total(Odd()).tolist() == [-900]
 
 
@@ -205,12 +205,12 @@ class Words:
 def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
     edge = int(rate * 2**32)
-    shown = coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    shown = draw_coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
-    assert coins(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
-    drawn = coins(200_000, rate, SeededRandomness(1)).sum()
+    assert draw_coins(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    drawn = draw_coins(200_000, rate, SeededRandomness(1)).sum()
     assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
-    assert coins(0, rate, SystemRandomness()).tolist() == []
+    assert draw_coins(0, rate, SystemRandomness()).tolist() == []
 
 
 def keyed(rows, most):

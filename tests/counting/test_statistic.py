@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Contributions, DataError, Domain, Structure, TooLarge
 from dpgm_core.counting import statistic as products
-from dpgm_core.counting.clipped import FewCounts
+from dpgm_core.counting.clipped_scores import FewCounts
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Blocks, Counts, count, counting
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
+from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, sum_pieces
+from dpgm_core.counting.table_counts import Blocks, Counts, count, fastest_sums
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source
@@ -52,7 +52,7 @@ def test_progress_learns_nothing_of_the_records():
     def calls(rows):
         seen = []
         counts, source = Counts.of(CHAIN), as_source(np.zeros((rows, 2), np.uint8))
-        summed(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
+        sum_pieces(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
         return seen
 
     assert calls(0) == calls(300_000)
@@ -256,8 +256,8 @@ def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch):
 
 def test_they_count_where_it_pays():
     """Most pairs of many attributes of few labels; blocks count the rest, and all that has cliques of three."""
-    assert isinstance(counting(ALL), PairCounts)
-    assert isinstance(counting(Structure(BINARY, [*ALL.cliques, BINARY.names[:3]])), Counts)
-    assert isinstance(counting(Structure.chain(BINARY)), Counts)
+    assert isinstance(fastest_sums(ALL), PairCounts)
+    assert isinstance(fastest_sums(Structure(BINARY, [*ALL.cliques, BINARY.names[:3]])), Counts)
+    assert isinstance(fastest_sums(Structure.chain(BINARY)), Counts)
     many = Domain.from_sizes({f"x{number}": 9 for number in range(46)})
-    assert isinstance(counting(Structure(many, itertools.combinations(many.names, 2))), Counts)
+    assert isinstance(fastest_sums(Structure(many, itertools.combinations(many.names, 2))), Counts)

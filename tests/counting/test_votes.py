@@ -15,12 +15,12 @@ from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.votes import (
     _binary,
     _labelled,
-    agreed,
     agreed_edges,
     agreed_graph,
+    agreement_by_threshold,
     block_edges,
     blocks_of,
-    by_threshold,
+    find_agreement,
     pair_sums,
     votes_of,
 )
@@ -99,7 +99,7 @@ def test_one_person_moves_a_threshold_by_one(move):
     is found out."""
     for threshold in (Fraction(5), Fraction(17, 4)):
         sums = range(-12, 13)
-        found = {s: by_threshold(np.array([s]), threshold, move) for s in sums}
+        found = {s: agreement_by_threshold(np.array([s]), threshold, move) for s in sums}
         for one, other in itertools.product(sums, sums):
             if abs(one - other) <= move:
                 near, far = found[one], found[other]
@@ -108,7 +108,7 @@ def test_one_person_moves_a_threshold_by_one(move):
         for s in sums:
             assert found[s].edges == (abs(s) > threshold,)
         if move > 1:
-            less = {s: by_threshold(np.array([s]), threshold, move - 1) for s in sums}
+            less = {s: agreement_by_threshold(np.array([s]), threshold, move - 1) for s in sums}
             assert any(
                 abs(less[s].distance - less[s + move].distance) > 1
                 or (less[s].edges != less[s + move].edges and max(less[s].distance, less[s + move].distance) > 1)
@@ -134,7 +134,7 @@ def test_neighbours_of_threshold_votes(neighbours, rows):
     def found(people):
         lengths = np.array([len(one) for one in people])
         codes = np.array([row for one in people for row in one], np.uint8)
-        return agreed(voter, Persons(DOMAIN.names, list(codes.T), lengths), np.zeros(0, np.uint64), terms)
+        return find_agreement(voter, Persons(DOMAIN.names, list(codes.T), lengths), np.zeros(0, np.uint64), terms)
 
     results = [found([*base, one]) for one in persons]
     others = results if neighbours == "replace-one" else [found(base)]
@@ -236,7 +236,7 @@ def test_no_records_are_no_graph():
     """Neither an error nor an edge, by blocks or by a threshold."""
     none = Persons(DOMAIN.names, [np.zeros(0, np.uint8)] * 3, None)
     for voter in (EdgeVotes(pairs=PAIRS, blocks=3), ThresholdVotes(pairs=PAIRS, tau=0.3)):
-        found = agreed(voter, none, np.zeros(0, np.uint64), Terms(neighbours="add-remove", total=100))
+        found = find_agreement(voter, none, np.zeros(0, np.uint64), Terms(neighbours="add-remove", total=100))
         assert not any(found.edges)
 
 

@@ -148,7 +148,7 @@ def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypat
         raise ValueError(RARE)
 
     monkeypatch.setattr("dpgm_core.sources.arrow.ArrowSource.batches", broken)
-    monkeypatch.setattr("dpgm_core.pipeline.check_source", lambda *_: None)
+    monkeypatch.setattr("dpgm_core.pipeline.run.check_source", lambda *_: None)
     said = {"terms": PLAIN, "randomness": SeededRandomness(5), "ledger": book}
     with pytest.raises(LearningFailed, match=r"'job' are found and paid for .*labels_from = '.*x\.labels") as failed:
         calls[way](save_release=tmp_path / "x.release.dpgm", **said)

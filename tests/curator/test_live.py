@@ -23,7 +23,7 @@ from dpgm_core.errors import (
     StructureError,
 )
 from dpgm_core.privacy.samplers import discrete_laplace
-from dpgm_core.releases.reading import load_release
+from dpgm_core.releases.release_file import load_release
 from dpgm_core.sources import as_source
 from tests.fixtures import live_curator
 

@@ -10,7 +10,7 @@ from dpgm_core import Attribute, Budget, Domain, NoisyTables, Structure, Terms, 
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.selection import distances
 from dpgm_core.curator.records import HeldRecords
-from dpgm_core.releases.queries import Choice, Descent
+from dpgm_core.releases.steps import Choice, Descent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from tests.curator.merging import CODES, DOMAIN, MERGES, PAIRS, WORKLOAD, gradients, merged, opened, scores, steps

@@ -8,7 +8,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, ReplayCurator, Structure, StructureError, Tables, Workload, make
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_testing.curators import GuardedCurator
 from tests.fixtures import live_curator
 
@@ -68,7 +68,7 @@ def test_an_adaptive_learner_is_served_what_it_was_served(asked):
 def test_an_adaptive_fit_is_learned_again_from_its_releases(adaptive, shares):
     """The model says the same cost, at none, and so does one that was learned from it again."""
     learner = adaptive(shares=shares)
-    first = run(learner, live(), EXACT)
+    first = run_learner(learner, live(), EXACT)
     again = dpgm.learn(first.releases, learner, structure=STRUCTURE)
     assert again.releases == first.releases
     assert (again.model.cost, again.model.guarantee()) == (ONE, first.model.guarantee())
@@ -258,7 +258,7 @@ def test_mixed_kinds_are_replayed_at_a_stated_delta():
 
 def test_a_model_of_several_releases_cannot_be_bootstrapped(adaptive):
     """A simulated release cannot answer what the learner would have asked after seeing another first one."""
-    model = run(adaptive(), live(), EXACT).model
+    model = run_learner(adaptive(), live(), EXACT).model
     with pytest.raises(dpgm.OptionError, match="it learned from 2 releases, one asked for after another") as caught:
         dpgm.bootstrap(model, 5, learner=adaptive())
     assert "\n" not in str(caught.value)

@@ -13,8 +13,8 @@ from scipy.stats import binom, chi2
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, ClippedScore, Domain, SeededRandomness, Structure, load_release, make
-from dpgm_core.counting.kernel import count
 from dpgm_core.counting.rows import read_persons
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from tests.fixtures import Unread, in_threads, live_curator

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, DpgmError, Overspent, Structure, StructureError, load_release
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source

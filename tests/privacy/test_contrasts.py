@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, StructureError, Tables
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.contrasts import (
     MAX_ORDER,
     MAX_SUM,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Contributions, Domain, Neighbours, SeededRandomness, Structure
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.statistic import pieces, sum_pieces
+from dpgm_core.counting.table_counts import count
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Simulator, expected_absolute
 from dpgm_core.releases.views import ScaledNoise, equalize_totals
@@ -31,7 +31,7 @@ CHAIN = Structure(AB, [("x1",)], tied=[[("x1", "x2"), ("x2", "x3")]])
 def count_contributions(source, structure, contributions):
     """The weighted tables of all records."""
     statistic = WeightedCounts(structure, contributions)
-    return statistic.tables(summed(statistic, pieces(source, structure.domain, statistic.columns)))
+    return statistic.tables(sum_pieces(statistic, pieces(source, structure.domain, statistic.columns)))
 
 
 def by_hand(structure, contributions, persons, rounded=math.floor):

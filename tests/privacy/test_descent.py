@@ -27,8 +27,8 @@ from dpgm_core.privacy.descent import (
     reach,
     steepest,
 )
-from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries, probabilities
-from dpgm_core.privacy.terms import of_exchange
+from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, probabilities, table_length
+from dpgm_core.privacy.terms import exchange_budget
 from tests.privacy.candidates import regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
@@ -150,8 +150,8 @@ def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(budget):
     vertex = pair_gradients().regressions.zeros()
     vertex[:, -1] = 128
     made = pair_gradients(vertex, clip="0.3")
-    less = Budget.pure("0.6") if budget.kind == "pure" else of_exchange(budget, tables_alone=True)
-    assert checks(made, budget, "replace-one", lambda cost: of_exchange(cost, tables_alone=False), person=1)
+    less = Budget.pure("0.6") if budget.kind == "pure" else exchange_budget(budget, tables_alone=True)
+    assert checks(made, budget, "replace-one", lambda cost: exchange_budget(cost, tables_alone=False), person=1)
     assert not checks(made, budget, "replace-one", lambda _: less, person=1)
 
 
@@ -223,8 +223,8 @@ def test_too_little_says_what_would_do_and_much_is_cut():
             descent_temperature(budget, 49152, 2, 10)
         told = re.search(r"(epsilon|rho) = ~?([0-9.e-]+)", str(caught.value).partition("give")[2])
         enough = Budget.pure(told[2]) if told[1] == "epsilon" else Budget.zcdp(told[2])
-        assert entries(descent_temperature(enough, 49152, 2, 10)) <= MAX_TABLE_LENGTH
-    assert entries(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == MIN_TABLE_LENGTH
+        assert table_length(descent_temperature(enough, 49152, 2, 10)) <= MAX_TABLE_LENGTH
+    assert table_length(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == MIN_TABLE_LENGTH
     with pytest.raises(BudgetError, match="share of the session's rho"):
         descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
 

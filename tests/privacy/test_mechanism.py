@@ -17,7 +17,7 @@ from dpgm_core.privacy import Exactness, residuals
 from dpgm_core.privacy.gaussian import discrete_variance
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.measurement import measure
-from dpgm_core.privacy.mechanism import CLAMP, add_noise, calibrated, check_claims, check_cost, check_draw
+from dpgm_core.privacy.mechanism import CLAMP, add_noise, calibrate, check_claims, check_cost, check_draw
 from dpgm_testing.privacy_loss import worst_hockey_stick
 from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
 from dpgm_testing.subjects import BUDGETS, SENSITIVITIES
@@ -225,10 +225,10 @@ def test_where_nobody_can_change_a_thing_the_cost_may_be_nothing():
         return attrs.evolve(ReferenceLaplace().noise(sensitivity, Budget.pure(1)), cost=Budget.zero("pure"))
 
     assert Terms(neighbours="replace-one").sensitivity(one_cell) == NOBODY
-    assert calibrated(ReferenceLaplace(), free(NOBODY), NOBODY, Budget.pure(1)).noise.cost.is_zero
+    assert calibrate(ReferenceLaplace(), free(NOBODY), NOBODY, Budget.pure(1)).noise.cost.is_zero
     two_rows = Terms(neighbours="replace-one", person="id", rows_per_person=2).sensitivity(one_cell)
     with pytest.raises(BudgetError, match="claims to cost epsilon = 0"):
-        calibrated(ReferenceLaplace(), free(two_rows), two_rows, Budget.pure(1))
+        calibrate(ReferenceLaplace(), free(two_rows), two_rows, Budget.pure(1))
 
 
 def test_values_are_clamped_and_never_an_error_after_the_noise():

@@ -25,8 +25,8 @@ from dpgm_core.privacy.selection import (
     TableDistance,
     cost_of,
     draw_candidates,
-    entries,
     probabilities,
+    table_length,
     temperature,
 )
 
@@ -100,7 +100,7 @@ def test_no_scores_lose_more_than_is_charged(moved, h):
 def test_the_numbers_of_the_proof(h):
     """Weights: 2^62 the largest, the least above 2^33, each within 2^-34 of its exponential; so log P - h score is
     constant up to 2^-33, and what is charged beyond h R is four times that and more."""
-    last = entries(h) - 1
+    last = table_length(h) - 1
     scores = -np.array([0, 1, 2, last // 2, last - 1, last, last + 1, 10 * last])
     told = probabilities(scores, h)
     clamped = np.maximum(scores, -last)
@@ -138,8 +138,8 @@ def test_a_temperature_costs_at_most_its_budget(amount, picks, move, kind):
     except BudgetError:
         return
     cost = cost_of(h, picks, move, kind)
-    assert cost <= budget and MIN_TABLE_LENGTH <= entries(h) <= MAX_TABLE_LENGTH
-    assert entries(h) == MIN_TABLE_LENGTH or budget * Fraction(999, 1000) <= cost
+    assert cost <= budget and MIN_TABLE_LENGTH <= table_length(h) <= MAX_TABLE_LENGTH
+    assert table_length(h) == MIN_TABLE_LENGTH or budget * Fraction(999, 1000) <= cost
 
 
 @pytest.mark.parametrize(("picks", "move"), [(1, 1), (1, 3), (7, 1), (7, 3), (40, 2)])
@@ -150,7 +150,7 @@ def test_too_little_is_refused_with_what_would_do(budget, picks, move):
         temperature(budget, picks, move)
     kind, said = re.search(r"(epsilon|rho) = ~?([0-9.e-]+),", str(caught.value)).groups()
     make = Budget.pure if kind == "epsilon" else Budget.zcdp
-    assert entries(temperature(make(said), picks, move)) <= MAX_TABLE_LENGTH
+    assert table_length(temperature(make(said), picks, move)) <= MAX_TABLE_LENGTH
     with pytest.raises(BudgetError, match="too little"):
         temperature(make(said) * Fraction(999, 1000), picks, move)
 

@@ -13,7 +13,7 @@ from scipy import optimize
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core.planning import delta_note
+from dpgm_core.pipeline.planning import delta_note
 from dpgm_core.privacy.holdout import check_split
 from dpgm_core.privacy.joint_gaussian import together_delta
 from dpgm_core.privacy.measurement import optimal_split

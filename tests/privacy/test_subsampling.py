@@ -10,7 +10,14 @@ import pytest
 from scipy.stats import binom
 
 from dpgm_core import Budget, BudgetError, Domain, PrivacyEvent, Sensitivity, Structure, Terms
-from dpgm_core.privacy.accounting import ORDERS, amplified, compose, replaced, replaced_gaussian, sampled_gaussian
+from dpgm_core.privacy.accounting import (
+    ORDERS,
+    amplified_epsilon,
+    compose,
+    replaced_epsilon,
+    replaced_gaussian,
+    sampled_gaussian,
+)
 from dpgm_core.privacy.rounds import round_noise
 
 RATES = [0.05, 0.5, 0.9]
@@ -78,7 +85,7 @@ def test_the_pure_loss_is_the_largest_of_all_outputs_and_persons(case, scale, ra
     structure = Structure(Domain.from_sizes(sizes), [(name,) for name in sizes])
     terms = Terms(neighbours="replace-one", person="id" if most > 1 else None, rows_per_person=most)
     presence, exchange = terms.presence(structure).l1 / scale, terms.sensitivity(structure).l1 / scale
-    found, exact = replaced(presence, exchange, rate), exactly(structure, most, scale, rate)
+    found, exact = replaced_epsilon(presence, exchange, rate), exactly(structure, most, scale, rate)
     assert exact <= found + 1e-9
     if case != "two rows, one cell beside":  # there the sensitivity is an upper bound itself
         assert found == pytest.approx(exact, abs=1e-9)
@@ -91,12 +98,12 @@ def test_mutants_of_the_pure_bound_miss_the_exact_loss(mutant):
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",), ("b",), ("c",)])
     exact = exactly(structure, 1, 1.0, 0.5)
     wrong = {
-        "one cell forgotten": replaced(2.0, 4.0, 0.5),
-        "presence as exchange": replaced(4.0, 4.0, 0.5),
-        "as add-remove": amplified(3.0, 0.5),
+        "one cell forgotten": replaced_epsilon(2.0, 4.0, 0.5),
+        "presence as exchange": replaced_epsilon(4.0, 4.0, 0.5),
+        "as add-remove": amplified_epsilon(3.0, 0.5),
         "nobody without": 4.0,  # the coin cannot help where P0 is in neither law
     }[mutant]
-    assert replaced(3.0, 4.0, 0.5) == pytest.approx(exact, abs=1e-9)
+    assert replaced_epsilon(3.0, 4.0, 0.5) == pytest.approx(exact, abs=1e-9)
     assert abs(wrong - exact) > 0.01
     assert (wrong < exact) == (mutant in ("one cell forgotten", "as add-remove"))
 
@@ -111,7 +118,7 @@ def test_the_pure_bound_keeps_its_digits(rate, presence, part):
         e, q = Decimal(float(presence)), Decimal(rate.numerator) / Decimal(rate.denominator)
         d = e * Decimal(float(part))
         exact = ((1 - q + q * e.exp()) / (1 - q + q * (e - d).exp())).ln()
-        found = replaced(float(e), float(e) * float(part), float(rate))
+        found = replaced_epsilon(float(e), float(e) * float(part), float(rate))
         assert abs(Decimal(found) / exact - 1) < Decimal("1e-12")
 
 

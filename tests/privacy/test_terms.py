@@ -17,8 +17,8 @@ from dpgm_core.privacy.terms import (
     UNSAFE,
     best_guess,
     charge_conditions,
+    group_budget,
     odds_factor,
-    of_group,
     public_domain,
 )
 from tests.fixtures import live_curator
@@ -204,17 +204,17 @@ def test_a_large_epsilon_is_told_as_no_limit():
     """Beyond what a double holds nothing is bounded, and nothing fails."""
     assert odds_factor(Budget.pure(10_000)) == math.inf
     assert best_guess(Budget.pure(10_000)) == 1.0
-    assert of_group(Budget.approx(900, "1e-6"), 2) is None
+    assert group_budget(Budget.approx(900, "1e-6"), 2) is None
 
 
 def test_groups_pay_more_than_their_size_for_delta_and_rho():
     """Hand-computed: delta (1 + e^eps) of two, rho four times."""
-    two = of_group(Budget.approx(1, "1e-6"), 2)
+    two = group_budget(Budget.approx(1, "1e-6"), 2)
     assert two is not None
     assert float(two.delta) == pytest.approx(1e-6 * (1 + math.e), rel=1e-12)
     assert two.epsilon == 2
-    assert of_group(Budget.zcdp("0.1"), 3) == Budget.zcdp(Fraction(9, 10))
+    assert group_budget(Budget.zcdp("0.1"), 3) == Budget.zcdp(Fraction(9, 10))
     for one in (Budget.pure("0.1"), Budget.approx("1.5", "1.1e-6"), Budget.zcdp("0.3")):
-        assert of_group(one, 1) == one
+        assert group_budget(one, 1) == one
     with pytest.raises(BudgetError):
-        of_group(Budget.pure(1), 0)
+        group_budget(Budget.pure(1), 0)

@@ -8,11 +8,11 @@ import pytest
 
 from dpgm_core import Budget, Domain, Structure, Workload, make
 from dpgm_core.privacy.descent import Regressions
-from dpgm_core.privacy.mechanism import calibrated
+from dpgm_core.privacy.mechanism import calibrate
 from dpgm_core.privacy.selection import cost_of, temperature
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
 from dpgm_core.releases.session import score_sensitivity
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
 
 CLIQUES = (("a",), ("b",), ("a", "b"))
 PLACE = {clique: number + 5 for number, clique in enumerate(CLIQUES)}
@@ -29,7 +29,7 @@ def choice(**more):
 def scores(values):
     """Noisy scores of three candidates at rho = 1."""
     mechanism, sensitivity = make("mechanism", "gaussian"), score_sensitivity(3, 1)
-    calibration = calibrated(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
+    calibration = calibrate(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
     return NoisyScores(candidates=CLIQUES, values=values, calibration=calibration)
 
 

@@ -7,8 +7,8 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, ClippedScore, Domain, Structure, Terms, Workload, load_release
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.release import Round, guarantee_of
+from dpgm_core.releases.steps import SessionTerms
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])

@@ -7,8 +7,8 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, SeededRandomness, Structure, Terms, bootstrap, learn, load_model, release
-from dpgm_core.releases.queries import Choice, SessionTerms
 from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, SessionTerms
 from tests.releases.held import CODES, DOMAIN, WORKLOAD
 
 

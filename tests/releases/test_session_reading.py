@@ -8,7 +8,7 @@ import pytest
 
 from dpgm_core import Budget, Domain, ModelFileError, SeededRandomness, Structure, TableDistance, Workload, load_release
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from tests.fixtures import live_curator
 from tests.releases.held import KINDS, WORKLOAD
 

@@ -11,8 +11,8 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from, stated_total
 from tests.fixtures import live_curator
 

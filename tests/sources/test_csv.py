@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, DataError, Domain, OptionError, Structure, make
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources import csv as module
 from dpgm_core.sources.csv import (

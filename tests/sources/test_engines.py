@@ -14,10 +14,10 @@ import pytest
 
 from dpgm_core import Attribute, Contributions, Domain, Structure
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Recoded
-from dpgm_core.counting.statistic import PairCounts, Sum, pieces, summed
+from dpgm_core.counting.statistic import PairCounts, Sum, pieces, sum_pieces
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.privacy.descent import NodeGradients, Regressions
@@ -93,7 +93,7 @@ def partitions(table, parts, seed):
 def here(statistic, table, reading):
     """The sum as the embedded path takes it."""
     rows = by_person(as_source(table), reading.person, reading.rows_per_person)
-    return summed(statistic, pieces(rows, reading.domain, statistic.columns))
+    return sum_pieces(statistic, pieces(rows, reading.domain, statistic.columns))
 
 
 def travelled(thing):

@@ -12,7 +12,7 @@ import pytest
 from attrs import field, frozen
 
 from dpgm_core import DataError, Domain, Structure
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.sources.reading import _Muted, mapped, quiet, shielded

@@ -18,7 +18,7 @@ import pytest
 from attrs import define, field
 
 from dpgm_core import Attribute, Budget, Domain, Ledger, Structure, fit
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.sources import as_source as any_source
 from dpgm_core.sources.parquet import ParquetSource

@@ -75,7 +75,7 @@ def test_names_that_come_and_go_share_their_locks(path, monkeypatch):
     other = path.with_name("y.ledger")
     os.link(path, other)
     first, second = Ledger.open(path), Ledger.open(other)
-    with ledger_file.connected(path) as connection:
+    with ledger_file.connect(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(BudgetError, match="held by another process"):
             second.charge(CENT)
@@ -169,7 +169,7 @@ def test_openers_race_with_a_creation(tmp_path, monkeypatch):
 def test_a_missing_file_passes_and_is_refused_by_who_opens_it(tmp_path):
     """Looking at names is not looking for the file."""
     check_one_name(tmp_path / "none")
-    with pytest.raises(BudgetError), ledger_file.connected(tmp_path / "none"):
+    with pytest.raises(BudgetError), ledger_file.connect(tmp_path / "none"):
         pass
 
 

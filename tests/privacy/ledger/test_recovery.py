@@ -13,7 +13,7 @@ import pytest
 from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.ledger_file import connected
+from dpgm_core.privacy.ledger_file import connect
 from tests.privacy.ledger.schema1 import write_second
 
 CENT = Budget.pure("0.01")
@@ -135,7 +135,7 @@ def test_the_journal_of_a_charge_under_way_is_left_alone(path):
     writing, go = threading.Event(), threading.Event()
 
     def write():
-        with connected(path) as connection:
+        with connect(path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             ledger_file.add(connection, "2026", CENT, "under way", (), "9f")
             writing.set()
