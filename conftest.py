@@ -35,11 +35,6 @@ def _is_absent(plugin: Path) -> bool:
 _ABSENT = sorted(filter(_is_absent, (Path(__file__).parent / "plugins").glob("dpgm-*")))
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave them out, also where a folder inside of one is named; others are left to pytest."""
-    return True if any(plugin in (collection_path, *collection_path.parents) for plugin in _ABSENT) else None
-
-
 #: Folders of tests that `.ci/run` runs before a change lands, and plain `pytest` leaves out: machines that try whole
 #: runs, smallest runs of benchmarks, and proofs that the conformance kit finds faults.
 _LANDING = tuple(
@@ -64,6 +59,12 @@ def _is_conformance(item: pytest.Item) -> bool:
     """Whether it is the kit's, at the profile of the environment and no other."""
     marked = item.get_closest_marker("conformance") is not None
     return marked or (item.name.startswith("test_check[") and getattr(item.cls, "profile", "") is None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave them out, also where a folder inside of one is named; others are left to pytest."""
+    left_out = [*_ABSENT, *(_LANDING if _is_plain(config) else ())]
+    return True if any(folder in (collection_path, *collection_path.parents) for folder in left_out) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

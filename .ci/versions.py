@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 # dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
-TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff", "twine")
+TOOLS = ("dp-accounting", "editables", "hatchling", "import-linter", "matplotlib")
 SOME = (
     "dpgm_core plugins/*/dpgm_* app/tests/cli tests/inference tests/sources "
     "plugins/dpgm-testing/tests/kit/test_kit_first_party.py"
@@ -78,7 +78,7 @@ def plugins() -> list[str]:
 
 def development() -> list[str]:
     """What the tests need beyond the packages, each with its lower bound."""
-    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
+    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements-test.txt").read_text().splitlines())
     return [line for line in lines if line and not line.startswith(("-", *TOOLS))]
 
 

@@ -45,7 +45,7 @@ from dpgm_core import (
     log_likelihood,
     release,
 )
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.sources import as_source
 

@@ -25,8 +25,8 @@ from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.passes import compact
+from dpgm_core.counting.passes import fewest_sums
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import Reading, Shipped, as_source
 
 #: Rows of one batch of `kernel`.
@@ -138,7 +138,7 @@ def counted(labels: int, columns: int, order: int) -> list[str]:
     """One line of the table: all sets of `order` columns."""
     rng = np.random.default_rng(0)
     domain = Domain.from_sizes({f"a{number}": labels for number in range(columns)})
-    counts = compact(Structure.complete(domain, order))
+    counts = fewest_sums(Structure.complete(domain, order))
     codes = [rng.integers(0, labels, BATCH).astype(np.uint8) for _ in range(columns)]
     texts = pa.array([str(label) for label in range(labels)])
     names = [f"a{number}" for number in range(columns)]
@@ -148,7 +148,7 @@ def counted(labels: int, columns: int, order: int) -> list[str]:
     }
     work = Shipped(reading=Reading(domain=domain, columns=counts.columns))
     pure = nanoseconds(lambda: counts.partial(codes, None))
-    more = [(nanoseconds(lambda b=batch: work.summed(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
+    more = [(nanoseconds(lambda b=batch: work.sum_pieces(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
     what = "pairs" if order == 2 else "single columns"
     size = f"{8 * counts.cells / 1e6:.2f}"
     return [

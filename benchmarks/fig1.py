@@ -29,7 +29,7 @@ from benchmarks.protocol.populations import Population, draw_release, structure_
 from dpgm.study import Estimate
 from dpgm_core import Budget, FloatArray, SeededRandomness, Sensitivity, Tables, learn, make
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.learning import Likelihood
 from dpgm_core.sources import as_source
 

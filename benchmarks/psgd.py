@@ -37,7 +37,7 @@ from benchmarks.protocol.populations import (
 from benchmarks.protocol.trials import STORE, data_set, scores
 from dpgm_core import NoisyTables, SeededRandomness, Structure, learn
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 
 RATES = (0.3, 1.0, 3.0)

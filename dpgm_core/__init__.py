@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpgm_core._util.lazy import face
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
     from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector
-    from dpgm_core.models.evaluate import kl_divergence, log_likelihood, total_variation
-    from dpgm_core.models.files import load_model
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.models.networks import cpds, project
-    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
-    from dpgm_core.planning import Plan, TableError
+    from dpgm_core.pipeline.evaluation import kl_divergence, log_likelihood, total_variation
+    from dpgm_core.pipeline.planning import Plan, TableError
+    from dpgm_core.pipeline.run import fit, learn, plan, plan_selection, release, select
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.ledger import Ledger
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.selection import TableDistance
     from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms
-    from dpgm_core.releases.queries import Choice, NoisyScores, SessionTerms
-    from dpgm_core.releases.reading import load_release
     from dpgm_core.releases.release import NoisyTables, Round
+    from dpgm_core.releases.release_file import load_release
+    from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
     from dpgm_core.sources.contract import Source
     from dpgm_core.structure.dag import Dag
     from dpgm_core.structure.graphs import Clique, Elimination
@@ -103,13 +103,13 @@ _LAZY = {
     "learning.bootstrap": ["bootstrap"],
     "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
     "learning.selector": ["Fitting", "Selection", "SelectionPlan", "Selector"],
-    "models.evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
-    "models.files": ["load_model"],
+    "models.model_file": ["load_model"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.networks": ["cpds", "project"],
-    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
-    "planning": ["Plan", "TableError"],
+    "pipeline.evaluation": ["kl_divergence", "log_likelihood", "total_variation"],
+    "pipeline.planning": ["Plan", "TableError"],
+    "pipeline.run": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.ledger": ["Ledger"],
@@ -119,8 +119,8 @@ _LAZY = {
     "privacy.selection": ["TableDistance"],
     "privacy.sensitivity": ["ClippedScore", "Contributions", "Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms"],
-    "releases.queries": ["Choice", "NoisyScores", "SessionTerms"],
-    "releases.reading": ["load_release"],
+    "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
+    "releases.release_file": ["load_release"],
     "releases.release": ["NoisyTables", "Round"],
     "sources.contract": ["Source"],
     "structure.dag": ["Dag"],

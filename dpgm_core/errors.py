@@ -31,6 +31,7 @@ __all__ = [
     "brief",
     "clipped",
     "did_you_mean",
+    "human_bytes",
     "listed",
     "printable",
     "require_non_private",
@@ -91,6 +92,22 @@ def thousands(number: int) -> str:
     ('12,345', '10^6000')
     """
     return f"{number:,}" if abs(number) < 10**15 else f"10^{math.floor(math.log10(abs(number)))}"
+
+
+def human_bytes(count: int) -> str:
+    """Return a number of bytes for people, in powers of 1024.
+
+    >>> human_bytes(32), human_bytes(3 * 2**20)
+    ('32 B', '3.0 MiB')
+    """
+    if count >= 10**300:  # beyond what a float can be
+        return f"{thousands(count)} B"
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("unreachable")
 
 
 def spanned(numbers: Sequence[float]) -> str:

@@ -7,18 +7,21 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
 
+import attrs
 import numpy as np
 import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
 from dpgm_core.privacy.accounting import Accountant, compose
+from dpgm_core.sources import as_source
 
 
 def outside(*command: str | Path, cwd: Path, scripts: Path | None = None, **more: str) -> str:
@@ -212,6 +215,60 @@ def refused_file() -> Callable[[Path], None]:
             assert caught.value.__cause__ is None
 
     return check
+
+
+# --- processes, threads, curators ---------------------------------------------------------------------------------
+
+
+def in_a_fork(work: Callable[[], object]) -> str:
+    """What `work` says in a forked process: its result as a text, or its error's name and words."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode()[:4000])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def in_threads(work: Callable[[], object], count: int) -> None:
+    """Run `work` in so many threads at once, and wait for all of them."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class Unread:
+    """A source that must never be read."""
+
+    def batches(self, domain: object, columns: object) -> Iterator[object]:
+        raise AssertionError("the records were touched")
+
+    def keyed_batches(self, domain: object, columns: object, key: object) -> Iterator[object]:
+        raise AssertionError("the records were touched")
+
+
+def live_curator(
+    data: object, structure: dpgm.Structure, mechanism: object = None, **settings: object
+) -> dpgm.LiveCurator:
+    """A curator over some records: Laplace noise of epsilon = 1 under add-remove, unless the settings say otherwise.
+
+    settings: those of the curator, and of its terms.
+    """
+    stated = {name: settings.pop(name) for name in attrs.fields_dict(dpgm.Terms) if name in settings}
+    terms = dpgm.Terms(**{"neighbours": "add-remove"} | stated)
+    mechanism = dpgm.make("mechanism", "laplace") if mechanism is None else mechanism
+    given = {"terms": terms, "budget": dpgm.Budget.pure(1)} | settings
+    return dpgm.LiveCurator(as_source(data), structure, mechanism, **given)
 
 
 # --- rounds of noise ----------------------------------------------------------------------------------------------

@@ -77,12 +77,10 @@ def test_a_seeded_simulation_with_it_is_refused_before_the_charge(tmp_path):
     structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     codes = {"a": np.array([0, 1, 1]), "b": np.array([1, 0, 1])}
     ledger = Ledger.create(tmp_path / "l.ledger", name="l", budget=Budget.pure(1), neighbours="add-remove")
+    terms = {"neighbours": "add-remove", "ledger": ledger}
     Elsewhere.asked.clear()
     with pytest.raises(OptionError, match="a device draws this noise"):
-        release(
-            codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger,
-            randomness=SeededRandomness(1),
-        )  # fmt: skip
+        release(codes, structure, Budget.pure(1), Elsewhere(), **terms, randomness=SeededRandomness(1))
     assert ledger.remaining() == Budget.pure(1) and not Elsewhere.asked
-    made = release(codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger)
+    made = release(codes, structure, Budget.pure(1), Elsewhere(), **terms)
     assert made.private and ledger.remaining().is_zero

@@ -47,7 +47,6 @@ def test_examples_are_whole_distributions(example):
     heavy = {"numpy", "opendp"}
     code = f"import sys, {PACKAGE[example]} as p; [*p.dpgm_components()]; print({heavy} & {{*sys.modules}})"
     path = os.pathsep.join([str(example), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
-    )
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr

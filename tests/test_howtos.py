@@ -1,7 +1,5 @@
 """The front page, the README and the how-tos say what is true: their commands run, their numbers are those measured."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import re

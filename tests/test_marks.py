@@ -28,9 +28,7 @@ class Item:
 
 def landing(request, expression, items):
     """The names of the items that conftest.py marks under a marker expression."""
-    (plugin,) = (
-        one for name, one in request.config.pluginmanager.list_name_plugin() if name == str(ROOT / "conftest.py")
-    )
+    plugin = dict(request.config.pluginmanager.list_name_plugin())[str(ROOT / "conftest.py")]
     plugin.pytest_collection_modifyitems(SimpleNamespace(option=SimpleNamespace(markexpr=expression)), items)
     return [item.name for item in items if "landing" in item.marks]
 

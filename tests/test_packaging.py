@@ -21,7 +21,7 @@ import dpgm
 import dpgm_core
 from dpgm.progress import shown
 from dpgm.scaffold import scaffold
-from dpgm_core.components.compatibility import bounds
+from dpgm_core.components.compatibility import version_bounds
 
 ROOT = Path(__file__).resolve().parents[1]
 KIT = ROOT / "plugins/dpgm-testing"
@@ -98,7 +98,7 @@ def test_wheels_say_what_an_index_shows(wheels):
 @pytest.mark.landing
 def test_wheels_are_the_same_bytes_each_time(wheels, wheel_of, tmp_path):
     """Sources in another folder and with other dates make the same wheel."""
-    for name in ("dpgm_core/_version.py", "plugins/dpgm-laplace"):
+    for name in ("dpgm_core/_util/version.py", "plugins/dpgm-laplace"):
         (tmp_path / name).parent.mkdir(parents=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, tmp_path / name)
     (tmp_path / "plugins/dpgm-laplace/dpgm_laplace/__init__.py").touch()
@@ -112,7 +112,9 @@ def test_a_plugin_of_the_scaffold_is_a_whole_wheel(wheel_of, tmp_path):
     wheel = wheel_of(scaffold("mechanism", "trial-coin", tmp_path))
     assert of_wheel(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
     assert index_metadata(wheel)["License-Expression"] == "Apache-2.0"
-    assert f"dpgm-core{bounds(dpgm_core.__version__)}" in map(normal, index_metadata(wheel).get_all("Requires-Dist"))
+    assert f"dpgm-core{version_bounds(dpgm_core.__version__)}" in map(
+        normal, index_metadata(wheel).get_all("Requires-Dist")
+    )
 
 
 def normal(text: str) -> str:
@@ -127,7 +129,7 @@ def normal(text: str) -> str:
 @pytest.mark.parametrize("folder", [*OURS[1:], *EXAMPLES], ids=lambda path: path.name)
 def test_our_distributions_are_bounded(folder):
     """From this MINOR version to below the next one, core and each other; extras may leave it to the dependencies."""
-    whole = bounds(dpgm_core.__version__)
+    whole = version_bounds(dpgm_core.__version__)
     shorter = SpecifierSet(re.sub(r"^>=(\d+\.\d+)\.\d+", r">=\1", whole))
     ours = [one for one in required(folder) if one.name.split("-")[0] == "dpgm"]
     bare = [one.name for one in ours if not one.specifier]
@@ -211,15 +213,13 @@ def installed(requirements, pinned):
         if metadata.version(name) not in pinned.get(name, [metadata.version(name)]):
             pytest.skip(f"{name} {metadata.version(name)} is not the version in constraints.txt")
         extras = ["", *one.extras]
-        below = [Requirement(text) for text in metadata.requires(name) or []]
-        wanted += [
-            each
-            for each in below
-            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras)
-        ]
+        for below in map(Requirement, metadata.requires(name) or []):
+            if below.marker is None or any(below.marker.evaluate({"extra": extra}) for extra in extras):
+                wanted.append(below)
     return set(found)
 
 
+@pytest.mark.landing  # README's command for the tests installs no tools
 def test_constraints_pin_what_the_requirements_pull_in():
     """`constraints.txt` has exact versions only, of everything the requirements need here and of nothing else."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
@@ -234,6 +234,7 @@ def test_constraints_pin_what_the_requirements_pull_in():
         extras = project.get("optional-dependencies", {})
         texts = [text for name in extras if name not in ENGINES for text in extras[name]]
         wanted += [*project["dependencies"], *texts]
-    development = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
-    wanted += [line for line in development if line and not line.startswith("-")]
+    for name in ("requirements-test.txt", "requirements-dev.txt"):
+        stated = (line.split("#")[0].strip() for line in (ROOT / name).read_text().splitlines())
+        wanted += [line for line in stated if line and not line.startswith("-")]
     assert installed(map(Requirement, wanted), pinned) - BROWSER == set(pinned) - BROWSER

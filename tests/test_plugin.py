@@ -1,7 +1,5 @@
 """What a plugin declares is checked at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.errors import PluginError

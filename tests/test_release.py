@@ -17,8 +17,8 @@ faults = runpy.run_path(str(ROOT / "wheels/release.py"))["faults"]
 @pytest.fixture
 def checkout(tmp_path):
     """The four places that say which release it is."""
-    (tmp_path / "dpgm_core").mkdir()
-    (tmp_path / "dpgm_core/_version.py").write_text('__version__ = "0.3.1"\n')
+    (tmp_path / "dpgm_core/_util").mkdir(parents=True)
+    (tmp_path / "dpgm_core/_util/version.py").write_text('__version__ = "0.3.1"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.3.1 - 2027-01-05\n\n* New.\n\n## 0.3.0 - 2026-12-01\n")
     (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 0.3.1\ndate-released: 2027-01-05\n")
     return tmp_path
@@ -32,7 +32,7 @@ def test_a_release_agrees_with_itself(checkout):
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
-        ("dpgm_core/_version.py", "0.3.1", "0.3.2", ["CHANGELOG.md", "CITATION.cff", "v0.3.2"]),
+        ("dpgm_core/_util/version.py", "0.3.1", "0.3.2", ["CHANGELOG.md", "CITATION.cff", "v0.3.2"]),
         ("CHANGELOG.md", "## 0.3.1 - 2027-01-05", "## Unreleased", ["## Unreleased"]),
         ("CHANGELOG.md", "2027-01-05", "2027-01-06", ["2027-01-06"]),
         ("CITATION.cff", "version: 0.3.1", "version: 0.3.0", ["CITATION.cff has version 0.3.0"]),

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def faults(root: Path, tags: Collection[str]) -> list[str]:
     """What keeps the checkout `root`, whose commit has these tags, from being the release that its version names."""
-    version = stated(root / "dpgm_core/_version.py", r'__version__ = "(.*)"')
+    version = stated(root / "dpgm_core/_util/version.py", r'__version__ = "(.*)"')
     section = stated(root / "CHANGELOG.md", r"## (.*)")  # the first one
     dated = stated(root / "CITATION.cff", r"date-released: (.*)")
     cited = stated(root / "CITATION.cff", r"version: (.*)")
@@ -24,7 +24,7 @@ def faults(root: Path, tags: Collection[str]) -> list[str]:
     if section != f"{version} - {dated}":
         found.append(f"CHANGELOG.md begins with '## {section}'; the release is '## {version} - {dated}'")
     if cited != version:
-        found.append(f"CITATION.cff has version {cited}, dpgm_core/_version.py {version}")
+        found.append(f"CITATION.cff has version {cited}, dpgm_core/_util/version.py {version}")
     if f"v{version}" not in tags:
         found.append(f"the commit's tags are {sorted(tags)}; git tag -a v{version}")
     return found

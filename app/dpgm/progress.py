@@ -89,11 +89,9 @@ class Screen(Protocol):
 
     def show(self, work: str, step: Step, now: float) -> None:
         """Show a step as it is now. work: its name, which stays."""
-        ...
 
     def close(self) -> None:
         """Nothing more will be shown."""
-        ...
 
 
 class Steps:

@@ -10,8 +10,8 @@ from importlib import metadata, resources
 from pathlib import Path
 from string import Template
 
-from dpgm_core._version import __version__
-from dpgm_core.components.compatibility import bounds
+from dpgm_core._util.version import __version__
+from dpgm_core.components.compatibility import version_bounds
 from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.plugin import KINDS
@@ -80,7 +80,7 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
         "package": package,
         "module": kind,
         "Class": "".join(part.capitalize() for part in name.split("-")),
-        "core": bounds(__version__),
+        "core": version_bounds(__version__),
         "todo": _TODO[kind],
         "records": "",
         "row": "",

@@ -29,7 +29,7 @@ from dpgm_core.structure.structure import Structure, read_singletons
 from dpgm_core.structure.workload import Workload
 
 if TYPE_CHECKING:
-    from dpgm_core.pipeline import Run
+    from dpgm_core.pipeline.run import Run
     from dpgm_core.privacy.ledger import Ledger
 
 __all__ = [
@@ -137,31 +137,10 @@ def file_stem(where: str, value: object) -> str:
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
 _KEYS = (
-    "name",
-    "data",
-    "domain",
-    "neighbours",
-    "unit",
-    "person",
-    "rows_per_person",
-    "contributions",
-    "total",
-    "records",
-    "mechanism",
-    "learner",
-    "inference",
-    "budget",
-    "split",
-    "structure",
-    "workload",
-    "ledger",
-    "output",
-    "intervals",
-    "holdout",
-    "labels_from",
-    "simulation",
-    "validated",
-)
+    "name", "data", "domain", "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "records",
+    "mechanism", "learner", "inference", "budget", "split", "structure", "workload", "ledger", "output", "intervals",
+    "holdout", "labels_from", "simulation", "validated",
+)  # fmt: skip
 _REQUIRED = {
     "data": "",
     "domain": "",
@@ -240,7 +219,7 @@ class Spec:
         learns: False for a run that only releases named tables, which needs no learner and no inference.
         """
         from dpgm_core._util.randomness import SeededRandomness
-        from dpgm_core.pipeline import Run
+        from dpgm_core.pipeline.run import Run
 
         learns = learns or self.structure is None
         assert self.structure is not None or self.selector is not None  # checked when the spec was read

@@ -139,7 +139,8 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     whole("rows_per_person", rows_per_person, least=1)
     source: Any = as_source(data)
     if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
-        source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
+        positions = Domain(Attribute.of_size(one.name, one.size, unknown=one.unknown) for one in domain)
+        source, domain = _as_frame(source, domain), positions
     if not isinstance(source, RawValues):
         if isinstance(source, ReducingSource):
             raise DataError(
@@ -319,10 +320,6 @@ def _persons(key: str | None, rows: Counter[bytes | None], most: int) -> PersonR
         dropped_rows=sum(over) - most * len(over),
         most_rows=max(rows.values(), default=0),
     )
-
-
-def _positions(attribute: Attribute) -> Attribute:
-    return Attribute.of_size(attribute.name, attribute.size, unknown=attribute.unknown)
 
 
 def _as_frame(source: CodesSource, domain: Domain) -> ArrowSource:

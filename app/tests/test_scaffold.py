@@ -92,9 +92,8 @@ def test_a_new_plugin_imports_the_public_face_only(made):
                 assert {alias.name for alias in node.names} <= set(importlib.import_module(node.module).__all__)
     code = f"import sys, dpgm_trial_{kind} as p; list(p.dpgm_components()); print('numpy' in sys.modules)"
     path = os.pathsep.join([str(folder), str(Path(dpgm_core.__file__).parents[1])])
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
-    )
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -110,14 +109,11 @@ def test_templates_are_filled_and_say_what_to_do(kind):
 
 
 def test_a_mechanism_says_what_a_privacy_claim_must_bring():
-    """Theorem, every shift, exact arithmetic, cost, files: before any code."""
+    """Theorem, every shift, exact arithmetic, cost, files: before any code. An engine makes the files of an
+    inference."""
     head = files_of("mechanism", "mine")["dpgm_mine/mechanism.py"].split('"""')[1]
     for word in ("theorem", "l0, l1, l2 and linf", "floating-point", "cost", "__attrs_post_init__", "cannot prove"):
         assert word in head
-
-
-def test_an_engine_is_an_inference():
-    """The word users know makes the same files."""
     assert files_of("engine", "mine") == files_of("inference", "mine")
 
 

@@ -37,8 +37,8 @@ from dpgm_core import (
     release,
 )
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.statistic import pieces, sum_pieces
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Likelihood
 from dpgm_core.sources import as_source
@@ -167,7 +167,7 @@ def reference(days: Days, view: str, weights: str) -> tuple[Structure, FloatArra
 def counted(source: PersonSource, structure: Structure, contributions: Contributions | None) -> Tables:
     """The true tables, in units of 1/grid with contributions."""
     statistic = Counts.of(structure) if contributions is None else WeightedCounts(structure, contributions)
-    return statistic.tables(summed(statistic, pieces(source, structure.domain, statistic.columns)))
+    return statistic.tables(sum_pieces(statistic, pieces(source, structure.domain, statistic.columns)))
 
 
 def scores(days: Days, view: str, structure: Structure, theta: FloatArray) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpgm_core.counting.kernel import Counted
+from dpgm_core.counting.table_counts import Counted
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.structure import Structure
 

@@ -21,7 +21,7 @@ import pyarrow.dataset
 
 from benchmarks.cases.pairs import NAMES, STRUCTURE, sha_of
 from benchmarks.harness.alone import peak_megabytes
-from dpgm_core.counting.kernel import Counts, count
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.sources import as_source
 
 

@@ -36,7 +36,7 @@ from dpgm_core import (
 )
 from dpgm_core import release as release_tables
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.sources import as_source

@@ -46,7 +46,7 @@ from dpgm_core import (
     optimal_split,
 )
 from dpgm_core._util.progress import silent
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.sources import as_source
 

@@ -17,8 +17,7 @@ from benchmarks.peers.libraries import engine_of, executors
 from benchmarks.speed.models import GENERATED, Case, cases, domain
 from benchmarks.speed.page import Aim, Part
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.order import plan_inference
+from dpgm_core.inference.junction_tree.engine import JunctionTree, plan_inference
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 

@@ -109,7 +109,5 @@ def start_with_one_thread() -> None:
 one_thread = OneThread()
 if sys.platform != "win32":  # a forked process must not wait for a lock that a thread it does not have holds
     os.register_at_fork(
-        before=one_thread.lock.acquire,
-        after_in_parent=one_thread.lock.release,
-        after_in_child=one_thread.lock.release,
+        before=one_thread.lock.acquire, after_in_parent=one_thread.lock.release, after_in_child=one_thread.lock.release
     )

@@ -217,12 +217,7 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
 
 
 def atomic_write(
-    path: str | Path,
-    content: bytes,
-    replaces: str | None = None,
-    *,
-    mode: int | None = None,
-    part: Path | None = None,
+    path: str | Path, content: bytes, replaces: str | None = None, *, mode: int | None = None, part: Path | None = None
 ) -> None:
     """Write a whole file or nothing, as `atomic_file` does. Raises ModelFileError."""
     with atomic_file(path, replaces, mode=mode, part=part) as file:
@@ -443,9 +438,8 @@ class Archive:
         wrong = ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
         with zipfile.ZipFile(io.BytesIO(self._read(name, 8 * length + _HEADER))) as npz:
             (member,) = npz.infolist()
-            if member.filename != "values.npy" or member.compress_type != zipfile.ZIP_STORED:
-                raise wrong
-            if member.file_size > 8 * length + _HEADER:
+            known = member.filename == "values.npy" and member.compress_type == zipfile.ZIP_STORED
+            if not known or member.file_size > 8 * length + _HEADER:
                 raise wrong
             content = npz.read(member)
         stream = io.BytesIO(content)
@@ -507,8 +501,7 @@ def read_archive(path: str | Path, what: str, read: Callable[[Archive], T]) -> T
             archive.close()
 
 
-# --------------------------------------------------------------------------------------------------
-# Hints on files of another kind, by their names alone
+# --- Hints on files of another kind, by their names alone -----------------------------------------
 
 _RECORDS = (
     ".csv",

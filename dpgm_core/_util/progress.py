@@ -25,7 +25,6 @@ class Progress(Protocol):
         total : int or None
             Steps in all; None if unknown.
         """
-        ...
 
 
 def silent(task: str, done: int, total: int | None) -> None:

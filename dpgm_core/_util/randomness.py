@@ -90,15 +90,12 @@ class Randomness(Protocol):
     @property
     def private(self) -> bool:
         """Whether nobody can repeat these bits; False for any seeded source."""
-        ...
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """Return `count` independent uniform 64-bit words."""
-        ...
 
     def generator(self) -> np.random.Generator:
         """Return a numpy generator for post-processing, never for the noise of a release."""
-        ...
 
 
 def randomness_or_system(randomness: Randomness | None) -> Randomness:

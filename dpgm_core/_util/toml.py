@@ -65,27 +65,15 @@ def _check(value: object) -> None:
             _check(inside)
 
 
-# --------------------------------------------------------------------------------------------------
-# Domain files as TOML text, with comments on open decisions
+# --- Domain files as TOML text, with comments on open decisions -----------------------------------
 
 _WIDTH = 118
 _MAX_COMMENT_LETTERS = 300  # of a comment taken from a file
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ORDER = (
-    "todo",
-    "type",
-    "format",
-    "min",
-    "max",
-    "scale",
-    "bins",
-    "cap",
-    "labels",
-    "size",
-    "missing",
-    "unknown",
+    "todo", "type", "format", "min", "max", "scale", "bins", "cap", "labels", "size", "missing", "unknown",
     "null_values",
-)
+)  # fmt: skip
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _HEAD = """\

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["bounds", "unmet"]
+__all__ = ["version_bounds", "unmet_requirement"]
 
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[[^]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
 _CLAUSE = re.compile(r"\s*(~=|==|!=|<=|>=|<|>)\s*v?(\d+(?:\.\d+)*)(\.\*)?\s*")
@@ -20,27 +20,27 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }
 
 
-def bounds(version: str) -> str:
+def version_bounds(version: str) -> str:
     """Return a requirement on this core: up to the next release that may break contracts.
 
     That is the next MINOR version before 1.0, the next MAJOR version then.
 
-    >>> bounds("0.2.0"), bounds("1.4.2")
+    >>> version_bounds("0.2.0"), version_bounds("1.4.2")
     ('>=0.2.0,<0.3', '>=1.4.2,<2')
     """
     major, minor = _numbers(version)[:2]
     return f">={version},<{major + 1 if major else f'0.{minor + 1}'}"
 
 
-def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
+def unmet_requirement(requirements: Iterable[str], name: str, version: str) -> str | None:
     """Return the first unconditional requirement on `name` that `version` does not meet, as written, or None.
 
     Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
     depends on a condition, is taken as met: pip checked it at installation, this only explains what came after.
 
-    >>> unmet(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
+    >>> unmet_requirement(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
     'dpgm_core>=0.9,<2'
-    >>> unmet(["dpgm-core~=0.1.0"], "dpgm-core", "0.1.7") is None
+    >>> unmet_requirement(["dpgm-core~=0.1.0"], "dpgm-core", "0.1.7") is None
     True
     """
     for text in requirements:

@@ -22,7 +22,7 @@ __all__ = [
     "OptionInfo",
     "at_least_zero",
     "build",
-    "changed",
+    "with_options",
     "component_option",
     "converter",
     "describe",
@@ -31,7 +31,7 @@ __all__ = [
     "plain_options",
     "positive",
     "share",
-    "still_known",
+    "known_options",
     "whole",
 ]
 
@@ -210,7 +210,7 @@ def build(cls: type[T], values: Mapping[str, Any], *, what: str, resolve: Resolv
     raise OptionError(f"{what} refuses its options: {refusal}")
 
 
-def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
+def with_options(component: T, options: Mapping[str, Any], *, what: str) -> T:
     """Return the same component with some options replaced, as plain values. Raises OptionError.
 
     A table for an option that is a component itself changes that component; its name is not looked at.
@@ -218,7 +218,7 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     scales: tuple[float, ...] = option((), help="how much")
-    >>> changed(Mine(), {"scales": [1, 2]}, what="learner 'mine'")
+    >>> with_options(Mine(), {"scales": [1, 2]}, what="learner 'mine'")
     Mine(scales=(1.0, 2.0))
     """
     cls: Any = type(component)
@@ -237,7 +237,7 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
         inside = getattr(component, name)
         if "component" in one.metadata and isinstance(values.get(name), Mapping) and attrs.has(type(inside)):
             table = {key: value for key, value in values.pop(name).items() if key != "name"}
-            unchanged[name] = changed(inside, table, what=f"option {name!r} of {what}")
+            unchanged[name] = with_options(inside, table, what=f"option {name!r} of {what}")
         elif name not in values and ("component" in one.metadata or _is_whole_object(one, inside)):
             unchanged[name] = inside
     plain = {name: value for name, value in plain_options(component).items() if name not in unchanged}
@@ -246,13 +246,13 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     return made
 
 
-def still_known(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
+def known_options(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a file has of a component, without those that others have replaced since.
 
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     curvature: str = option("auto", help="which", replaces=("size",))
-    >>> still_known(Mine, {"size": 6000, "curvature": "dense"})
+    >>> known_options(Mine, {"size": 6000, "curvature": "dense"})
     {'curvature': 'dense'}
     """
     replaced = {name for field in _fields(cls) for name in field.metadata.get("replaces", ())} if attrs.has(cls) else ()

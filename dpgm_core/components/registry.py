@@ -19,9 +19,9 @@ import pluggy
 
 from dpgm_core import plugin as plugin_module
 from dpgm_core._util.html import Html, card, first
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components import options as option_tools
-from dpgm_core.components.compatibility import unmet
+from dpgm_core.components.compatibility import unmet_requirement
 from dpgm_core.errors import (
     ContestedComponent,
     DataError,
@@ -383,7 +383,7 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
 
 
 def _components(entry_point: metadata.EntryPoint) -> list[Component]:
-    requirement = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
+    requirement = unmet_requirement((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
     if requirement is not None:
         raise IncompatiblePlugin(f"it needs {requirement}, but this is dpgm-core {__version__}; upgrade one of the two")
     module = entry_point.load()

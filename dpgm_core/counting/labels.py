@@ -108,26 +108,26 @@ def persons_by_label(
     names = [attribute.name for attribute in attributes]
     keys: list[Any] = []
     numbers_of: list[list[IntArray]] = [[] for _ in columns]
-    for batch in _checked(source, [*names, *([] if person is None else [person])]):
+    for batch in _checked_batches(source, [*names, *([] if person is None else [person])]):
         if person is not None:
             keys.append(key_texts(person, batch.columns[-1]))
         for column, raw, parts in zip(columns, batch.columns, numbers_of, strict=False):
             numbers = column.numbers(raw)
             if person is None:  # counted at once, so that memory does not grow with the rows
                 numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
-                parts[:] = [_added(parts[0], numbers)] if parts else [numbers]
+                parts[:] = [_add_counts(parts[0], numbers)] if parts else [numbers]
             else:
                 parts.append(numbers)
     if person is None:
         return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, numbers_of, strict=True)]
     codes = pa.concat_arrays(keys).dictionary_encode(null_encoding="encode") if keys else None
     return [
-        _counts(column, None if codes is None else _by_person(column, codes, np.concatenate(parts), rows))
+        _counts(column, None if codes is None else _count_persons(column, codes, np.concatenate(parts), rows))
         for column, parts in zip(columns, numbers_of, strict=True)
     ]
 
 
-def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> IntArray:
+def _count_persons(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> IntArray:
     """Persons by label. keys: of all rows, dictionary-encoded. numbers: the labels of all rows."""
     count = max(1, len(column.labels))
     has = numbers >= 0
@@ -138,7 +138,7 @@ def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> Int
     if len(pairs):
         many = np.bincount(persons)[persons] > rows
         persons, numbers, rest = persons[many], numbers[many], numbers[~many]
-        places = _places(keys.dictionary.to_pylist(), column.labels, persons, numbers)
+        places = _tie_breakers(keys.dictionary.to_pylist(), column.labels, persons, numbers)
         # Equal places go by text: how labels are numbered depends on other persons.
         ranks = np.argsort(np.argsort(np.array(column.labels, dtype=object)))
         order = np.lexsort([ranks[numbers], places, persons])
@@ -149,7 +149,7 @@ def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> Int
     return np.bincount(numbers, minlength=len(column.labels))
 
 
-def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> Words:
+def _tie_breakers(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> Words:
     """Where each pair stands among those of its person: 64 bits mixed of the SHA-256 of the key and of the label."""
     first = np.diff(persons, prepend=-1) > 0  # they stand in order
     owners, of = persons[first], np.cumsum(first) - 1
@@ -162,12 +162,12 @@ def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
     return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count}
 
 
-def _added(before: IntArray, more: IntArray) -> IntArray:
+def _add_counts(before: IntArray, more: IntArray) -> IntArray:
     more[: len(before)] += before  # labels only become more
     return more
 
 
-def _checked(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:
+def _checked_batches(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:
     """The batches of anybody's source; DataError where they do not fit together."""
     where = f"source {type(source).__name__}"
     message = f"{where} failed while reading; its own message is withheld, it may quote records"

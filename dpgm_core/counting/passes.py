@@ -12,9 +12,9 @@ from attrs import field, frozen
 
 from dpgm_core._util.arrays import Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core.counting.kernel import Blocks, BlockSums, Counted, add_block, choose_blocks, counting, marginal
 from dpgm_core.counting.rows import Rows
 from dpgm_core.counting.statistic import PairCounts, Statistic, columns_of, zero_cells
+from dpgm_core.counting.table_counts import Blocks, BlockSums, Counted, add_block, choose_blocks, fastest_sums, marginal
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.sensitivity import Contributions
@@ -23,7 +23,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["MOST_CELLS", "Passes", "TableCounts", "compact"]
+__all__ = ["MOST_CELLS", "Passes", "TableCounts", "fewest_sums"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ __all__ = ["MOST_CELLS", "Passes", "TableCounts", "compact"]
 # thousands of partitions send back little: all pairs of 100 attributes of 10 labels are 4 MB, as blocks about 80 MB.
 
 
-def compact(structure: Structure) -> Statistic:
+def fewest_sums(structure: Structure) -> Statistic:
     """The tables of a structure as a statistic of a short vector; its last cell counts records."""
     return PairCounts(structure) if PairCounts.pays(structure) else TableCounts(structure)
 
@@ -129,7 +129,7 @@ class Passes:
     @classmethod
     def single(cls, structure: Structure, weighted: Contributions | None = None) -> Passes:
         """All in one pass, however large: for records that are read anew each time, and may be others then."""
-        one = counting(structure) if weighted is None else WeightedCounts(structure, weighted)
+        one = fastest_sums(structure) if weighted is None else WeightedCounts(structure, weighted)
         return cls(structure, (one,), weighted is not None)
 
     @classmethod
@@ -142,12 +142,14 @@ class Passes:
         2
         """
         if weighted is not None:
-            groups = _dealt(structure.sizes, most)
-            return cls(structure, tuple(WeightedCounts(_part(structure, own), weighted) for own in groups), True)
-        one = compact(structure)
+            groups = _deal_groups(structure.sizes, most)
+            return cls(
+                structure, tuple(WeightedCounts(_structure_of_groups(structure, own), weighted) for own in groups), True
+            )
+        one = fewest_sums(structure)
         if one.cells <= most:
             return cls(structure, (one,))
-        return cls(structure, tuple(compact(part) for part in _parts(structure, most - 1)))
+        return cls(structure, tuple(fewest_sums(part) for part in _parts(structure, most - 1)))
 
     @property
     def cells(self) -> int:
@@ -212,7 +214,7 @@ def _parts(structure: Structure, most: int) -> list[Structure]:
     cliques = {frozenset(clique): clique for clique in structure.cliques}
     largest = [clique for key, clique in cliques.items() if key not in covered]
     nested = [clique for key, clique in cliques.items() if key in covered]
-    dealt = _dealt(Structure(domain, largest).sizes, most)
+    dealt = _deal_groups(Structure(domain, largest).sizes, most)
     parts = [[largest[number] for number in own] for own in dealt]
     places_of: dict[str, set[int]] = {}
     where: list[int] = []
@@ -227,7 +229,7 @@ def _parts(structure: Structure, most: int) -> list[Structure]:
     return [Structure(domain, part) for part in parts]
 
 
-def _dealt(sizes: Sequence[int], most: int) -> list[list[int]]:
+def _deal_groups(sizes: Sequence[int], most: int) -> list[list[int]]:
     """Numbers 0, 1, ... in parts of at most so many cells; neighbours stay together, as they share attributes."""
     parts: list[list[int]] = []
     left = 0
@@ -240,7 +242,7 @@ def _dealt(sizes: Sequence[int], most: int) -> list[list[int]]:
     return parts
 
 
-def _part(structure: Structure, numbers: Sequence[int]) -> Structure:
+def _structure_of_groups(structure: Structure, numbers: Sequence[int]) -> Structure:
     """Some of the groups."""
     groups = [structure.groups[number] for number in numbers]
     plain, tied = ([group for group in groups if (len(group) > 1) is several] for several in (False, True))

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from dpgm_core._util.arrays import Array, Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.statistic import Piece, Sum, pieces, summed
+from dpgm_core.counting.statistic import Piece, Sum, pieces, sum_pieces
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
@@ -29,8 +29,8 @@ __all__ = [
     "Rows",
     "StableRows",
     "Streamed",
-    "coins",
-    "opened",
+    "draw_coins",
+    "open_rows",
     "pinned",
     "read_persons",
 ]
@@ -68,7 +68,7 @@ class Streamed:
         """One pass over the records."""
         own = self.reading
         rows = by_person(self.source, own.person, own.rows_per_person)
-        return summed(statistic, pieces(rows, own.domain, statistic.columns), self.progress)
+        return sum_pieces(statistic, pieces(rows, own.domain, statistic.columns), self.progress)
 
 
 @frozen
@@ -141,7 +141,7 @@ class Recoded(Sum):
 
 
 @contextmanager
-def opened(source: AnySource, reading: Reading, progress: Progress = silent) -> Iterator[Rows]:
+def open_rows(source: AnySource, reading: Reading, progress: Progress = silent) -> Iterator[Rows]:
     """The records of any source for sums: pinned where the source sums itself, else read for each sum."""
     if not isinstance(source, ReducingSource):
         yield Streamed(source, reading, progress)
@@ -186,7 +186,7 @@ class Persons:
             return []
         if rate == 1:
             return [(self._codes, self._lengths)]
-        taken = coins(self.persons, rate, randomness)
+        taken = draw_coins(self.persons, rate, randomness)
         rows = np.flatnonzero(taken if self._lengths is None else np.repeat(taken, self._lengths))
         lengths = None if self._lengths is None else self._lengths[taken]
         return [([column[rows] for column in self._codes], lengths)]
@@ -199,7 +199,7 @@ class Persons:
 
     def total(self, statistic: Sum) -> IntArray:
         """The whole sum, (cells,)."""
-        return summed(statistic, self.pieces(statistic.columns))
+        return sum_pieces(statistic, self.pieces(statistic.columns))
 
     def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Persons:
         """The same persons by fewer codes. codes: attribute -> the new code of each of its codes."""
@@ -222,11 +222,11 @@ def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Pers
     return Persons(tuple(columns), [np.concatenate(parts) for parts in zip(*batches, strict=True)], None)
 
 
-def coins(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def draw_coins(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """`count` independent coins that show True with probability `rate`, a multiple of 2^-32, exactly.
 
     >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> coins(3, Fraction(1), SeededRandomness(1)).tolist()
+    >>> draw_coins(3, Fraction(1), SeededRandomness(1)).tolist()
     [True, True, True]
     """
     threshold = int(rate * RATE_GRID)

@@ -12,14 +12,14 @@ from attrs import frozen
 from dpgm_core._util.arrays import Array, Codes, IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, TooLarge
+from dpgm_core.errors import DataError, TooLarge, human_bytes
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.sources.reading import checked, quiet
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "columns_of",
     "fused",
     "pieces",
-    "summed",
+    "sum_pieces",
     "table_sums",
     "zero_cells",
 ]
@@ -125,7 +125,7 @@ class CellSums(StructureSums):
         return Tables(self.structure, sums)
 
 
-def summed(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
+def sum_pieces(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
     """The whole sum, (cells,).
 
     progress: called at the start and the end only, as the number of pieces is a function of the records.

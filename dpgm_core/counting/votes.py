@@ -21,12 +21,12 @@ from dpgm_core.structure.structure import Structure
 
 __all__ = [
     "Agreed",
-    "agreed",
+    "find_agreement",
     "agreed_edges",
     "agreed_graph",
     "block_edges",
     "blocks_of",
-    "by_threshold",
+    "agreement_by_threshold",
     "pair_sums",
     "votes_of",
 ]
@@ -176,7 +176,7 @@ class Agreed:
     distance: int
 
 
-def agreed(voter: Voter, persons: Persons, words: Array, terms: Terms) -> Agreed:
+def find_agreement(voter: Voter, persons: Persons, words: Array, terms: Terms) -> Agreed:
     """The graph that a voter finds in all records, and its distance.
 
     words: 64 random bits for each person, drawn by the caller; for votes by blocks only.
@@ -186,7 +186,7 @@ def agreed(voter: Voter, persons: Persons, words: Array, terms: Terms) -> Agreed
     if isinstance(voter, ThresholdVotes):
         total = Fraction(persons.records) if terms.declared_total is None else Fraction(terms.declared_total)
         move = terms.rows_per_person * (2 if terms.neighbours is Neighbours.REPLACE_ONE else 1)
-        return by_threshold(pair_sums(voter.pairs, parts), Fraction(voter.tau) * total, move)
+        return agreement_by_threshold(pair_sums(voter.pairs, parts), Fraction(voter.tau) * total, move)
     codes, lengths = next(iter(parts), ([np.zeros(0, np.uint8) for _ in columns], None))
     votes = votes_of(voter, codes, lengths, blocks_of(words, voter.blocks))
     return agreed_graph(votes) if voter.whole else agreed_edges(votes)
@@ -268,12 +268,12 @@ def pair_sums(pairs: Structure, parts: Iterable[Piece]) -> IntArray:
     return np.array([products[place[one], place[other]] for one, other in pairs.cliques], np.int64)
 
 
-def by_threshold(sums: IntArray, threshold: Fraction, move: int) -> Agreed:
+def agreement_by_threshold(sums: IntArray, threshold: Fraction, move: int) -> Agreed:
     """The pairs whose sum is above the threshold in size; so many persons as have to change before one crosses it.
 
     sums: (pairs,), whole. move: how far one person moves a sum at most.
 
-    >>> by_threshold(np.array([9, -2]), Fraction(9, 2), 1).distance
+    >>> agreement_by_threshold(np.array([9, -2]), Fraction(9, 2), 1).distance
     3
     """
     first = math.floor(threshold) + 1  # the smallest size of an edge

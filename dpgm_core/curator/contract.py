@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
-from dpgm_core.curator.funds import Single
+from dpgm_core.curator.single_use import Single
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.budget import Budget
@@ -17,8 +17,8 @@ from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload

@@ -65,7 +65,7 @@ class LabelledDomain:
             error.discovery = self.discovery
             raise
         except BaseException as error:
-            failed = _failed(self.discovery, self.saved, error)
+            failed = _failed_after_labels(self.discovery, self.saved, error)
             if isinstance(error, Exception):
                 raise failed from error
             raise error from failed
@@ -83,7 +83,7 @@ def check_open(source: AnySource, columns: Sequence[LabelsPlan], randomness: Ran
     """
     if not columns:
         return
-    names = _named(columns)
+    names = _column_names(columns)
     if not isinstance(source, RawValues):
         raise DataError(
             f"the labels of {names} are to be found in raw values, and source {type(source).__name__} offers none; "
@@ -187,7 +187,7 @@ class LabelSearch:
             counted = redact_source_errors(
                 source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
             )
-        labels = strip_traceback(partial(_drawn, columns, counted, random))
+        labels = strip_traceback(partial(_draw_labels, columns, counted, random))
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()
         # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
@@ -227,7 +227,7 @@ class LabelSearch:
             return
         if ledger.budget.kind != "approx":
             raise BudgetError(
-                f"the labels of {_named(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot "
+                f"the labels of {_column_names(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot "
                 f"add up, as it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
             )
         ledger.check_terms(self.terms)
@@ -243,7 +243,7 @@ def _size(domain: Domain, columns: Sequence[LabelsPlan]) -> int:
     )
 
 
-def _drawn(
+def _draw_labels(
     columns: Sequence[LabelsPlan], counted: Sequence[Mapping[str, int]], randomness: Randomness
 ) -> tuple[FoundLabels, ...]:
     """Return what is published of each column's counts, with fresh noise."""
@@ -260,19 +260,19 @@ def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
-def _named(columns: Sequence[LabelsPlan]) -> str:
+def _column_names(columns: Sequence[LabelsPlan]) -> str:
     return ", ".join(repr(one.column) for one in columns[:4]) + (", ..." if len(columns) > 4 else "")
 
 
 def _note(columns: Sequence[LabelsPlan]) -> str:
     """Return the note of the ledger's entry."""
-    note = f"labels of {_named(columns)}, found privately before the tables"
+    note = f"labels of {_column_names(columns)}, found privately before the tables"
     if len(note) > _MAX_NOTE_LENGTH or not note.isprintable():
         note = f"labels of {len(columns)} columns, found privately before the tables"
     return note
 
 
-def _failed(discovery: Discovery, saved: Path | None, error: BaseException) -> LearningFailed:
+def _failed_after_labels(discovery: Discovery, saved: Path | None, error: BaseException) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     names = ", ".join(map(repr, discovery.names))
     where = (

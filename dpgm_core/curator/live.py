@@ -13,12 +13,13 @@ from attrs import evolve
 
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import opened
+from dpgm_core.counting.rows import open_rows
 from dpgm_core.counting.statistic import columns_of
+from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.contract import Rounds, Session
-from dpgm_core.curator.funds import Funds, Measurer, Receipt
+from dpgm_core.curator.funds import Funds, Receipt
+from dpgm_core.curator.measurer import Measurer
 from dpgm_core.curator.records import HeldRecords, check_rows, read_here
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.curator.rounds import LiveRounds
@@ -37,14 +38,14 @@ from dpgm_core.privacy.measurement import (
     check_structure,
     measure,
 )
-from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrated
+from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.release import NoisyTables, Round
-from dpgm_core.releases.saving import release_size, session_size, unsaved
+from dpgm_core.releases.saving import release_size, session_size
+from dpgm_core.releases.steps import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
@@ -241,7 +242,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         with self._funds.charge(measurement.cost, self._conditions(measurement), sizes=sizes) as receipt:
             holdout = self._holdout if receipt.holdout is not None else None
             measured = measurement.structure  # with split = "contrasts" every set inside the cliques
-            counted = self._count(measured if holdout is None else _together(measured, holdout.structure))
+            counted = self._count(measured if holdout is None else _structure_of_both(measured, holdout.structure))
         try:
             drawn = self._draw(measurement, counted)
             holdout_drawn = None if holdout is None else self._draw(holdout, counted)
@@ -290,7 +291,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             neighbours=terms.neighbours,
             presence=terms.presence(measured, clip),
         )
-        measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
+        measurement = Measurement.shared(measured, calibrate(self._mechanism, noise, sensitivity, each))
         holdout_release: NoisyTables | None = None
         with self._funds.charge(cost, self._conditions(measurement), sizes=self._sizes(measurement)) as receipt:
             reading = self._reading(measured.domain, columns_of(measured), several=False)
@@ -339,17 +340,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
         if clip is not None and self._terms.total_policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
-    def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
-    ) -> AbstractContextManager[Session]:
-        """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
-
-        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
-        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
-        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
-        Raises BudgetError, StructureError or Overspent with nothing read or charged.
-        """
-        self.check_process()
+    def _check_session(self, workload: Workload, votes: Budget | None) -> None:
+        """Refuse a session that this curator's structure, terms, split and source do not go with."""
         if not isinstance(workload, Workload):
             raise OptionError(
                 f"workload must be a Workload, such as Workload.all(domain), got {type(workload).__name__}"
@@ -364,6 +356,19 @@ class LiveCurator(Measurer, HoldoutKeeper):
             raise OptionError("a session sets the share of its holdout aside itself; leave it out of split")
         if votes is not None:
             check_rows(self._source, "votes")
+
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
+        """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
+
+        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        Raises BudgetError, StructureError or Overspent with nothing read or charged.
+        """
+        self.check_process()
+        self._check_session(workload, votes)
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
         session_mechanism(spendable)  # a missing plugin is found before the charge
@@ -453,7 +458,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         reading = self._reading(measured.domain, columns_of(measured), several=len(passes.statistics) > 1)
 
         def counted() -> Counted:
-            with opened(source, reading) as rows:
+            with open_rows(source, reading) as rows:
                 return passes.count(rows, self._progress)
 
         return redact_source_errors(source, counted)
@@ -472,7 +477,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """The tables that a measurement is about with fresh noise, N and its variance."""
         progress = unfailing(self._progress)  # it is paid for
         progress("adding noise", 0, None)
-        counts = _only(measurement.structure, counted.tables)
+        counts = _tables_over(measurement.structure, counted.tables)
         drawn = self._measure(measurement, lambda: counts, stated_total(self._terms, counted.records))
         progress("adding noise", 1, 1)
         return drawn
@@ -513,7 +518,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         try:
             release = write(release)
         except ModelFileError as error:
-            self._released[receipt.number] = unsaved(release, error)
+            self._released[receipt.number] = evolve(release, saved_as=None, save_error=str(error))
             raise
         self._released[receipt.number] = release
         return release
@@ -522,14 +527,14 @@ class LiveCurator(Measurer, HoldoutKeeper):
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"
 
 
-def _together(measured: Structure, pairs: Structure) -> Structure:
+def _structure_of_both(measured: Structure, pairs: Structure) -> Structure:
     """Both, to be counted in one pass over the records."""
     plain = [group[0] for group in measured.groups if len(group) == 1]
     tied = [group for group in measured.groups if len(group) > 1]
     return Structure(measured.domain, [*plain, *pairs.cliques], tied=tied)
 
 
-def _only(structure: Structure, tables: Tables) -> Tables:
+def _tables_over(structure: Structure, tables: Tables) -> Tables:
     """The tables of one of the structures that were counted together."""
     if structure == tables.structure:
         return tables

@@ -13,11 +13,11 @@ import numpy as np
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Persons, Rows, StableRows, pinned, read_persons
-from dpgm_core.curator.funds import Single
+from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.redaction import redact_source_errors
+from dpgm_core.curator.single_use import Single
 from dpgm_core.curator.steps import count_grids
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
@@ -28,7 +28,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", "fitting", "read_here"]
+__all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", "choose_fitting", "read_here"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -64,16 +64,16 @@ class CountedTables:
         if missing:
             domain, known = structure.domain, {*self._kept, *missing}
             room = self._room - 8 * Structure(domain, missing).cells
-            also = fitting(domain, [clique for clique in self._ahead if clique not in known], room)
+            also = choose_fitting(domain, [clique for clique in self._ahead if clique not in known], room)
             fresh = self._count(Structure(domain, [*missing, *also]), rows).tables
-            tables = dict(_parts(fresh)) | self._kept
+            tables = dict(_tables_by_clique(fresh)) | self._kept
         return Tables(structure, np.concatenate([tables[clique] for clique in structure.cliques]))
 
     def coarsen(self, merges: Mapping[str, IntArray], domain: Domain) -> None:
         """Have what was counted by fewer codes. merges: attribute -> the new code of each of its codes, as before."""
         for clique, values in self._kept.items():
             if any(name in merges for name in clique):
-                self._kept[clique] = _coarser(values, clique, merges, domain)
+                self._kept[clique] = _merge_codes(values, clique, merges, domain)
 
     def clear(self) -> None:
         """Forget all tables."""
@@ -90,9 +90,9 @@ class CountedTables:
         counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
         self.records = counted.records
         domain, room = structure.domain, self._room
-        fitted = fitting(domain, structure.cliques, room)
+        fitted = choose_fitting(domain, structure.cliques, room)
         whole = len(fitted) == len(structure.cliques)
-        tables = dict(_parts(counted.tables))
+        tables = dict(_tables_by_clique(counted.tables))
         # A part of it alone is copied, so that the rest can go.
         self._kept |= {clique: tables[clique] if whole else tables[clique].copy() for clique in fitted}
         self._kept[()] = np.array([counted.records])
@@ -105,13 +105,13 @@ class CountedTables:
 def candidates_to_count(domain: Domain, candidates: Sequence[Clique]) -> list[Clique]:
     """Return the candidates that are counted before the first step; at least one, which counts the records."""
     smallest = min(candidates, key=lambda clique: math.prod(domain.shape(clique)))
-    return fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
+    return choose_fitting(domain, candidates, _MAX_AHEAD_BYTES) or [smallest]
 
 
-def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique]:
+def choose_fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique]:
     """The cliques whose tables fit into so many bytes together, in turn.
 
-    >>> fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
+    >>> choose_fitting(Domain.from_sizes({"a": 2, "b": 3}), [("a",), ("a", "b"), ("b",)], room=40)
     [('a',), ('b',)]
     """
     chosen = []
@@ -123,13 +123,13 @@ def fitting(domain: Domain, cliques: Sequence[Clique], room: int) -> list[Clique
     return chosen
 
 
-def _parts(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:
+def _tables_by_clique(tables: Tables) -> Iterator[tuple[Clique, IntArray]]:
     """Each clique's cells; none of them is tied."""
     for clique, part in zip(tables.structure.cliques, tables.structure.slices, strict=True):
         yield clique, tables.values[part]
 
 
-def _coarser(values: IntArray, clique: Clique, merges: Mapping[str, IntArray], domain: Domain) -> IntArray:
+def _merge_codes(values: IntArray, clique: Clique, merges: Mapping[str, IntArray], domain: Domain) -> IntArray:
     """The same counts by fewer codes: cells whose codes became one are added up."""
     sizes = [len(merges[name]) if name in merges else domain[name].size for name in clique]
     table = values.reshape(sizes)

@@ -8,20 +8,18 @@ from fractions import Fraction
 from threading import Lock
 
 from dpgm_core.curator.contract import Rounds, Session
-from dpgm_core.curator.funds import Single
 from dpgm_core.curator.live import HoldoutKeeper
+from dpgm_core.curator.single_use import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
-from dpgm_core.privacy.budget import Budget, check_budget, composed
+from dpgm_core.privacy.budget import Budget, check_budget, compose_budgets
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
-from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.pooling import check_alike, check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.workload import Workload
 
 __all__ = ["ReplayCurator"]
 
@@ -67,7 +65,7 @@ class ReplayCurator(Single, HoldoutKeeper):
                 "of the same run too"
             )
         check_merged(originals)
-        self._structure = _roomy(self._releases) if structure is None else structure
+        self._structure = _structure_with_room(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
         if len(self._holdouts) > 1:
             pool(self._holdouts, conversion_delta)  # refuses holdouts that do not pool, before the learning
@@ -82,7 +80,7 @@ class ReplayCurator(Single, HoldoutKeeper):
             one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.budget
             for one in self._releases
         ]
-        self._budget = composed(self._budgets, conversion_delta)
+        self._budget = compose_budgets(self._budgets, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
         self._pooled = False
@@ -107,7 +105,7 @@ class ReplayCurator(Single, HoldoutKeeper):
     def remaining(self) -> Budget:
         """The budget of the releases not yet served."""
         left = self._budgets[self._served :]
-        return composed(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
+        return compose_budgets(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
 
     @property
     def released(self) -> tuple[NoisyTables, ...]:
@@ -168,7 +166,7 @@ class ReplayCurator(Single, HoldoutKeeper):
             cliques_held = {frozenset(clique) for clique in serving.structure.cliques}
             if {frozenset((one,) if isinstance(one, str) else one) for one in requested} != cliques_held:
                 raise BudgetError(
-                    f"{what} holds other cliques than the learner asks for: {_listed(serving.structure.cliques)}"
+                    f"{what} holds other cliques than the learner asks for: {_cliques_text(serving.structure.cliques)}"
                 )
         if isinstance(budget, Mapping) and not _is_split_as(serving, budget):
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
@@ -181,21 +179,11 @@ class ReplayCurator(Single, HoldoutKeeper):
             self._pooled = several
         return serving if several else plausible(equalize_totals(serving))
 
-    def rounds(
-        self,
-        n: int,
-        *,
-        sampling_rate: float,
-        cliques: Iterable[Clique] | None = None,
-        budget: Budget | None = None,
-        clip: ClippedScore | None = None,
-    ) -> AbstractContextManager[Rounds]:
+    def rounds(self, n: int, **request: object) -> AbstractContextManager[Rounds]:
         """Raise BudgetError: saved releases hold no rounds."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
-    def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
-    ) -> AbstractContextManager[Session]:
+    def session(self, **request: object) -> AbstractContextManager[Session]:
         """Raise BudgetError: saved releases allow no further steps."""
         raise BudgetError(
             "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "
@@ -206,7 +194,7 @@ class ReplayCurator(Single, HoldoutKeeper):
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
 
 
-def _roomy(releases: Sequence[NoisyTables]) -> Structure:
+def _structure_with_room(releases: Sequence[NoisyTables]) -> Structure:
     """The structure that the first one was made to learn, with every table that has no room in it."""
     first = releases[0].modelled or releases[0].structure
     structures = [one.structure for one in releases[1:]]
@@ -228,6 +216,6 @@ def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool
     )
 
 
-def _listed(cliques: Sequence[Clique]) -> str:
+def _cliques_text(cliques: Sequence[Clique]) -> str:
     """A few of them, in words."""
     return ", ".join(" x ".join(clique) or "()" for clique in cliques[:4]) + (", ..." if len(cliques) > 4 else "")

@@ -13,12 +13,12 @@ from attrs import evolve
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.clipped import ClippedScores, FewCounts
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.clipped_scores import ClippedScores, FewCounts
 from dpgm_core.counting.rows import Persons
-from dpgm_core.counting.statistic import Piece, Statistic, summed
-from dpgm_core.curator.funds import Turns
+from dpgm_core.counting.statistic import Piece, Statistic, sum_pieces
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
+from dpgm_core.curator.single_use import Turns
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.measurement import Measurement
@@ -111,7 +111,7 @@ class LiveRounds(Turns[Persons]):
             statistic = self._counts
         else:  # few records: no pass over the counting plan's larger blocks
             statistic = FewCounts(structure)
-        return statistic.tables(summed(statistic, [piece for piece in subsample if len(piece[0][0])]))
+        return statistic.tables(sum_pieces(statistic, [piece for piece in subsample if len(piece[0][0])]))
 
     def _total(self, tables: Tables) -> tuple[float, float]:
         """N of the subsample, and its variance."""

@@ -18,23 +18,25 @@ from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.curator.funds import Measurer, Receipt, Turns
+from dpgm_core.curator.funds import Receipt
+from dpgm_core.curator.measurer import Measurer
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
-from dpgm_core.curator.steps import Candidates, DescentStep, cast, check_exact_type, resolve_votes
+from dpgm_core.curator.single_use import Turns
+from dpgm_core.curator.steps import Candidates, DescentStep, cast_votes, check_exact_type
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import add_noise, calibrated
+from dpgm_core.privacy.mechanism import add_noise, calibrate
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import check_untouched
 from dpgm_core.structure.graphs import Clique
@@ -76,7 +78,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         super().__init__(records)
         self._session, self._receipt, self._charged, self._publish = session, receipt, charged, publish
         self._spent = self._reserved = Budget.zero(session.budget.kind)
-        self._cast = Budget.zero("approx")  # spent on votes
+        self._votes_spent = Budget.zero("approx")
         self._records, self._randomness, self._terms = records.records, randomness, terms
         self._mechanism = session_mechanism(session.budget)
         self._domain = session.workload.domain
@@ -175,7 +177,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
                     "(epsilon, delta) budget, or choose by select"
                 )
             sensitivity = score_sensitivity(len(candidates.cliques), scores.move(self._terms))
-            calibration = calibrated(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+            calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
             self._pay(calibration.noise.cost)
 
             def draw() -> Array:
@@ -210,7 +212,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     @property
     def votes(self) -> Budget | None:
         """What votes may still cost besides."""
-        return None if self._session.votes is None else self._session.votes - self._cast
+        return None if self._session.votes is None else self._session.votes - self._votes_spent
 
     def vote(self, voter: Voter, budget: Budget) -> Verdict:
         """The graph that votes agree on, or nothing; see `dpgm_core.curator.steps`.
@@ -220,18 +222,10 @@ class LiveSession(Turns[HeldRecords], Measurer):
         """
         with self.turn():
             records = self._open()
-            voter = resolve_votes(
-                voter,
-                budget,
-                self.votes,
-                session=self._session,
-                steps=self._steps,
-                candidates=self._candidates,
-                terms=self._terms,
-            )
+            voter = self._own_voter(voter, budget)
             persons = records.persons  # refused of records elsewhere, before it is counted as spent
-            self._cast = self._cast + budget
-            verdict = cast(
+            self._votes_spent = self._votes_spent + budget
+            verdict = cast_votes(
                 voter, budget, source=records.source, persons=persons, randomness=self._randomness, terms=self._terms
             )
             self._keep(verdict)
@@ -364,6 +358,25 @@ class LiveSession(Turns[HeldRecords], Measurer):
         check_exact_type(scores, "scores", "a score", TableDistance)
         self._check_kind(budget)
         return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
+
+    def _own_voter(self, voter: Voter, budget: Budget) -> Voter:
+        """The voter over this session's own domain, for a budget that it can spend; refuses what is no vote of it."""
+        check_exact_type(voter, "a voter", "votes", EdgeVotes, ThresholdVotes)
+        check_budget(budget)
+        left = self.votes
+        if left is None:
+            raise BudgetError(
+                "this session has nothing for votes; open it with votes = a part of its (epsilon, delta), as core does "
+                "for a VotingSelector"
+            )
+        if self._session.merges or not all(isinstance(one, Verdict) for one in self._steps):
+            raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
+        if budget.kind != "approx" or not budget <= left:
+            raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
+        voter = attrs.evolve(voter, pairs=self._candidates.own(voter.pairs, self.workload.domain))
+        voter.check(self._terms)
+        likely_distance(budget)  # refuses what nothing could be published for
+        return voter
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)

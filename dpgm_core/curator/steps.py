@@ -6,27 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import attrs
-from attrs import evolve
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import Persons, Rows, StableRows
-from dpgm_core.counting.votes import agreed
+from dpgm_core.counting.table_counts import Counted
+from dpgm_core.counting.votes import find_agreement
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
+from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
-from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.descent import NodeGradients, descent_temperature, steepest
 from dpgm_core.privacy.selection import TableDistance, draw_candidates
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, draw_publication, likely_distance
-from dpgm_core.releases.queries import Descent, FoundBins, SessionTerms, Verdict
+from dpgm_core.privacy.votes import EdgeVotes, Voter, draw_publication
+from dpgm_core.releases.steps import Descent, FoundBins, Verdict
 from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -35,12 +34,11 @@ from dpgm_core.structure.workload import Workload
 __all__ = [
     "Candidates",
     "DescentStep",
-    "cast",
+    "cast_votes",
     "check_exact_type",
     "count_grids",
     "find_bins",
     "grid_attributes",
-    "resolve_votes",
 ]
 
 
@@ -112,38 +110,7 @@ class Candidates:
 # Votes
 
 
-def resolve_votes(
-    voter: Voter,
-    budget: Budget,
-    left: Budget | None,
-    *,
-    session: SessionTerms,
-    steps: Sequence[object],
-    candidates: Candidates,
-    terms: Terms,
-) -> Voter:
-    """The voter over the session's own domain; refuses what is no vote of it.
-
-    left: what votes may still cost. steps: what came out so far.
-    """
-    check_exact_type(voter, "a voter", "votes", EdgeVotes, ThresholdVotes)
-    check_budget(budget)
-    if left is None:
-        raise BudgetError(
-            "this session has nothing for votes; open it with votes = a part of its (epsilon, delta), as core does for "
-            "a VotingSelector"
-        )
-    if session.merges or not all(isinstance(one, Verdict) for one in steps):
-        raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
-    if budget.kind != "approx" or not budget <= left:
-        raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
-    voter = evolve(voter, pairs=candidates.own(voter.pairs, session.workload.domain))
-    voter.check(terms)
-    likely_distance(budget)  # refuses what nothing could be published for
-    return voter
-
-
-def cast(
+def cast_votes(
     voter: Voter, budget: Budget, *, source: AnySource, persons: Persons, randomness: Randomness, terms: Terms
 ) -> Verdict:
     """The graph that votes agree on, or nothing; to be called once it is paid for.
@@ -153,7 +120,7 @@ def cast(
 
     def edges() -> tuple[Clique, ...] | None:
         words = randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
-        agreement = redact_source_errors(source, lambda: agreed(voter, persons, words, terms))
+        agreement = redact_source_errors(source, lambda: find_agreement(voter, persons, words, terms))
         if not draw_publication(agreement.distance, budget, randomness):
             return None
         return tuple(pair for pair, edge in zip(voter.pairs.cliques, agreement.edges, strict=True) if edge)
@@ -227,12 +194,12 @@ def find_bins(
     def find(one: BinsPlan) -> FoundBins:
         grid = grids[one.attribute.name]
         inside: IntArray = counted.tables[grid.name][: one.cells]
-        return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
+        return FoundBins.of(one, _bisect_ranks(inside, one, randomness), grid.edges or ())
 
     return tuple(find(one) for one in columns)
 
 
-def _bisected(counts: IntArray, column: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
+def _bisect_ranks(counts: IntArray, column: BinsPlan, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
     """Of each level the edges chosen. counts: persons in each cell."""
     ranks = ranks_of(counts)
     levels: list[tuple[int, ...]] = []

@@ -57,7 +57,8 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     where = f"attribute {name!r}"
     _check(where, plain)
     values = _named(where, lambda: Values(**_values(plain)))
-    matching = _named(where, lambda: Matching(**{key: plain[key] for key in MATCHING if key in plain}))
+    rules = {key: plain[key] for key in MATCHING if key in plain}
+    matching = _named(where, lambda: Matching(**rules))
     fields: dict[str, Any] = {"values": values, "matching": matching}
     if "null_values" in plain:
         fields["null_values"] = tuple(_texts(where, "null_values", plain["null_values"]))
@@ -70,7 +71,7 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     else:
         if "labels" not in plain and values.kind == "boolean":
             labels = ["false", "true"]
-            fields["matching"] = matching if "case" in plain else _named(where, lambda: Matching(**_caseless(plain)))
+            fields["matching"] = _named(where, lambda: Matching(**{"case": False} | rules))
         else:
             labels = _texts(where, "labels", plain["labels"])
         if not isinstance(plain.get("coded", False), bool):
@@ -133,10 +134,6 @@ def _values(plain: Mapping[str, Any]) -> dict[str, Any]:
         elif "min" in plain or parts:
             parts["kind"] = "number" if "format" not in parts else "date"
     return parts
-
-
-def _caseless(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {"case": False} | {key: plain[key] for key in MATCHING if key in plain}
 
 
 def _sized(name: str, where: str, plain: Mapping[str, Any]) -> dict[str, Any]:

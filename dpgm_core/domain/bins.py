@@ -278,8 +278,7 @@ _STEPS: dict[str, Callable[[datetime], datetime]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# Bins and labels that private queries release
+# --- Bins and labels that private queries release -------------------------------------------------
 
 #: The label of all values of an open column that are not among those found.
 OTHER = "other"

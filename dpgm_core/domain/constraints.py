@@ -48,16 +48,13 @@ class Constraint(Protocol):
     @property
     def name(self) -> str:
         """What messages call it."""
-        ...
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The attributes it is about."""
-        ...
 
     def check(self, attributes: Sequence[Attribute]) -> None:
         """Refuse, with DomainError, labels and types that these attributes, one for each column, do not have."""
-        ...
 
     def impossible(self, attributes: Sequence[Attribute]) -> Mask:
         """Which cells of the table of `columns` no record can be in, over these attributes, one for each column.
@@ -65,15 +62,12 @@ class Constraint(Protocol):
         A block of labels or a bin is impossible where all that falls into it is. Nothing is while labels or bins are
         still to be found.
         """
-        ...
 
     def over(self, attributes: Sequence[Attribute]) -> Constraint:
         """The same for labels that were found: those that were not are part of the unknown label."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands under `[constraints.NAME]`."""
-        ...
 
 
 def undetermined_mask(name: str, attributes: Sequence[Attribute]) -> Mask | None:
@@ -239,8 +233,7 @@ def _check_label(name: str, label: str, attribute: Attribute) -> None:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# Constraints by order
+# --- Constraints by order -------------------------------------------------------------------------
 
 #: From, to, and whether the end belongs to it; None of what has no place.
 _Interval: TypeAlias = tuple[float, float, bool] | None
@@ -356,17 +349,12 @@ def _in_order(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interva
             f"constraint {name!r} compares {attributes[0].name} with {attributes[1].name} by the places of their "
             "labels, which differ; give both columns the same labels in the same order"
         )
-    rank = {label: float(place) for place, label in enumerate(real[0])}
-    first, second = ([_point(rank.get(label)) for label in one.labels] for one in attributes)
-    return first, second
+    at = {label: (float(place), float(place), True) for place, label in enumerate(real[0])}
+    first, second = ([at.get(label) for label in one.labels] for one in attributes)
+    return list(first), list(second)
 
 
-def _point(place: float | None) -> _Interval:
-    return None if place is None else (place, place, True)
-
-
-# --------------------------------------------------------------------------------------------------
-# Reading of constraints: `[constraints.NAME]` with columns and one form
+# --- Reading of constraints: `[constraints.NAME]` with columns and one form -----------------------
 
 _FORMS = ("impossible", "possible", "map", "order")
 _MAX_FILE_BYTES = 2**26  # of a CSV file with a map

@@ -33,11 +33,7 @@ _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def read_metadata(
-    source: Any,
-    *,
-    codebooks: Iterable[Any] = (),
-    schema_is_public: bool = False,
-    first_line_is_names: bool = False,
+    source: Any, *, codebooks: Iterable[Any] = (), schema_is_public: bool = False, first_line_is_names: bool = False
 ) -> Metadata:
     """Read what describes a table: types, ranges and labels as they are declared, and never a record.
 
@@ -181,14 +177,13 @@ def _of_tables(where: str, plain: Any, folder: Path | None = None) -> Metadata:
         return nist_schema(schema)
     if isinstance(plain.get("attributes"), Mapping) or set(plain) <= {"constraints", "defaults"}:
         return _of_domain(where, plain, folder)
-    if all(isinstance(one, Mapping) and _explains(one) for one in plain.values()):
+    # Entries of a data dictionary, and no tables of ours.
+    if all(
+        isinstance(one, Mapping) and ("description" in one or isinstance(one.get("values"), Mapping))
+        for one in plain.values()
+    ):
         return nist_dictionary(plain)
     return Metadata(tables={column: _short(column, entry) for column, entry in plain.items()})
-
-
-def _explains(entry: Mapping[str, Any]) -> bool:
-    """Whether this is an entry of a data dictionary, and no table of ours."""
-    return "description" in entry or isinstance(entry.get("values"), Mapping)
 
 
 def _short(column: str, entry: object) -> Mapping[str, Any]:
@@ -202,8 +197,7 @@ def _short(column: str, entry: object) -> Mapping[str, Any]:
     raise DomainError(f"column {column!r} must be a size, a list of labels or a table, got {entry!r:.80}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Domain files as plain tables
+# --- Domain files as plain tables -----------------------------------------------------------------
 
 _MAX_FILE_BYTES = 2**26
 _MAX_NESTED_FILES = 16  # files that name one another
@@ -262,10 +256,7 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
     attributes = override_tables(base["attributes"], changes, origin=plain["from"])
-    return {
-        "attributes": apply_defaults(attributes, defaults),
-        "constraints": {**base.get("constraints", {}), **rules},
-    }
+    return {"attributes": apply_defaults(attributes, defaults), "constraints": {**base.get("constraints", {}), **rules}}
 
 
 def override_tables(
@@ -369,9 +360,7 @@ def _table(name: str, entry: object) -> dict[str, Any]:
     raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r:.80}")
 
 
-# --------------------------------------------------------------------------------------------------
-# Header of a CSV file
-#
+# --- Header of a CSV file -------------------------------------------------------------------------
 # The line may be a record, if the file names no columns. So no message quotes it, and one that does not look like names
 # is refused. Bytes behind it are read by the operating system, as files come in blocks, but looked at by nobody.
 

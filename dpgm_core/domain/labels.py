@@ -123,6 +123,8 @@ def _calendar(edges: Sequence[float], values: Values) -> list[str] | None:
     if len(edges) < 3 or not all(map(math.isfinite, edges)) or not _written(edges[0], values):
         return None
     per_day = 1 if values.kind == "date" else 86_400
+    # The last edge of days stands half a unit above a single last value.
+    upper = math.floor(edges[-1]) if values.kind == "date" else edges[-1]
     for unit in UNITS[: 5 if values.kind == "date" else 6]:
         # The width of a bin tells the unit, or the attempt would be as long as the calendar.
         least = UNIT_DAYS[unit] * per_day
@@ -132,18 +134,13 @@ def _calendar(edges: Sequence[float], values: Values) -> list[str] | None:
         if edges[-1] - edges[0] > 1.2 * least * (len(edges) - 1) + per_day:
             continue
         try:
-            same = calendar_edges("", edges[0], _upper(edges, values), unit, values) == tuple(edges)
+            same = calendar_edges("", edges[0], upper, unit, values) == tuple(edges)
         except DomainError:
             continue
         if same:
             labels = [_UNIT_TEXTS[unit](values.moment(edge)) for edge in edges[:-1]]
             return labels if len(set(labels)) == len(labels) else None
     return None
-
-
-def _upper(edges: Sequence[float], values: Values) -> float:
-    # The last edge stands half a unit above a single last value.
-    return math.floor(edges[-1]) if values.kind == "date" else edges[-1]
 
 
 def _written(number: float, values: Values) -> bool:
@@ -182,8 +179,7 @@ _UNIT_TEXTS: dict[str, Callable[..., str]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# Rules by which raw texts match labels
+# --- Rules by which raw texts match labels --------------------------------------------------------
 
 _NUMERAL = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
 _PLAIN_DIGITS = 40  # numbers of more digits are compared as a mantissa and an exponent
@@ -311,8 +307,7 @@ def _canonical(raw: bytes) -> bytes | None:
     return minus + stripped + b"e%d" % shift
 
 
-# --------------------------------------------------------------------------------------------------
-# Merged codes
+# --- Merged codes ---------------------------------------------------------------------------------
 
 
 def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[int], tuple[str, ...]]:
@@ -330,7 +325,10 @@ def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[
         if counted[into] == 1:
             merged[into] = labels[code]
         elif not merged[into]:
-            merged[into] = _unused(f"other ({counted[into]} labels)", taken)
+            label = f"other ({counted[into]} labels)"
+            texts = itertools.chain([label], (f"{label} {number}" for number in itertools.count(2)))
+            merged[into] = next(text for text in texts if text not in taken)
+            taken.add(merged[into])
     return new, tuple(merged)
 
 
@@ -354,14 +352,7 @@ def _merge(name: str, size: int, codes: object) -> list[int]:
     return plain
 
 
-def _unused(label: str, taken: set[str]) -> str:
-    unused = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
-    taken.add(unused)
-    return unused
-
-
-# --------------------------------------------------------------------------------------------------
-# Places and codes of values that a user typed
+# --- Places and codes of values that a user typed -------------------------------------------------
 
 
 def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:

@@ -103,18 +103,13 @@ def combine_metadata(descriptions: Sequence[Metadata]) -> Metadata:
     is no label. Defaults and constraints are overridden by their names.
     """
     tables: dict[str, dict[str, Any]] = {}
-    comments: dict[str, str] = {}
-    meanings: dict[str, Mapping[str, str]] = {}
-    defaults: dict[str, Any] = {}
-    constraints: dict[str, Mapping[str, Any]] = {}
+    others: dict[str, dict[str, Any]] = {key: {} for key in ("comments", "meanings", "defaults", "constraints")}
     for metadata in descriptions:
         for column, table in metadata.tables.items():
             tables[column] = _override(tables.get(column, {}), table)
-        comments |= metadata.comments
-        meanings |= metadata.meanings
-        defaults |= metadata.defaults
-        constraints |= metadata.constraints
-    return Metadata(tables=tables, comments=comments, meanings=meanings, defaults=defaults, constraints=constraints)
+        for key, part in others.items():
+            part |= getattr(metadata, key)
+    return Metadata(tables=tables, **others)
 
 
 def check_defaults(plain: object) -> dict[str, Any]:

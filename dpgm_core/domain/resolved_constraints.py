@@ -34,13 +34,6 @@ class Resolved:
 
     Raises DomainError, naming the constraints, where no label of some attribute is possible: the domain is empty. That
     none is found does not prove that there are records; an exact engine tells.
-
-    >>> from dpgm_core.domain.constraints import Listed
-    >>> two = {name: Attribute.of_size(name, 2) for name in "ab"}
-    >>> rule = Listed(name="x", columns=("a", "b"), combinations=(("0", "*"), ("1", "1")))
-    >>> resolved = Resolved(two, [rule])
-    >>> resolved.impossible(("b",)).tolist(), resolved.scopes
-    ([False, True], (('a', 'b'),))
     """
 
     def __init__(self, attributes: Mapping[str, Attribute], constraints: Iterable[Constraint]) -> None:
@@ -48,9 +41,7 @@ class Resolved:
         self._sizes = {name: one.size for name, one in attributes.items()}
         own = (
             Rule(
-                of=(one.name,),
-                columns=one.columns,
-                mask=one.impossible([attributes[column] for column in one.columns]),
+                of=(one.name,), columns=one.columns, mask=one.impossible([attributes[column] for column in one.columns])
             )
             for one in stated
         )
@@ -164,9 +155,7 @@ def _along(codes: Mask, axis: int, axes: int) -> Mask:
     return codes.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
-# --------------------------------------------------------------------------------------------------
-# Chains of orders, such as a <= b <= c, and what they imply that no single order does
-#
+# --- Chains of orders, such as a <= b <= c, and what they imply that no single order does ---------
 # Bins [5, 10), [0, 10) and [0, 5) fit pair by pair, and no values in them ascend. Two ends of a chain are enough to
 # tell:
 #

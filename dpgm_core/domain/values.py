@@ -272,9 +272,7 @@ def _ticks(clock: time) -> int:
     return ((clock.hour * 60 + clock.minute) * 60 + clock.second) * NANO + clock.microsecond * 1000
 
 
-# --------------------------------------------------------------------------------------------------
-# Lattice of possible values: whole numbers, hundredths, days, minutes, or any number
-#
+# --- Lattice of possible values: whole numbers, hundredths, days, minutes, or any number ----------
 # They are numbered k = ..., -1, 0, 1, ... in their order, so to draw one of those in a bin is to draw a whole number.
 
 #: Beyond, the numbers of places do not fit 64 bits; a bin there holds none.
@@ -343,8 +341,7 @@ def _fractions(decimals: int) -> Lattice:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Exact assignment of numbers to bins: whole numbers and ticks of time are never rounded to floats
+# --- Exact assignment of numbers to bins: whole numbers are never rounded -------------------------
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -119,57 +119,43 @@ def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, worker
     workers = min(len(calls), cores() if workers is None else workers)
     if workers < 2 or seconds < _MIN_SECONDS or _OWN.shares:
         return [call() for call in calls]
-    return _Batch(calls).run(workers)
+    waiting, taking, stopped = iter(enumerate(calls)), threading.Lock(), threading.Event()
+    errors = np.geterr()  # of the thread alone, before numpy 2
+    results: dict[int, _Result] = {}
+    failures: dict[int, BaseException] = {}
 
-
-class _Batch(Generic[_Result]):
-    """Calls that several threads take from one row, one after the other."""
-
-    def __init__(self, calls: Sequence[Callable[[], _Result]]) -> None:
-        self._calls = calls
-        self._waiting = iter(range(len(calls)))
-        self._taking = threading.Lock()
-        self._stopped = False
-        self._errors = np.geterr()  # of the thread alone, before numpy 2
-        self._results: dict[int, _Result] = {}
-        self._failures: dict[int, BaseException] = {}
-
-    def run(self, workers: int) -> list[_Result]:
-        started = []
-        try:
-            for _ in range(workers - 1):
-                thread = threading.Thread(target=contextvars.copy_context().run, args=(self._work,))
-                try:
-                    thread.start()
-                except RuntimeError:  # the system gives no more; those that are there take all
-                    break
-                started.append(thread)
-            self._work()
-        finally:  # also where Ctrl-C came in between two calls
-            self._stopped = True
-            for thread in started:
-                thread.join()
-        if self._failures:
-            # Ctrl-C before all else; then the first of the row, whichever happened to fail first
-            raise min(self._failures.items(), key=lambda one: (isinstance(one[1], Exception), one[0]))[1]
-        return [self._results[number] for number in range(len(self._calls))]
-
-    def _work(self) -> None:
+    def work() -> None:
         _OWN.shares = True
         try:
-            with np.errstate(**self._errors):
-                self._take()
+            with np.errstate(**errors):
+                while True:
+                    with taking:
+                        number, call = (-1, None) if stopped.is_set() else next(waiting, (-1, None))
+                    if call is None:
+                        return
+                    try:
+                        results[number] = call()
+                    except BaseException as error:  # raised again in the thread that called
+                        failures[number] = error
+                        stopped.set()
         finally:
             _OWN.shares = False
 
-    def _take(self) -> None:
-        while (number := self._next()) is not None:
+    started = []
+    try:
+        for _ in range(workers - 1):
+            thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
             try:
-                self._results[number] = self._calls[number]()
-            except BaseException as error:  # raised again in the thread that called
-                self._failures[number] = error
-                self._stopped = True
-
-    def _next(self) -> int | None:
-        with self._taking:
-            return None if self._stopped else next(self._waiting, None)
+                thread.start()
+            except RuntimeError:  # the system gives no more; those that are there take all
+                break
+            started.append(thread)
+        work()
+    finally:  # also where Ctrl-C came in between two calls
+        stopped.set()
+        for thread in started:
+            thread.join()
+    if failures:
+        # Ctrl-C before all else; then the first of the row, whichever happened to fail first
+        raise min(failures.items(), key=lambda one: (isinstance(one[1], Exception), one[0]))[1]
+    return [results[number] for number in range(len(calls))]

@@ -12,9 +12,10 @@ from dpgm_core._util.lazy import face
 if TYPE_CHECKING:
     from dpgm_core.curator.contract import ForwardingCurator
     from dpgm_core.learning.bootstrap import Simulator
+    from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits, ResourceEstimator, Resources
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood, consistent, together
+    from dpgm_core.learning.likelihood import Likelihood, together
     from dpgm_core.learning.model_size import Limits, ModelSize
     from dpgm_core.learning.named_cliques import deviation, share_of
     from dpgm_core.learning.selector import VotingSelector
@@ -23,15 +24,16 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
     from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
-    from dpgm_core.releases.queries import Descent, FoundBins, Verdict
+    from dpgm_core.releases.steps import Descent, FoundBins, Verdict
 
 # module -> its public names
 _LAZY = {
     "dpgm_core.curator.contract": ["ForwardingCurator"],
     "bootstrap": ["Simulator"],
+    "consistency": ["consistent"],
     "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits", "ResourceEstimator", "Resources"],
     "discrepancy": ["expected_absolute", "expected_distance"],
-    "likelihood": ["Likelihood", "consistent", "together"],
+    "likelihood": ["Likelihood", "together"],
     "model_size": ["Limits", "ModelSize"],
     "named_cliques": ["deviation", "share_of"],
     "selector": ["VotingSelector"],
@@ -40,7 +42,7 @@ _LAZY = {
     "dpgm_core.privacy.descent": ["Loss", "NodeGradients", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter", "likely_distance"],
     "dpgm_core.releases.labels": ["Discovery", "FoundLabels", "load_discovery"],
-    "dpgm_core.releases.queries": ["Descent", "FoundBins", "Verdict"],
+    "dpgm_core.releases.steps": ["Descent", "FoundBins", "Verdict"],
 }
 
 __all__ = [

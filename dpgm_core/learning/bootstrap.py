@@ -13,16 +13,16 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.blas import one_thread
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
-from dpgm_core.components.options import changed, still_known
+from dpgm_core.components.options import known_options, with_options
 from dpgm_core.components.registry import default_registry, make
-from dpgm_core.counting.kernel import count_codes
+from dpgm_core.counting.table_counts import count_codes
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.constraints import engine_name
 from dpgm_core.inference.contract import Engine, Inference, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
-from dpgm_core.learning.run import run
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -294,11 +294,11 @@ def bootstrap(
     >>> len(model.replicates), model.standard_errors("a").round(2).tolist()
     (20, [0.01, 0.01])
     """
-    refits = _refitted(model, checked_replicates(replicates), learner, inference, randomness, progress or silent)
+    refits = _refit_all(model, checked_replicates(replicates), learner, inference, randomness, progress or silent)
     return model.with_replicates(refits)
 
 
-def _refitted(
+def _refit_all(
     model: Model, count: int, learner: object, inference: object, randomness: Randomness | None, progress: Progress
 ) -> Array:
     """Log-potentials of the refits, (count, cells), float32: enough for error bars, and half of the file."""
@@ -355,11 +355,11 @@ def _component(kind: str, component: object, provenance: Mapping[str, Any], tuni
     record = provenance.get(kind, {})
     if component is not None:
         made = make(kind, component)
-        return changed(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
+        return with_options(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
     if "name" not in record:
         what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
         raise OptionError(f"the model was learned with {what}; give it as bootstrap(model, {kind}=...)")
-    options = still_known(default_registry().load(kind, record["name"]), record.get("options", {}))
+    options = known_options(default_registry().load(kind, record["name"]), record.get("options", {}))
     return make(kind, {**options, **tuning, "name": record["name"]})
 
 
@@ -378,7 +378,7 @@ def _refit(learner: Learner, inference: Inference, model: Model, randomness: Ran
 
     def through_learn(release: NoisyTables) -> Tables:
         curator = ReplayCurator(release, model.structure)
-        return run(learner, curator, inference, randomness=randomness).model.potentials
+        return run_learner(learner, curator, inference, randomness=randomness).model.potentials
 
     return through_learn
 

@@ -17,11 +17,11 @@ from dpgm_core._util.progress import Progress
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Curator
-from dpgm_core.errors import IncompatiblePlugin, TooLarge, brief, clipped, listed
+from dpgm_core.errors import IncompatiblePlugin, TooLarge, brief, clipped, human_bytes, listed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure.structure import Structure, human_bytes
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [

@@ -19,15 +19,15 @@ from dpgm_core.curator.contract import Session
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, check_resources
-from dpgm_core.learning.probe import DryRun
-from dpgm_core.learning.run import check_contrast_learner
+from dpgm_core.learning.dry_run import DryRun
+from dpgm_core.learning.learner_checks import check_contrast_learner
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan
 from dpgm_core.privacy.bins import bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.holdout import Split, chosen_pairs, unmeasured_pairs
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.queries import mechanism_of, session_budget
+from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

@@ -16,27 +16,18 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, DomainError, TooLarge
+from dpgm_core.errors import DataError, DomainError, TooLarge, human_bytes
 from dpgm_core.models.distribution import Distribution, pieces_of
 from dpgm_core.models.merged_codes import MergedDistribution
 from dpgm_core.models.orders import Orders, orders_among
 from dpgm_core.models.within_bins import Decoder, decoders_of, missing_code
 from dpgm_core.structure import graphs
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import human_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Completion",
-    "Conditional",
-    "Filled",
-    "OWN_ROWS",
-    "completion",
-    "conditional",
-    "stamp_own_rows",
-]
+__all__ = ["Completion", "Conditional", "Filled", "OWN_ROWS", "completion", "conditional", "stamp_own_rows"]
 
 
 # --- Conditional sampling, row by row -------------------------------------------------------------

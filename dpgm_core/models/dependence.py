@@ -39,13 +39,6 @@ def pair_tables(
 
     tables: of each cluster of the tree, (B, *its shape), the marginals of one record in each of B models. The answer
     has shape (B, labels of a, labels of b).
-
-    >>> from dpgm_core import Domain, Structure
-    >>> from dpgm_core.inference.junction_tree.cluster_tree import cluster_tree
-    >>> tree = cluster_tree(Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2})))
-    >>> found = pair_tables(tree, [np.eye(2)[None] / 2] * 2, ["a", "c"])
-    >>> [(sorted(pair), table.tolist()) for *pair, table in found]
-    [(['a', 'c'], [[[0.5, 0.0], [0.0, 0.5]]])]
     """
     walk = _Walk(tree, tables, frozenset(names))
     for cluster in sorted(range(len(tables)), key=lambda one: -tree.entries[one]):

@@ -80,11 +80,6 @@ class Distribution:
 
     potentials: theta, nats. inference: the component that answers (name or object). engines: those of another
     distribution over the same structure through the same inference, to be shared.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> Distribution(Tables.zeros(structure), "junction-tree").marginals_of([("b",)], {})[0].tolist()
-    [0.5, 0.5]
     """
 
     def __init__(

@@ -13,13 +13,12 @@ from attrs import evolve, frozen
 from dpgm_core._util.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge
+from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge, human_bytes
 from dpgm_core.inference.contract import Estimates
-from dpgm_core.inference.junction_tree.rounded_sampling import divide_rows
+from dpgm_core.inference.junction_tree.logspace import divide_rows
 from dpgm_core.models.distribution import Distribution, collect_potentials, expectation, pieces_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import human_bytes
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
@@ -427,14 +426,6 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
     """Return log-potentials of the same distribution over all codes; unchanged where none are merged.
 
     Raises TooLarge, with sizes, for more than 1 GiB.
-
-    >>> from dpgm_core import Domain, Structure
-    >>> from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> merge = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
-    >>> merged = MergedCodes(fine=Domain.from_sizes({"a": 3}), of={"a": merge})
-    >>> np.exp(expand_potentials(Tables.zeros(structure), merged)["a"]).tolist()
-    [1.0, 0.75, 0.25]
     """
     if merged is None:
         return potentials
@@ -448,9 +439,8 @@ def expand_potentials(potentials: Tables, merged: MergedCodes | None) -> Tables:
     pieces = [
         (names, _spread(names, table, merged.of).reshape(shapes[names])) for names, table in pieces_of(potentials)
     ]
-    return collect_potentials(merged.fine, [*pieces, *(((name,), one.log_weights) for name, one in merged.of.items())])[
-        1
-    ]
+    weights = [((name,), one.log_weights) for name, one in merged.of.items()]
+    return collect_potentials(merged.fine, [*pieces, *weights])[1]
 
 
 def _spread(names: Clique, table: FloatArray, merged: Mapping[str, MergedAttribute]) -> FloatArray:

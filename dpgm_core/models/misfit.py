@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -17,6 +17,7 @@ from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.holdout import unmeasured_pairs
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.totals import counted
 from dpgm_core.releases.views import ScaledNoise, equalize_totals
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -96,14 +97,6 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
     most those of a normal deviate: above z with the chance that one exceeds z, for whatever noise, N and size of table.
     Of contrasts each clique's own is compared, as the difference of two Poisson counts around N (1 + m) / 2 and
     N (1 - m) / 2, m the model's, plus the noise; and none for the empty clique, which is N.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> codes = np.array([[0, 0], [1, 1]] * 500)
-    >>> noisy = release(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
-    >>> scores = [table_scores(noisy, Tables(structure, np.array(q)))["a", "b"] for q in ([.5, 0, 0, .5], [.25] * 4)]
-    >>> scores[0] < 2, scores[1] > 9
-    (True, True)
     """
     from scipy.special import gammaincc, ndtri
 
@@ -255,14 +248,6 @@ def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
 Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
 
 
-class Answering(Protocol):
-    """What is used of a model here."""
-
-    def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
-        """Answers to several queries at once."""
-        ...
-
-
 def pairs_left(holdout: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
     """The pairs of a holdout that a model over `structure` answers by its independences.
 
@@ -309,7 +294,7 @@ def measure_structure_error(
             (holdout.tables[pair].astype(np.float64), holdout.noise[holdout.structure.find(pair)[0]].variance)
             for pair in pairs
         ],
-        _total(holdout) if weighted else min(map(_total, learned), key=lambda one: one[1]),
+        counted(holdout) if weighted else min(map(counted, learned), key=lambda one: one[1]),
         [expected[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
     )
@@ -357,10 +342,10 @@ def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique,
 
 
 def squared_errors(
-    model: Answering, replicates: Sequence[Answering], cliques: Sequence[Clique]
+    answers: Answers, replicates: Sequence[Answers], cliques: Sequence[Clique]
 ) -> dict[Clique, FloatArray]:
-    """The squared errors to expect of several answers, spread and bias together, from replicates."""
-    here, drawn = model.marginals_of(cliques), [one.marginals_of(cliques) for one in replicates]
+    """The squared errors to expect of several answers, spread and bias together, from those of replicates."""
+    here, drawn = answers(cliques), [one(cliques) for one in replicates]
     squares = {}
     for clique in cliques:
         rows = np.stack([one[clique] for one in drawn])
@@ -396,9 +381,3 @@ def structure_variance(
         shape = [answer.shape[axis] if name in free else 1 for axis, name in enumerate(names)]
         variance += (answer * share.reshape(shape)) ** 2
     return variance
-
-
-def _total(release: NoisyTables) -> tuple[float, float]:
-    """N and its variance; a round's own total is that of its subsample."""
-    rate = 1.0 if release.round is None else float(release.round.sampling_rate)
-    return release.total / rate, release.total_variance / rate**2

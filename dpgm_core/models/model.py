@@ -1,6 +1,6 @@
 """The model: a learned distribution with its provenance, queries, samples and error bars.
 
-Everything here is post-processing of the releases and free in privacy; comparisons with records are in `evaluate`.
+Everything here is post-processing of the releases and free in privacy; `pipeline.evaluation` compares with records.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.files import MODEL_FILE, plain, write_archive
 from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
-from dpgm_core.models.arrow import probability_table
+from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
@@ -59,7 +59,7 @@ from dpgm_core.models.queries import (
     read_names,
     refuse_unmeasured,
 )
-from dpgm_core.models.sampling import Form, batches, check_datasets, concat_batches, writer
+from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
 from dpgm_core.releases.pooling import check_alike, check_domain, pool
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
@@ -552,7 +552,10 @@ class Model:
             The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
             left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
-        return concat_batches(self.sample_batches(count, method=method, given=given, form=form, randomness=randomness))
+        import pyarrow as pa
+
+        tables = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(tables)).combine_chunks()
 
     def sample_batches(
         self,
@@ -733,7 +736,8 @@ class Model:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
             here = self.coarse  # as the holdout's tables are
-            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            refits = [one.marginals_of for one in here.replicates]
+            spreads = (lambda pairs: squared_errors(here.marginals_of, refits, pairs)) if refits else None
             self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 

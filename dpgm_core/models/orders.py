@@ -188,7 +188,7 @@ class Orders:
                 bound = low[name][left]
                 # Where all rounds failed, the lower ones leave the upper ones what is above them.
                 if number == _MAX_ROUNDS:
-                    bound = np.fmax(bound, self._below(pairs, name, drawn_places, bound))
+                    bound = np.fmax(bound, self._bound(pairs, name, drawn_places, bound, up=True))
                 drawn = self._between(name, column[left], bound, high[name][left], generator)
                 drawn_places[name] = _first_of(stay[name][left], drawn)
             self._stretch(pairs, {name: column[left] for name, column in codes.items()}, stay, left, drawn_places)
@@ -207,36 +207,26 @@ class Orders:
         made: dict[str, FloatArray],
     ) -> None:
         """Move values of bins without an end as far as the others ask, in place: up, then down."""
-        for name, column in codes.items():
-            bound = self._below(pairs, name, made, made[name])
-            move = self._open(name)[1][column] & (bound > made[name]) & np.isnan(stay[name][left])
-            made[name] = np.where(move, self._written(name, bound, up=True), made[name])
-        for name, column in reversed(list(codes.items())):
-            bound = self._above(pairs, name, made, made[name])
-            move = self._open(name)[0][column] & (bound < made[name]) & np.isnan(stay[name][left])
-            made[name] = np.where(move, self._written(name, bound, up=False), made[name])
+        for up, names in ((True, [*codes]), (False, [*codes][::-1])):
+            for name in names:
+                bound = self._bound(pairs, name, made, made[name], up=up)
+                beyond = bound > made[name] if up else bound < made[name]
+                move = self._open(name)[int(up)][codes[name]] & beyond & np.isnan(stay[name][left])
+                made[name] = np.where(move, self._written(name, bound, up=up), made[name])
 
-    def _below(
-        self, pairs: Sequence[Pair], name: str, places: Mapping[str, FloatArray], least: FloatArray
+    def _bound(
+        self, pairs: Sequence[Pair], name: str, places: Mapping[str, FloatArray], end: FloatArray, *, up: bool
     ) -> FloatArray:
-        """The least place above all columns that must be below, among those that have places, and above `least`."""
-        for one, other, strict in pairs:
-            if other == name and one in places:
-                under = places[one] * (self._unit(one) / self._unit(name))
-                under = np.nextafter(under, np.inf) if strict else under
-                least = np.where(np.isnan(least), least, np.fmax(least, under))
-        return least
-
-    def _above(
-        self, pairs: Sequence[Pair], name: str, places: Mapping[str, FloatArray], most: FloatArray
-    ) -> FloatArray:
-        """The same from the other side."""
-        for one, other, strict in pairs:
-            if one == name and other in places:
-                over = places[other] * (self._unit(other) / self._unit(name))
-                over = np.nextafter(over, -np.inf) if strict else over
-                most = np.where(np.isnan(most), most, np.fmin(most, over))
-        return most
+        """Up: the least place above all columns that must be below, among those that have places, and above `end`; else
+        the largest place below all that must be above."""
+        tighter, further = (np.fmax, np.inf) if up else (np.fmin, -np.inf)
+        for low, high, strict in pairs:
+            here, other = (high, low) if up else (low, high)
+            if here == name and other in places:
+                bound = places[other] * (self._unit(other) / self._unit(name))
+                bound = np.nextafter(bound, further) if strict else bound
+                end = np.where(np.isnan(end), end, tighter(end, bound))
+        return end
 
     def _written(self, name: str, places: FloatArray, *, up: bool) -> FloatArray:
         """The next place that the column can have, and is written with."""
@@ -267,9 +257,9 @@ class Orders:
             low[name] = _first_of(stay[name], np.where(dist.present[here], least[here], np.nan))
             high[name] = _first_of(stay[name], np.where(dist.present[here], most[here], np.nan))
         for name in codes:  # from the lowest, so that a bound passes through all of them
-            low[name] = self._snapped(name, self._below(pairs, name, low, low[name]), up=True)
+            low[name] = self._snapped(name, self._bound(pairs, name, low, low[name], up=True), up=True)
         for name in reversed(list(codes)):
-            high[name] = self._snapped(name, self._above(pairs, name, high, high[name]), up=False)
+            high[name] = self._snapped(name, self._bound(pairs, name, high, high[name], up=False), up=False)
         return low, high
 
     def _snapped(self, name: str, places: FloatArray, *, up: bool) -> FloatArray:

@@ -105,11 +105,6 @@ class Basis:
 
     domain: the model's. structures: those of its releases; without any, nothing was measured and nothing is unknown.
     contrasts: those among them whose cliques were measured only by their products.
-
-    >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 2)), [("a", "b"), ("b", "c")])
-    >>> basis = Basis(structure.domain, [structure])
-    >>> basis.unmeasured, [basis.standing(names) for names in (["a"], ["b", "a"], ["a", "c"], ["a", "d"])]
-    (('d',), ['measured', 'measured', 'by structure', 'not measured'])
     """
 
     def __init__(self, domain: Domain, structures: Iterable[Structure], contrasts: Collection[Structure] = ()) -> None:
@@ -198,14 +193,7 @@ class Evidence:
 
 
 def read_evidence(domain: Domain, values: Mapping[str, Any] | None) -> Evidence:
-    """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
-
-    >>> from dpgm_core.domain.attribute import Attribute
-    >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
-    >>> found = read_evidence(ages, {"age": 37.0})
-    >>> found.codes, found.places, found.bins(ages)
-    ({'age': 1}, {'age': 37.0}, {'age': '[18, 65]'})
-    """
+    """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out."""
     codes = encode_evidence(domain, values or {})
     places = {}
     for name, value in (values or {}).items():

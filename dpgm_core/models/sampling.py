@@ -14,7 +14,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.domain.constraints import Constraint
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError
-from dpgm_core.models.arrow import record_table
+from dpgm_core.models.arrow_tables import record_table
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged_codes import MergedDistribution, SampleMethod, checked_count, draw_codes, reweight
 from dpgm_core.models.orders import Orders, orders_among
@@ -25,7 +25,7 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Form", "Writer", "batches", "check_datasets", "concat_batches", "writer"]
+__all__ = ["Form", "Writer", "batches", "check_datasets", "writer"]
 
 #: Form of records: labels of the domain, values of the columns' own types, or these values as texts.
 Form: TypeAlias = Literal["labels", "values", "texts"]
@@ -165,13 +165,6 @@ def batches(
         done += size
         if done >= count:
             return
-
-
-def concat_batches(tables: Iterator[pa.Table]) -> pa.Table:
-    """Return all batches as one table."""
-    import pyarrow as pa
-
-    return pa.concat_tables(list(tables)).combine_chunks()
 
 
 def check_datasets(count: object, replicates: int) -> None:

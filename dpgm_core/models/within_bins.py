@@ -327,15 +327,9 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
 def fit_wide_bins(attribute: Attribute, table: FloatArray) -> BinDistribution | None:
     """Return the distribution of an attribute's numbers, with its wide bins fitted to a model.
 
-    Parameters
-    ----------
-    attribute : Attribute
-    table : array of shape (codes,)
-        The model's marginal of the attribute, without any condition: a number is independent of all else given its
-        code, so one distribution serves every query and every record.
+    table: the model's marginal of the attribute, (codes,), without any condition: a number is independent of all else
+    given its code, so one distribution serves every query and every record.
 
-    Examples
-    --------
     >>> visits = Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]})
     >>> fit_wide_bins(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
     [0.0, 1.0, 2.0, 3.5, 6.5, 11.0, nan]

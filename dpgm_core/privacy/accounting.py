@@ -30,11 +30,11 @@ from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 __all__ = [
     "Accountant",
     "RATE_GRID",
-    "amplified",
+    "amplified_epsilon",
     "checked_presence",
     "compose",
     "has_dp_accounting",
-    "replaced",
+    "replaced_epsilon",
     "sampling_probability",
 ]
 
@@ -95,7 +95,7 @@ class Accountant:
         return by_method
 
     def pure_epsilon(self) -> float:
-        """Return the epsilon of one round times the rounds; infinite for Gaussian noise. See `amplified`."""
+        """Return the epsilon of one round times the rounds; infinite for Gaussian noise. See `amplified_epsilon`."""
         if self.event.kind not in _LAPLACE:
             return math.inf
         return self.rounds * self._pure_round()
@@ -194,8 +194,8 @@ class Accountant:
         """Pure epsilon of one round of Laplace noise, L1 / scale amplified by the subsample."""
         rate, exchange = float(self.sampling_rate), self.event.sensitivity / self.event.scale
         if self.presence is None:
-            return amplified(exchange, rate)
-        return replaced(self.presence.l1 / self.event.scale, exchange, rate)
+            return amplified_epsilon(exchange, rate)
+        return replaced_epsilon(self.presence.l1 / self.event.scale, exchange, rate)
 
     def _by_absence(
         self, known: float, delta: Amount, epsilon_of: Callable[[Accountant, float], float | None]
@@ -351,12 +351,12 @@ ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65),
 _MAX_EXPONENT = 500.0
 
 
-def amplified(epsilon: float, rate: float) -> float:
+def amplified_epsilon(epsilon: float, rate: float) -> float:
     """ln(1 + q (e^eps - 1)): pure epsilon on a Poisson subsample at rate q under add-remove, without overflow.
 
     Source: Balle, Barthe, Gaboardi (2018), Theorem 9.
 
-    >>> round(amplified(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
+    >>> round(amplified_epsilon(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
     True
     """
     if epsilon < _MAX_EXPONENT:
@@ -364,14 +364,15 @@ def amplified(epsilon: float, rate: float) -> float:
     return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
 
 
-def replaced(presence: float, exchange: float, rate: float) -> float:
+def replaced_epsilon(presence: float, exchange: float, rate: float) -> float:
     """Pure epsilon on a Poisson subsample at rate q under replace-one; see the module, 1. Exact for Laplace noise.
 
     presence: epsilon of the whole data set with and without a person. exchange: with one person's rows or another's.
 
-    >>> math.isclose(replaced(1.0, 2.0, 0.5), math.log(1 + 0.5 * math.expm1(1)) - math.log(1 + 0.5 * math.expm1(-1)))
+    >>> by_hand = math.log(1 + 0.5 * math.expm1(1)) - math.log(1 + 0.5 * math.expm1(-1))
+    >>> math.isclose(replaced_epsilon(1.0, 2.0, 0.5), by_hand)
     True
-    >>> replaced(1.0, 2.0, 1.0), replaced(1.0, 0.0, 0.5)
+    >>> replaced_epsilon(1.0, 2.0, 1.0), replaced_epsilon(1.0, 0.0, 0.5)
     (2.0, 0.0)
     """
     apart = min(exchange, 2 * presence)
@@ -380,7 +381,7 @@ def replaced(presence: float, exchange: float, rate: float) -> float:
     log_odds = math.log(rate) - math.log1p(-rate) + presence - apart
     log_share = -float(np.logaddexp(0.0, -log_odds))  # ln w
     if apart < _MAX_EXPONENT:
-        return amplified(apart, math.exp(log_share))
+        return amplified_epsilon(apart, math.exp(log_share))
     return float(np.logaddexp(-np.logaddexp(0.0, log_odds), log_share + apart))
 
 

@@ -21,7 +21,7 @@ __all__ = [
     "BudgetKind",
     "PrivacyEvent",
     "check_budget",
-    "composed",
+    "compose_budgets",
     "concentrated_exponent",
     "zcdp_epsilon",
     "zcdp_rho",
@@ -346,7 +346,7 @@ def check_budget(budget: object) -> None:
         raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
 
 
-def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) -> Budget:
+def compose_budgets(costs: Iterable[Budget], conversion_delta: Fraction | None = None) -> Budget:
     """Return what several costs come to together, by sequential composition.
 
     Parameters
@@ -367,7 +367,7 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
 
     Examples
     --------
-    >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
+    >>> print(compose_budgets([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
     (epsilon, delta) = (~6.22153, 1e-06)
     """
     costs = list(costs)

@@ -95,7 +95,7 @@ def most_odd(structure: Structure) -> int:
     """
     place = {name: number for number, name in enumerate(structure.domain.names)}
     sets = {frozenset(map(place.__getitem__, clique)) for clique in structure.cliques} - {frozenset()}
-    return (_of_all(sets) or _packed(sets)) if sets else 0
+    return (_of_all(sets) or _bound_by_packing(sets)) if sets else 0
 
 
 def _of_all(sets: set[frozenset[int]]) -> int:
@@ -110,7 +110,7 @@ def _of_all(sets: set[frozenset[int]]) -> int:
     )
 
 
-def _packed(sets: set[frozenset[int]]) -> int:
+def _bound_by_packing(sets: set[frozenset[int]]) -> int:
     left, bound = set(sets), 0
     for one in sorted(sets, key=lambda one: (-len(one), sorted(one))):
         if len(one) < 3:
@@ -120,10 +120,10 @@ def _packed(sets: set[frozenset[int]]) -> int:
             left.difference_update(inside)
             bound += 2 ** (len(one) - 1)
     graph = [tuple(sorted(one)) if len(one) == 2 else (-1, *one) for one in left if len(one) < 3]
-    return bound + _cut(graph) + sum(len(one) > 2 for one in left)
+    return bound + _bound_of_cut(graph) + sum(len(one) > 2 for one in left)
 
 
-def _cut(edges: list[tuple[int, ...]]) -> int:
+def _bound_of_cut(edges: list[tuple[int, ...]]) -> int:
     """A bound on the largest cut of a graph: complete parts of it, grown one after the other."""
     neighbours: dict[int, int] = {}  # of each vertex, its neighbours as bits, -1 being the first
     for one, two in edges:

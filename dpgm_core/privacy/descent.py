@@ -40,8 +40,8 @@ from dpgm_core.privacy.selection import (
     MIN_TEMPERATURE,
     SLACK,
     draw_candidates,
-    entries,
-    rounded_down,
+    round_down,
+    table_length,
 )
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -429,8 +429,8 @@ def descent_temperature(budget: Budget, reach: int, person: int, choices: int) -
         h = (budget.epsilon - choices * SLACK) / (2 * person * reach)
     else:
         h = (sqrt_floor(8 * budget.rho) - _root(choices) * SLACK) / (2 * person * _root(reach))
-    h = rounded_down(min(h, MAX_TEMPERATURE))
-    if h <= 0 or entries(h) > MAX_TABLE_LENGTH:
+    h = round_down(min(h, MAX_TEMPERATURE))
+    if h <= 0 or table_length(h) > MAX_TABLE_LENGTH:
         # A little more than the least, so that what is said in six digits is enough.
         least = descent_cost(MIN_TEMPERATURE * Fraction(100_001, 100_000), reach, person, choices, kind)
         would = f"epsilon = {decimal_text(least.epsilon)}" if kind == "pure" else f"rho = {decimal_text(least.rho)}"

@@ -169,7 +169,7 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
             "a holdout needs a pair of measured attributes that no clique holds together, and there is none; leave "
             "the holdout out"
         )
-    return _drawn(structure, pairs, generator, MAX_PAIRS if most is None else most)
+    return _draw_pairs(structure, pairs, generator, MAX_PAIRS if most is None else most)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
@@ -181,7 +181,7 @@ def pairs_to_check(structure: Structure, generator: np.random.Generator, among: 
     (('a', 'c'),)
     """
     pairs = candidate_pairs(structure, among)
-    return _drawn(structure, pairs, generator, MAX_PAIRS) if pairs else None
+    return _draw_pairs(structure, pairs, generator, MAX_PAIRS) if pairs else None
 
 
 def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Clique]:
@@ -190,7 +190,7 @@ def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Cli
     return [pair for pair in unmeasured_pairs(structure) if pair in candidates]
 
 
-def _drawn(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:
+def _draw_pairs(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:
     """Draw at most so many of the pairs, each as likely, in their order."""
     drawn = sorted(generator.permutation(len(pairs))[:most].tolist())
     return Structure(structure.domain, [pairs[number] for number in drawn])

@@ -47,12 +47,12 @@ from dpgm_core.privacy.ledger_file import (
     check_rights,
     new_identity,
     read,
-    recovered,
+    recover,
     text_line,
     write_new,
 )
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import PUBLIC_N, Terms, default_unit, of_exchange
+from dpgm_core.privacy.terms import PUBLIC_N, Terms, default_unit, exchange_budget
 
 __all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
 
@@ -127,7 +127,7 @@ class Ledger:
         ModelFileError
             When the file cannot be written.
         """
-        path = _followed(path, new=True)
+        path = _follow_links(path, new=True)
         check_amounts(budget)
         stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
         if stated is None and budget.kind == "approx":
@@ -158,11 +158,11 @@ class Ledger:
         BudgetError
             Where another process keeps it locked.
         """
-        path = _followed(path)
+        path = _follow_links(path)
         if not os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
         bring_up_to_date(path)
-        with recovered(path) as connection:
+        with recover(path) as connection:
             terms, _ = read(path, connection, TALLIED)
         return cls(path, terms)
 
@@ -219,7 +219,7 @@ class Ledger:
     def check(self, budget: Budget) -> None:
         """Refuse what `charge` would refuse now, and charge nothing."""
         check_rights(self.path)
-        with recovered(self.path) as connection:
+        with recover(self.path) as connection:
             self._refuse(budget, self._charges(connection))
 
     def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
@@ -250,7 +250,7 @@ class Ledger:
         text_line("the note of a charge", note, empty=True)
         check_conditions(conditions)
         check_rights(self.path)
-        with recovered(self.path) as connection:
+        with recover(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
             self._refuse(budget, self._charges(connection))
@@ -264,7 +264,7 @@ class Ledger:
     def mark_released(self, entry: int) -> None:
         """Record that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
         whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
-        with recovered(self.path) as connection:
+        with recover(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._charges(connection)
             if not connection.execute("UPDATE charges SET status = 'released' WHERE id = ?", (entry,)).rowcount:
@@ -287,7 +287,7 @@ class Ledger:
 
     def history(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, oldest first."""
-        with recovered(self.path) as connection:
+        with recover(self.path) as connection:
             return self._charges(connection, TALLIED)
 
     def to_dict(self) -> dict[str, Any]:
@@ -364,7 +364,7 @@ class Ledger:
             )
 
 
-def _followed(path: str | Path, *, new: bool = False) -> Path:
+def _follow_links(path: str | Path, *, new: bool = False) -> Path:
     """Return the file that a path leads to through links. Raises ModelFileError where one leads in a circle, and of a
     new file where one leads nowhere."""
     named, what = Path(path), "a name that no file can have"
@@ -400,7 +400,7 @@ def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
         )
     if PUBLIC_N in counted and terms.neighbours is Neighbours.ADD_REMOVE:
         # A ledger does not know what was released, so this is the bound for every kind of query.
-        worth = of_exchange(terms.total(entry.cost for entry in entries), tables_alone=False)
+        worth = exchange_budget(terms.total(entry.cost for entry in entries), tables_alone=False)
         lines.append(
             f"{PUBLIC_N}: no charge hides whether a person is in the data; between data sets of equal N that differ in "
             + ("one person nothing is bounded." if worth is None else f"one person all charges cost at most {worth}.")

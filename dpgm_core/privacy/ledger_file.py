@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 from dpgm_core._util.exact_numbers import amount, decimal_text, whole
 from dpgm_core._util.files import make_folder, sync_folder
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.budget import Budget, compose_budgets
 from dpgm_core.privacy.sensitivity import Neighbours
 
 __all__ = [
@@ -37,16 +37,16 @@ __all__ = [
     "VERSION",
     "add",
     "bring_up_to_date",
-    "busy",
+    "busy_error",
     "check_amounts",
     "check_conditions",
     "check_rights",
-    "connected",
+    "connect",
     "digest",
     "new_identity",
-    "opened",
+    "open_database",
     "read",
-    "recovered",
+    "recover",
     "rows",
     "text_line",
     "write_new",
@@ -147,7 +147,7 @@ class LedgerTerms:
             return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
         if self.budget.kind == "pure":
             return Budget("pure", epsilon=sum((cost.epsilon for cost in costs), Fraction(0)))
-        return composed([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
+        return compose_budgets([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
 
 
 @frozen(kw_only=True)
@@ -239,19 +239,19 @@ SIDECARS = ("-journal", "-wal", "-shm")
 
 
 @contextlib.contextmanager
-def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+def connect(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
     """Open the file, and close it (rolled back, unless committed) at the end; SQLite's errors become ours.
 
     mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
     """
     check_one_name(path)
-    with opened(path, f"mode={mode}") as connection:
+    with open_database(path, f"mode={mode}") as connection:
         yield connection
 
 
 @contextlib.contextmanager
-def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
-    """Open the file as `connected` does, whatever names it has. how: the options of SQLite's address."""
+def open_database(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    """Open the file as `connect` does, whatever names it has. how: the options of SQLite's address."""
     try:
         address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
@@ -263,7 +263,7 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
     except sqlite3.Error as error:
-        raise _translated(path, error) from None
+        raise _translate_error(path, error) from None
     except UnicodeDecodeError:  # SQLite quotes the file in its message
         raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
@@ -300,7 +300,7 @@ def check_one_name(path: Path) -> None:
 def check_rights(path: Path) -> None:
     """Refuse, with BudgetError, a file that could be read but not charged, or a folder that takes no journal."""
     if not has_rights(path):
-        raise unwritable(path)
+        raise unwritable_error(path)
 
 
 def has_rights(path: Path) -> bool:
@@ -325,27 +325,27 @@ def _remove_parts(path: Path) -> None:
                         other.unlink()
 
 
-def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
+def _translate_error(path: Path, error: sqlite3.Error) -> DpgmError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if is_locked(error):
-        return busy(path)
+        return busy_error(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return unwritable(path)
+        return unwritable_error(path)
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
     reason = str(error) if str(error).isprintable() else "it is damaged"  # SQLite quotes the file in its message
     return ModelFileError(f"{path} is not a usable dpgm ledger: {reason}")
 
 
-def busy(path: Path) -> BudgetError:
+def busy_error(path: Path) -> BudgetError:
     """Return the error for a file that another process keeps locked."""
     return BudgetError(
         f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
     )
 
 
-def unwritable(path: Path) -> BudgetError:
+def unwritable_error(path: Path) -> BudgetError:
     """Return the error for a file, or a folder for its journal, that is read-only."""
     return BudgetError(
         f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
@@ -390,7 +390,7 @@ _CHARGE = {2: "id, charged_at, cost, note, conditions", VERSION: "id, charged_at
 _MAX_NAME_BYTES = 255  # of a file, on every file system in use
 
 
-def identified(path: Path, connection: sqlite3.Connection) -> int:
+def read_schema(path: Path, connection: sqlite3.Connection) -> int:
     """Return the schema of the file; ModelFileError when it is no ledger, or one that this dpgm does not know."""
     application, version = (
         connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
@@ -413,13 +413,13 @@ def read(
     """
     if not connection.in_transaction:
         connection.execute("BEGIN")
-    version = identified(path, connection)
+    version = read_schema(path, connection)
     if version not in versions or connection.execute("PRAGMA journal_mode").fetchone() != (JOURNAL,):
         raise ModelFileError(f"ledger {path} has the form of an older dpgm; open it again, which brings it up to date")
     terms, entries = rows(path, connection, version)
     tally = connection.execute("SELECT charges, digest FROM tally").fetchall()
     if tally != [(len(entries), digest(connection, version))]:
-        raise _damaged(path)
+        raise _damage_error(path)
     return terms, entries
 
 
@@ -458,7 +458,7 @@ def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[Ledg
         sound = False
     # A file that was copied in the middle of a charge may read well and still be no sound tree to write into.
     if not sound or connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
-        raise _damaged(path)
+        raise _damage_error(path)
     return terms, entries
 
 
@@ -473,7 +473,9 @@ def add(
         written,
     )
     number = int(row.lastrowid or 0)
-    connection.execute("UPDATE tally SET charges = ?, digest = ?", (number, _chained(previous, (number, *written))))
+    connection.execute(
+        "UPDATE tally SET charges = ?, digest = ?", (number, _chain_digest(previous, (number, *written)))
+    )
     return number
 
 
@@ -485,9 +487,9 @@ def new_identity() -> str:
 def digest(connection: sqlite3.Connection, version: int = VERSION) -> str:
     """Return the SHA-256 chain over the terms and every charge, oldest first, as they are in a file of this schema."""
     ((document,),) = connection.execute("SELECT document FROM terms")
-    chain = _chained("", (document,))
+    chain = _chain_digest("", (document,))
     for charge in connection.execute(f"SELECT {_CHARGE[version]} FROM charges ORDER BY id"):
-        chain = _chained(chain, charge)
+        chain = _chain_digest(chain, charge)
     return chain
 
 
@@ -501,7 +503,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
     if len(os.fsencode(part.name)) > _MAX_NAME_BYTES:
         raise ModelFileError(f"cannot create ledger {str(path)!r:.100}...: the name is too long")
     try:
-        with make_folder(path.parent), connected(part, "rwc") as connection:
+        with make_folder(path.parent), connect(part, "rwc") as connection:
             connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -527,7 +529,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
                 leftover.unlink(missing_ok=True)
 
 
-def _chained(chain: str, row: Iterable[object]) -> str:
+def _chain_digest(chain: str, row: Iterable[object]) -> str:
     return hashlib.sha256(json.dumps([chain, *row]).encode()).hexdigest()
 
 
@@ -548,7 +550,7 @@ def _read(conditions: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _damaged(path: Path) -> ModelFileError:
+def _damage_error(path: Path) -> ModelFileError:
     return ModelFileError(
         f"ledger {path} is damaged: what it holds does not add up, as in a file that was copied or renamed in the "
         "middle of a charge; bring it and its -journal together again, and restore nothing older than its last charge"
@@ -565,14 +567,14 @@ def _damaged(path: Path) -> ModelFileError:
 
 
 @contextlib.contextmanager
-def recovered(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file as `connected` does, once a journal that it does not need is removed; BudgetError if it stays."""
+def recover(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file as `connect` does, once a journal that it does not need is removed; BudgetError if it stays."""
     until = time.monotonic() + BUSY_SECONDS
-    while os.path.lexists(_journal(path)) and _is_whole(path) and not _removed(path):
+    while os.path.lexists(_journal(path)) and _is_whole(path) and not _remove_dead_journal(path):
         if time.monotonic() > until:
-            raise busy(path)
+            raise busy_error(path)
         time.sleep(random.uniform(0.001, 0.01))
-    with connected(path) as connection:
+    with connect(path) as connection:
         yield connection
 
 
@@ -583,14 +585,14 @@ def _journal(path: Path) -> Path:
 def _is_whole(path: Path) -> bool:
     """Whether the file adds up as it stands, without its journal and without waiting for anybody."""
     try:
-        with opened(path, "mode=ro&immutable=1") as connection:
+        with open_database(path, "mode=ro&immutable=1") as connection:
             read(path, connection, TALLIED)
     except DpgmError:
         return False
     return True
 
 
-def _removed(path: Path) -> bool:
+def _remove_dead_journal(path: Path) -> bool:
     """Remove the journal of a dead process if the file is whole; False where a process lives or others are at it too.
 
     The file is locked under another name, for which SQLite does not see the journal; locks belong to the file.
@@ -598,7 +600,7 @@ def _removed(path: Path) -> bool:
     other = part_name(path, secrets.token_hex(8))
     try:
         os.link(path, other)
-        with opened(other, "mode=rw") as connection:
+        with open_database(other, "mode=rw") as connection:
             connection.execute("PRAGMA busy_timeout = 0")
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # the lock stays after the commit, until the end
             connection.execute("BEGIN IMMEDIATE")
@@ -612,7 +614,7 @@ def _removed(path: Path) -> bool:
         return False
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EROFS):
-            raise unwritable(path) from None
+            raise unwritable_error(path) from None
         return True  # no file, or a disk without links: SQLite says so, or goes on as it can
     finally:
         for leftover in (other, *(Path(f"{other}{end}") for end in SIDECARS)):
@@ -650,8 +652,8 @@ def bring_up_to_date(path: Path) -> None:
 
 def _without_log(path: Path) -> bool:
     """Write the log back and leave WAL mode; False while another process has the file open."""
-    with recovered(path) as connection:
-        version = identified(path, connection)
+    with recover(path) as connection:
+        version = read_schema(path, connection)
         if connection.execute("PRAGMA journal_mode").fetchone() == (JOURNAL,):
             return True
         connection.execute("BEGIN")
@@ -677,12 +679,12 @@ def _refuse_strays(path: Path) -> None:
 
 
 def _extend(path: Path) -> None:
-    with recovered(path) as connection:
-        version = identified(path, connection)
+    with recover(path) as connection:
+        version = read_schema(path, connection)
         if version == VERSION or (version in TALLIED and not has_rights(path)):
             return  # a file in an archive is read as it is, and not charged
         connection.execute("BEGIN IMMEDIATE")
-        version = identified(path, connection)
+        version = read_schema(path, connection)
         if version == VERSION:
             return  # somebody else did while this process waited
         if version in TALLIED:

@@ -23,7 +23,7 @@ from dpgm_core.privacy.mechanism import (
     Mechanism,
     Noise,
     add_noise,
-    calibrated,
+    calibrate,
     check_together,
     event_of,
     parts_of,
@@ -271,7 +271,7 @@ def _calibration(
     mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget, contrasts: bool = False
 ) -> Calibration:
     sensitivity = terms.sensitivity(structure, contrasts=contrasts)
-    return calibrated(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
+    return calibrate(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
 
 
 def _each(

@@ -34,7 +34,7 @@ __all__ = [
     "Mechanism",
     "Noise",
     "add_noise",
-    "calibrated",
+    "calibrate",
     "check_claims",
     "check_together",
     "event_of",
@@ -442,7 +442,7 @@ class Calibration:
     budget: Budget
 
 
-def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
+def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
     """Return the noise with what it was calibrated from.
 
     Raises BudgetError for a noise that costs more than the budget, or more than it claims (see `check_claims`), or

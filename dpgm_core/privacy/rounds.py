@@ -13,7 +13,7 @@ from dpgm_core.privacy.accounting import (
     checked_presence,
     compose,
     has_dp_accounting,
-    replaced,
+    replaced_epsilon,
     sampling_probability,
 )
 from dpgm_core.privacy.budget import Budget
@@ -56,10 +56,10 @@ def round_noise(
             # a mechanism calibrates to an L1 of 1 where nobody can change a thing
             each = Budget.pure(_replaced_epsilon(each.epsilon, rate, there.l1 / max(1, sensitivity.l1)))
         return mechanism.noise(sensitivity, each), each
-    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
+    return _bisect_epsilon(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
 
 
-def _bisected(
+def _bisect_epsilon(
     mechanism: Mechanism,
     sensitivity: Sensitivity,
     budget: Budget,
@@ -157,9 +157,9 @@ def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fra
     """
     target, q = float(epsilon), float(rate)
     low, high = target, 2 * target  # a subsample costs no more than the whole
-    while replaced(presence * high, high, q) <= target:
+    while replaced_epsilon(presence * high, high, q) <= target:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if replaced(presence * middle, middle, q) <= target else (low, middle)
+        low, high = (middle, high) if replaced_epsilon(presence * middle, middle, q) <= target else (low, middle)
     return Fraction(low * (1 - 1e-12))

@@ -50,9 +50,9 @@ __all__ = [
     "choose_units",
     "cost_of",
     "draw_candidates",
-    "entries",
+    "table_length",
     "probabilities",
-    "rounded_down",
+    "round_down",
     "temperature",
 ]
 
@@ -259,10 +259,10 @@ _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _DIGITS = 10**24  # temperatures are multiples of its inverse
 
 
-def rounded_down(h: Fraction) -> Fraction:
+def round_down(h: Fraction) -> Fraction:
     """Return the temperature rounded down to 24 decimals.
 
-    >>> rounded_down(Fraction(1, 3)) < Fraction(1, 3)
+    >>> round_down(Fraction(1, 3)) < Fraction(1, 3)
     True
     """
     return Fraction(math.floor(h * _DIGITS), _DIGITS)
@@ -270,7 +270,7 @@ def rounded_down(h: Fraction) -> Fraction:
 
 #: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
 MIN_TEMPERATURE = Fraction(_MAX_EXPONENT) / MAX_TABLE_LENGTH
-MAX_TEMPERATURE = rounded_down(Fraction(_MAX_EXPONENT) / (MIN_TABLE_LENGTH - 1))
+MAX_TEMPERATURE = round_down(Fraction(_MAX_EXPONENT) / (MIN_TABLE_LENGTH - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
@@ -305,8 +305,8 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
     if budget.kind == "approx":
         raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
-    h = rounded_down(max(each - SLACK, Fraction(0)) / (2 * move))
-    if not h or entries(h) > MAX_TABLE_LENGTH:
+    h = round_down(max(each - SLACK, Fraction(0)) / (2 * move))
+    if not h or table_length(h) > MAX_TABLE_LENGTH:
         # A little more than the least, so that what is said in six digits is enough.
         least = (MIN_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
         would = (
@@ -334,7 +334,7 @@ def choose_units(budget: Budget, picks: int, person: int) -> tuple[int, Fraction
     while grid > 1:
         with suppress(BudgetError):
             h = temperature(budget, picks, grid * person)
-            if entries(h) <= _SMALL_TABLE:
+            if table_length(h) <= _SMALL_TABLE:
                 return grid, h
         grid //= 2
     return 1, temperature(budget, picks, person)
@@ -385,10 +385,10 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
     return [Fraction(end - start, 1 << _WORD) for start, end in itertools.pairwise(starts)]
 
 
-def entries(h: Fraction) -> int:
+def table_length(h: Fraction) -> int:
     """Return the length of the table of weights of a temperature: those that are not below 2^-28 of the largest.
 
-    >>> entries(Fraction(1, 20))
+    >>> table_length(Fraction(1, 20))
     389
     """
     return math.floor(_MAX_EXPONENT / h) + 1
@@ -406,7 +406,7 @@ def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
 @lru_cache(maxsize=8)
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return the weights w[0], ..., w[K]."""
-    steps = np.arange(entries(h))
+    steps = np.arange(table_length(h))
     weights: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
     weights.flags.writeable = False
     return weights

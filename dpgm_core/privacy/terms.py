@@ -26,8 +26,8 @@ __all__ = [
     "default_unit",
     "flaws",
     "odds_factor",
-    "of_exchange",
-    "of_group",
+    "exchange_budget",
+    "group_budget",
     "public_domain",
 ]
 
@@ -272,7 +272,7 @@ class Terms:
         *kinds : {"pure", "zcdp", "approx"}
             The kinds of budget.
         tables_alone : bool
-            Whether everything released is noisy tables of counts; see `dpgm_core.privacy.terms.of_exchange`.
+            Whether everything released is noisy tables of counts; see `dpgm_core.privacy.terms.exchange_budget`.
 
         Returns
         -------
@@ -460,11 +460,11 @@ def best_guess(budget: Budget) -> float:
     return min(1.0, math.nextafter(probability, math.inf))
 
 
-def of_group(budget: Budget, size: int) -> Budget | None:
+def group_budget(budget: Budget, size: int) -> Budget | None:
     """Return what the budget is worth to `size` units together, such as a family; None where that bounds nothing.
 
-    >>> print(of_group(Budget.pure("0.5"), 3), of_group(Budget.zcdp("0.5"), 2), of_group(Budget.approx(9, "0.1"), 2))
-    epsilon = 1.5 rho = 2 (zCDP) None
+    >>> print(group_budget(Budget.pure("0.5"), 3), group_budget(Budget.approx(9, "0.1"), 2))
+    epsilon = 1.5 None
     """
     whole("the size of a group", size, least=1)
     if budget.kind == "zcdp":
@@ -479,7 +479,7 @@ def of_group(budget: Budget, size: int) -> Budget | None:
     return Budget("approx", epsilon=budget.epsilon * size, delta=delta) if delta < 1 else None
 
 
-def of_exchange(budget: Budget, *, tables_alone: bool) -> Budget | None:
+def exchange_budget(budget: Budget, *, tables_alone: bool) -> Budget | None:
     """Return what exchanging the data of one person costs where `budget` bounds adding or removing one.
 
     Parameters
@@ -501,23 +501,23 @@ def of_exchange(budget: Budget, *, tables_alone: bool) -> Budget | None:
     Examples
     --------
     >>> rho = Budget.zcdp("0.5")
-    >>> print(of_exchange(rho, tables_alone=True), "|", of_exchange(rho, tables_alone=False))
+    >>> print(exchange_budget(rho, tables_alone=True), "|", exchange_budget(rho, tables_alone=False))
     rho = 1 (zCDP) | rho = 2 (zCDP)
     """
     if budget.kind == "zcdp" and tables_alone:
         return Budget("zcdp", rho=budget.rho * 2)
-    return of_group(budget, 2)
+    return group_budget(budget, 2)
 
 
 def exchange_text(kinds: Iterable[BudgetKind], *, tables_alone: bool) -> str:
-    """Return in words what `of_exchange` computes.
+    """Return in words what `exchange_budget` computes.
 
     Parameters
     ----------
     kinds : iterable of {"pure", "zcdp", "approx"}
         The kinds of budget to state the loss for.
     tables_alone : bool
-        As in `of_exchange`.
+        As in `exchange_budget`.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from dpgm_core._util.exact_numbers import amount, whole
 from dpgm_core._util.files import atomic_write, bounded_bytes, plain
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.options import converter
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
@@ -47,14 +47,7 @@ class FoundLabels:
 
     @classmethod
     def of(cls, request: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
-        """What is published of noisy counts: those at or above the threshold, and of these the largest.
-
-        >>> from fractions import Fraction
-        >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-        >>> request = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
-        >>> FoundLabels.of(request, {"cook": 25, "diver": 19, "pilot": 31, "smith": 25}).labels
-        ('pilot', 'cook')
-        """
+        """What is published of noisy counts: those at or above the threshold, and of these the largest."""
         above = sorted((-count, label) for label, count in noisy.items() if count >= request.noise.threshold)
         largest = above[: request.keep]
         return cls(
@@ -73,13 +66,6 @@ class Discovery:
 
     columns: what was found of each. terms: what is protected. private: False where a seed was used. provenance: the
     ledger and its entry, and a mark by which releases that share it know it.
-
-    >>> from fractions import Fraction
-    >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")
-    >>> request = LabelsPlan(column="job", keep=2, budget=Budget.approx(1, "1e-6"), noise=noise)
-    >>> labels = FoundLabels.of(request, {"cook": 25})
-    >>> print(Discovery(columns=(labels,), terms=Terms(neighbours="add-remove"), private=True).cost)
-    (epsilon, delta) = (1, 1e-06)
     """
 
     columns: tuple[FoundLabels, ...]

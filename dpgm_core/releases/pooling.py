@@ -13,7 +13,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.privacy.budget import composed
+from dpgm_core.privacy.budget import compose_budgets
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
@@ -37,8 +37,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Checks of releases that are used together
+# --- Checks of releases that are used together ----------------------------------------------------
 
 
 def check_alike(releases: Sequence[NoisyTables]) -> None:
@@ -61,9 +60,7 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# Pooling
-#
+# --- Pooling --------------------------------------------------------------------------------------
 # Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 # for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
 
@@ -77,25 +74,17 @@ class PooledNoise(DerivedNoise):
 
     noises, weights: of the tables; weights sum to 1. The density is the Gaussian of the same variance, to which means
     of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true distribution.
-
-    >>> from dpgm_core import Budget, Sensitivity, make
-    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
-    >>> round(PooledNoise(noises=(noise, noise), weights=(0.5, 0.5)).variance / noise.variance, 12)
-    0.5
     """
 
     noises: tuple[Noise, ...]
     weights: tuple[float, ...]
 
+    exact = False  # its values are no whole numbers
+
     @property
     def variance(self) -> float:
         """records**2, per cell."""
         return sum(weight**2 * noise.variance for noise, weight in zip(self.noises, self.weights, strict=True))
-
-    @property
-    def exact(self) -> bool:
-        """False: its values are no whole numbers."""
-        return False
 
     @property
     def unsafe(self) -> str | None:
@@ -116,16 +105,8 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
     known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
     release goes through `equalize_totals` and `plausible` first. The view keeps them (`pooled`), and costs what they
-    cost together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds
+    cost together (`compose_budgets`). Raises BudgetError for releases that do not go together, for rounds
     and for one that occurs twice, StructureError for different domains.
-
-    >>> from dpgm_core import Budget, Domain, release
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> codes = np.array([[0, 0], [1, 1]] * 500)
-    >>> both = [release(codes, structure, Budget.pure(1), neighbours="add-remove") for _ in range(2)]
-    >>> pooled = pool(both)
-    >>> print(pooled.cost, (pooled.variances / both[0].variances).round(6), pooled.published == tuple(both))
-    epsilon = 2 [0.5] True
     """
     published = tuple(behind for one in releases for behind in one.published)
     if published:
@@ -145,7 +126,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
         terms=evolve(terms, contributions=None),
         total=total,
         total_variance=variance,
-        cost=composed([one.cost for one in published], conversion_delta),
+        cost=compose_budgets([one.cost for one in published], conversion_delta),
         private=all(one.private for one in published),
         unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
         pooled=published,
@@ -291,10 +272,7 @@ def mean_of(structure: Structure, views: Sequence[NoisyTables], total: float) ->
             calibrations[kind] = own[0] if len(own) == 1 else _calibration(own, weights)
         of_group.append(list(calibrations).index(kind))
     measurement = Measurement(
-        structure=structure,
-        calibrations=tuple(calibrations.values()),
-        of_group=tuple(of_group),
-        contrasts=contrasts,
+        structure=structure, calibrations=tuple(calibrations.values()), of_group=tuple(of_group), contrasts=contrasts
     )
     values = np.concatenate(parts)
     return spread(structure, values, total) if contrasts else Tables(structure, values), measurement

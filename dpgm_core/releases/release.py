@@ -15,9 +15,9 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.files import plain, write_archive
 from dpgm_core._util.html import Html, card, first
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import ModelFileError, brief, clipped, printable, spanned
-from dpgm_core.privacy.budget import Budget, BudgetKind, composed
+from dpgm_core.privacy.budget import Budget, BudgetKind, compose_budgets
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
@@ -25,7 +25,7 @@ from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbour
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.labels import Discovery
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, group_text
 from dpgm_core.structure.tables import Tables
@@ -44,8 +44,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Rounds
+# --- Rounds ---------------------------------------------------------------------------------------
 
 
 @attrs.frozen(kw_only=True)
@@ -85,11 +84,9 @@ class Round:
         return text
 
 
-# --------------------------------------------------------------------------------------------------
-# The release: safe to publish
-#
+# --- The release: safe to publish -----------------------------------------------------------------
 # When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
-# (`dpgm_core.releases.reading`). A file is still its author's word: a rewritten scale of the noise, noisy
+# (`dpgm_core.releases.release_file`). A file is still its author's word: a rewritten scale of the noise, noisy
 # value, unit, total policy or mark of a seed cannot be detected.
 
 #: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are
@@ -341,11 +338,17 @@ class NoisyTables:
             "kind": "measure",
             "cliques": [place[clique] for clique in self.structure.cliques if clique],
             "check": self.holdout,  # the key of the file format
+            **self._noise_document(),
+        } | ({"contrasts": True} if self.contrasts else {})
+
+    def _noise_document(self) -> dict[str, Any]:
+        """JSON values of N and of the noise of each table."""
+        return {
             "total": self.total,
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.calibrations],
             "calibration_of": list(self.measurement.of_group),
-        } | ({"contrasts": True} if self.contrasts else {})
+        }
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
@@ -372,10 +375,7 @@ class NoisyTables:
                 **modelled,
             }
         facts |= {
-            "total": self.total,
-            "total_variance": self.total_variance,
-            "calibrations": [calibration_to(one) for one in self.calibrations],
-            "calibration_of": list(self.measurement.of_group),
+            **self._noise_document(),
             "round": None if self.round is None else self.round.to_dict(),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
@@ -457,10 +457,10 @@ def total_cost(
 ) -> Budget:
     """What releases about the same people cost together, with the labels found before them.
 
-    cost: of the releases without those labels, where it is known. Raises BudgetError as `composed` does.
+    cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
     costs = [one.cost for one in releases] if cost is None else [cost]
-    return composed([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
+    return compose_budgets([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:

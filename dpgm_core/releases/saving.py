@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -11,14 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import evolve
-
 from dpgm_core._util.files import part_path
 from dpgm_core.errors import ModelFileError
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size", "unsaved"]
+__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size"]
 
 _BLOCK_BYTES = 2**20  # bytes written at once
 _SLACK_BYTES = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
@@ -29,31 +28,10 @@ _UNSAVED = "paid for and could NOT be saved ({}): it is in error.releases alone,
 
 
 class Room:
-    """Space for a file, taken before its content is known: a hidden file of that size next to it, written and synced.
+    """Space for a file, taken before its content is known: a hidden file of `size` bytes next to it, synced.
 
-    `part` is handed to whatever writes the file, which then needs no other space. Closed, or forgotten, it is removed.
-
-    Parameters
-    ----------
-    path : Path
-        The file that will be written. Its folder need not exist.
-    size : int
-        Bytes. The file may become larger; then the rest of it is at risk.
-
-    Raises
-    ------
-    ModelFileError
-        Where there is not so much space, or no file can be written.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> room = Room(folder / "x.dpgm", 100)
-    >>> room.part.stat().st_size
-    100
-    >>> room.close()
-    >>> list(folder.iterdir())
-    []
+    `part` is handed to whatever writes the file, which then needs no other space; what exceeds it is at risk. Closed or
+    forgotten, it is removed. Raises ModelFileError where there is not so much space, or no file can be written.
     """
 
     def __init__(self, path: Path, size: int) -> None:
@@ -96,42 +74,18 @@ def session_size(workload: Workload) -> int:
     """
     sizes = {one.name: one.size for one in workload.domain}
     alone = sum(sizes[name] for name in workload.attributes)
-    tables = 0
-    for clique in workload.candidates:
-        cells = 1
-        for name in clique:
-            cells *= sizes[name]
-        tables += cells if len(clique) > 1 else 0
-        if tables >= _MAX_TABLE_CELLS:
-            tables = _MAX_TABLE_CELLS
-            break
+    several = (clique for clique in workload.candidates if len(clique) > 1)
+    tables = min(sum(math.prod(sizes[name] for name in clique) for clique in several), _MAX_TABLE_CELLS)
     facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
     return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK_BYTES)
 
 
 def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callable[[Path], object]) -> Path:
-    """Save what could not be written to its own place in a new folder that only its owner can enter.
+    """Save what could not be written to its own place in a new folder that only its owner can enter; return its path.
 
-    Parameters
-    ----------
-    path : Path
-        Where it was to be; the file keeps its name.
-    why : Exception
-        What its own place said.
-    ledger : Path or None
-        The file of the ledger. The folder is made next to it, else in the system's temporary folder.
-    save : function
-        Writes the file to the path that it is called with.
-
-    Returns
-    -------
-    Path
-        Where it is.
-
-    Raises
-    ------
-    ModelFileError
-        Where no place takes it; the message has the reason of each.
+    path: where it was to be; the file keeps its name. why: what that place said. The folder is made next to the file of
+    the ledger, else in the system's temporary folder. save: writes to the path that it is called with. Raises
+    ModelFileError with the reason of each place where none takes it.
     """
     said = [str(why)]
     for place in (None,) if ledger is None else (ledger.parent, None):
@@ -147,11 +101,6 @@ def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callab
         else:
             return folder / path.name
     raise ModelFileError("; ".join(said)) from why
-
-
-def unsaved(release: NoisyTables, error: Exception) -> NoisyTables:
-    """Return the release with what keeps it from being saved anywhere."""
-    return evolve(release, saved_as=None, save_error=str(error))
 
 
 def saved_text(releases: Sequence[NoisyTables]) -> str | None:

@@ -13,9 +13,10 @@ from dpgm_core.privacy.selection import SCORE_GRID
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.releases.pooling import mean_of, total_of, united
-from dpgm_core.releases.queries import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict
 from dpgm_core.releases.release import NoisyTables, condition_of, conditions_of, discoveries
+from dpgm_core.releases.steps import Choice, Descent, FoundBins, NoisyScores, SessionTerms, Verdict
 from dpgm_core.releases.views import coarsened, plausible
+from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
@@ -34,9 +35,7 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# A session as one release
-#
+# --- A session as one release ---------------------------------------------------------------------
 # Its cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
 # leaves unspent may depend on what it saw.
 
@@ -96,8 +95,7 @@ def session_release(
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Facts about the origin of releases, as plain values; all of them are released
+# --- Facts about the origin of releases, as plain values; all of them are released ----------------
 
 
 def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
@@ -142,27 +140,24 @@ def merges_of(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
     return {name: list(codes) for merges in merged for name, codes in merges.items()}
 
 
+_KINDS = {Descent: "descend", Verdict: "vote", Choice: "select", NoisyScores: "score"}
+
+
 def step_facts(step: Step) -> dict[str, Any]:
     """One step: its kind, what it chose or measured, of how many candidates, and what it cost."""
     cost = step.cost.to_dict()
-    if isinstance(step, Descent):
-        moved = [list(clique) for clique in step.cliques]
-        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, NoisyTables):
+        kind = "check" if step.holdout else "measure"
+        return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
+    cliques: Sequence[Clique] = () if isinstance(step, NoisyScores | Verdict) else step.cliques
+    stable = {}
     if isinstance(step, Verdict):
-        edges = None if step.edges is None else [list(pair) for pair in step.edges]
-        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
-        return {**facts, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, Choice):
-        chosen = [list(clique) for clique in step.cliques]
-        return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, NoisyScores):
-        return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
-    kind = "check" if step.holdout else "measure"
-    return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
+        cliques, stable = step.edges or (), {"stable": step.edges is not None}
+    facts = {"kind": _KINDS[type(step)], "cliques": [list(clique) for clique in cliques], **stable}
+    return {**facts, "candidates": len(step.candidates), "cost": cost}
 
 
-# --------------------------------------------------------------------------------------------------
-# Guarantees and caveats of what is computed from releases
+# --- Guarantees and caveats of what is computed from releases -------------------------------------
 
 #: Of a model that was made from no release.
 UNKNOWN = "This model carries no release, so nothing is known about the privacy of what it was made from."

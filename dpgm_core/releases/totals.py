@@ -16,11 +16,10 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["contradictions", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
+__all__ = ["contradictions", "counted", "estimate_total", "false_alarm", "far_from", "mostly_missing", "stated_total"]
 
 
-# --------------------------------------------------------------------------------------------------
-# The number of records, stated or estimated
+# --- The number of records, stated or estimated ---------------------------------------------------
 
 
 def stated_total(terms: Terms, records: int) -> float:
@@ -40,11 +39,6 @@ def estimate_total(
     N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
     group g (docs/proofs.md). Post-processing: free. With contributions N is in persons, and m_g is what one person
     adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
-
-    >>> from dpgm_core import Domain, Structure
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
-    >>> estimate_total(Tables(structure, np.array([4, 5, 6, 5])), np.array([1.0, 1.0]))
-    (10.0, 1.0)
     """
     structure = tables.structure
     if contrasts:
@@ -59,9 +53,13 @@ def estimate_total(
     return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision
 
 
-# --------------------------------------------------------------------------------------------------
-# Comparison of a stated number of records with the sums of the noisy tables (post-processing)
-#
+def counted(release: NoisyTables) -> tuple[float, float]:
+    """N and its variance behind a release; the total of a round is that of its subsample."""
+    rate = 1.0 if release.round is None else float(release.round.sampling_rate)
+    return release.total / rate, release.total_variance / rate**2
+
+
+# --- A stated number of records against the sums of the noisy tables ------------------------------
 # Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g
 # = m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the
 # least that there is. It is taken over all tables of all releases that state this total, as their noises are
@@ -91,13 +89,6 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
 
     Rounds are left out, as subsamples have totals of their own. Releases of a holdout count, and so does each step of a
     session. Of contrasts only that of the empty clique tells N.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
-    >>> from dpgm_core import release as released
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> terms, codes = Terms(neighbours="add-remove", total=900), np.zeros((90, 1), int)
-    >>> contradictions([released(codes, structure, Budget.pure(1), terms=terms, randomness=SeededRandomness(0))])
-    ['the total of 900 is stated as public, but the noisy tables sum to 90.0 (standard error 1.9), ...']
     """
     stated: dict[float, list[NoisyTables]] = {}
     measured = _measured(releases)
@@ -202,9 +193,7 @@ def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:
         return np.where(spread < 1, -np.log1p(-np.minimum(spread, 1.0)), math.inf)
 
 
-# --------------------------------------------------------------------------------------------------
-# Columns whose records are mostly missing, according to the noisy tables (post-processing)
-#
+# --- Columns that are mostly missing, according to the noisy tables -------------------------------
 # A file read in another dialect than it was written in, or labels spelled otherwise, fill a release with the label of
 # missing values. A table in which n of the m labels of a column are that label sums to T, and the n
 # labels to M, each with noise of variance v a cell, c cells in all. Then p = M / T is their share, with the standard
@@ -221,16 +210,6 @@ def mostly_missing(releases: Sequence[NoisyTables]) -> list[str]:
 
     It is computed from the noisy tables. Rounds and contrasts are left out, and columns whose missing values have a
     label of another name, which may be an answer of its own.
-
-    >>> import numpy as np
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
-    >>> from dpgm_core import release as released
-    >>> domain = Domain.from_dict({"smoker": ["no", "yes"]})
-    >>> structure, seeded = Structure(domain, [("smoker",)]), SeededRandomness(0)
-    >>> codes = np.full((500, 1), 2)
-    >>> noisy = released(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=seeded)
-    >>> print(*mostly_missing([noisy]))
-    mostly missing: smoker (100 %), where empty cells go and values that are not as the domain says; if that is a ...
     """
     shares: dict[str, tuple[float, float]] = {}
     for release in _measured(releases):

@@ -37,25 +37,19 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------
-# Normalised contributions: all tables in persons, of one total
-#
+# --- Normalised contributions: all tables in persons, of one total --------------------------------
 # Weighted tables need not sum to the same: a person may add nothing to one and much to another. Learners know one total
 # only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it (post-processing).
 
 
 @frozen(kw_only=True)
 class ScaledNoise:
-    """The noise of a table that was multiplied by `factor`; for learning, never for a release.
-
-    >>> from dpgm_core import Sensitivity, make
-    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=60, l2_squared=3600, linf=60), Budget.pure(1))
-    >>> ScaledNoise(noise=noise, factor=1 / 60).dual.bound
-    1.0
-    """
+    """The noise of a table that was multiplied by `factor`; for learning, never for a release."""
 
     noise: Noise
     factor: float
+
+    exact = False  # its values are multiples of the factor
 
     @property
     def cost(self) -> Budget:
@@ -82,11 +76,6 @@ class ScaledNoise:
         if term is None:
             return None
         return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
-
-    @property
-    def exact(self) -> bool:
-        """False: its values are multiples of the factor."""
-        return False
 
     @property
     def unsafe(self) -> str | None:
@@ -149,8 +138,7 @@ def equalize_totals(release: NoisyTables) -> NoisyTables:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Noise of tables computed from released ones
+# --- Noise of tables computed from released ones --------------------------------------------------
 
 
 class DerivedNoise:
@@ -158,6 +146,9 @@ class DerivedNoise:
 
     Its density is the Gaussian of the same variance, to which sums of independent noise tend.
     """
+
+    support = -math.inf, math.inf
+    log_concave = True
 
     @property
     def cost(self) -> Budget:
@@ -179,16 +170,6 @@ class DerivedNoise:
         """The Gaussian's."""
         return DualTerm(bound=math.inf, curvature=self.variance)
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The Gaussian's: all numbers."""
-        return -math.inf, math.inf
-
-    @property
-    def log_concave(self) -> bool:
-        """True, as the Gaussian is."""
-        return True
-
     def logpdf(self, residual: FloatArray) -> FloatArray:
         """The Gaussian's, per record."""
         return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
@@ -203,9 +184,7 @@ class DerivedNoise:
         )
 
 
-# --------------------------------------------------------------------------------------------------
-# Merged codes: tables summed by block (post-processing)
-#
+# --- Merged codes: tables summed by block (post-processing) ---------------------------------------
 # A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of
 # noise is one variance per table. The view states the mean over its cells: squares summed over a table are then
 # expected right.
@@ -258,16 +237,6 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
     merges: attribute -> the new code of each of its codes. Tables without such an attribute keep their numbers and
     their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
     merged otherwise, and for those whose contrasts were measured.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, release
-    >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
-    >>> noisy = release(np.array([[0, 0], [1, 1], [2, 1]]), structure, Budget.pure(1), neighbours="add-remove",
-    ...     randomness=SeededRandomness(0))
-    >>> coarse = coarsened(noisy, {"a": [0, 1, 1]})
-    >>> coarse.tables["a"].tolist() == [noisy.tables["a"][0], noisy.tables["a"][1:].sum()]
-    True
-    >>> (coarse.variances / noisy.variances).tolist(), coarse.published == (noisy,)
-    ([1.5, 1.0], True)
     """
     fine = release.structure
     domain = fine.domain.coarsened(merges)
@@ -316,12 +285,6 @@ def cells_as_drawn(release: NoisyTables) -> list[tuple[int, float]]:
 
     Of a table whose labels were merged later these are the cells before: merged ones have unequal noise, and neither
     their mean variance nor their mean count tells how well a cell is known.
-
-    >>> from dpgm_core import Budget, Domain, Structure, release
-    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
-    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
-    >>> cells_as_drawn(coarsened(noisy, {"a": [0, 1, 1]})) == cells_as_drawn(noisy)
-    True
     """
     stated = zip(release.structure.sizes, release.variances.tolist(), strict=True)
     return [
@@ -378,9 +341,7 @@ def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> Non
             )
 
 
-# --------------------------------------------------------------------------------------------------
-# Plausible tables: no cell further from what N records allow than its noise reaches, and 0 where constraints allow none
-#
+# --- Plausible tables: cells within reach of their noise, 0 where constraints allow none ----------
 # A file may hold any number, and a public total may be wrong: one cell of 2^62 among counts of some hundred would only
 # keep a learner busy. An honest release is never changed: by the noise's own distribution a cell is beyond its reach
 # with a chance below 1e-24. Counts where no record is possible are noise alone, and taken as 0; files keep what was
@@ -401,17 +362,6 @@ def plausible(release: NoisyTables) -> NoisyTables:
 
     A cell of group g lies within m_g N and 0 and the reach of its noise beyond, a contrast within N and -N; of sums of
     clipped scores nothing is known. Raises InferenceError for a total above 2^62 records.
-
-    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
-    >>> from dpgm_core import release as released
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> terms = Terms(neighbours="add-remove", total=9)
-    >>> codes = np.zeros((9, 1), int)
-    >>> noisy = released(codes, structure, Budget.pure(1), terms=terms, randomness=SeededRandomness(0))
-    >>> plausible(noisy) is noisy
-    True
-    >>> plausible(evolve(noisy, tables=Tables(structure, np.array([2**62, 1])))).tables.values.tolist()
-    [119, 1]
     """
     near = _within(release)
     if near.contrasts or not _of_counts(near):  # of products of codes every record has its part

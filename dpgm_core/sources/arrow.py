@@ -20,7 +20,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import as_text, check_key, check_types, encoders, fraction_stripped, is_textual, plain
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
+from dpgm_core.sources.reading import BATCH_ROWS, KeyedBatches, attempt, locate, opened, shielded
 from dpgm_core.sources.remote import remote_file
 
 __all__ = [
@@ -42,8 +42,27 @@ _PATH = {"help": "the file, or a URL"}
 _Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
 
 
+class _Opening(KeyedBatches):
+    """Base of sources that are opened as a schema and raw batches."""
+
+    __slots__ = ()
+
+    def _opened(self, columns: Sequence[str]) -> _Opened:
+        raise NotImplementedError
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes and the raw person keys (None without `key`); DataError if a column is missing, or they are damaged."""
+        schema, raw = self._opened(with_key(columns, key))
+        checked_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
+        return keyed(raw, domain, columns)
+
+    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
+        """The raw values of the named columns."""
+        return self._opened(columns)[1]
+
+
 @frozen(kw_only=True)
-class ArrowIpcSource:
+class ArrowIpcSource(_Opening):
     """An Arrow IPC file or stream, also known as Feather version 2; files are mapped into memory, not loaded.
 
     >>> ArrowIpcSource(path="x.arrow").path.name
@@ -52,21 +71,9 @@ class ArrowIpcSource:
 
     path: Place = field(converter=place, metadata=_PATH)
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if the file or a column is missing, or it is damaged."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
-    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
-
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
         return tuple(self._reader().schema.names)
-
-    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
-        """The raw values of the named columns."""
-        return self._opened(columns)[1]
 
     def _opened(self, columns: Sequence[str]) -> _Opened:
         reader = self._reader()
@@ -101,7 +108,7 @@ class ArrowIpcSource:
 
 
 @frozen(kw_only=True)
-class ArrowSource:
+class ArrowSource(_Opening):
     """Any object with `__arrow_c_stream__`: a pandas or polars frame, a pyarrow Table, a DuckDB relation.
 
     A stream that can be read only once, such as a RecordBatchReader, serves one release; a second is refused.
@@ -118,14 +125,6 @@ class ArrowSource:
         if not hasattr(value, "__arrow_c_stream__"):
             raise DataError(f"records given as {type(value).__name__} have no __arrow_c_stream__; give a data frame")
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if a column is missing."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
-    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(with_key(columns, key)), domain, columns, key)
-
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
         if isinstance(self.data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
@@ -133,10 +132,6 @@ class ArrowSource:
         if hasattr(self.data, "columns"):  # frames and relations, which would be converted just for their names
             return tuple(map(str, self.data.columns))
         return tuple(pa.RecordBatchReader.from_stream(self.data).schema.names)
-
-    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
-        """The raw values of the named columns."""
-        return self._opened(columns)[1]
 
     def _opened(self, columns: Sequence[str]) -> _Opened:
         where = f"the {type(self.data).__name__}"
@@ -200,13 +195,14 @@ def _check(array: Any) -> None:
         _check(array.storage)
     elif pa.types.is_dictionary(kind):
         _check(array.dictionary)
-        _check_places(array.indices, len(array.dictionary))
+        ends = pc.min_max(array.indices).as_py()
+        if ends["min"] is not None and (ends["min"] < 0 or ends["max"] >= len(array.dictionary)):
+            raise ValueError
     elif pa.types.is_run_end_encoded(kind):
         _check(array.values)
-        ends = np.asarray(array.run_ends)
-        if len(array) and (
-            len(ends) == 0 or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] < array.offset + len(array)
-        ):
+        runs = np.asarray(array.run_ends)
+        ascend = len(runs) and (np.diff(runs, prepend=0) > 0).all()
+        if len(array) and not (ascend and runs[-1] >= array.offset + len(array)):
             raise ValueError
     elif pa.types.is_union(kind):
         for number in range(kind.num_fields):
@@ -217,12 +213,6 @@ def _check(array: Any) -> None:
         array.view(pa.binary_view()).validate(full=True)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view":
         array.validate(full=True)
-
-
-def _check_places(places: Any, size: int) -> None:
-    ends = pc.min_max(places).as_py()
-    if ends["min"] is not None and (ends["min"] < 0 or ends["max"] >= size):
-        raise ValueError
 
 
 def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
@@ -262,16 +252,7 @@ def coder(domain: Domain, columns: Sequence[str]) -> Callable[[Iterator[RawBatch
     return lambda raw: ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))
 
 
-def _keyed(
-    schema: Any, raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str], key: str | None
-) -> Iterator[tuple[Codes, Any]]:
-    checked_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
-    return keyed(raw, domain, columns)
-
-
-# --------------------------------------------------------------------------------------------------
-# Columns of Python objects
-#
+# --- Columns of Python objects --------------------------------------------------------------------
 # Arrow infers one type for such a column from all its values, so one record could change what the others mean, or make
 # the whole column unreadable. Here each cell is classified by itself, into a dense union with one child per type; what
 # fits no child is carried as its text.

@@ -14,13 +14,13 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.arrow import objects, series
 from dpgm_core.sources.encoding import check_key
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
+from dpgm_core.sources.reading import BATCH_ROWS, KeyedBatches, attempt, locate, safe_codes
 
 __all__ = ["CodesSource", "arrow_column"]
 
 
 @frozen(kw_only=True)
-class CodesSource:
+class CodesSource(KeyedBatches):
     """Codes as a 2-d array, one column per attribute in the domain's order, or as a mapping from name to 1-d array.
 
     data: arrays of whole numbers; floats, bools, objects and lists, which have no type, are refused. Codes outside an
@@ -45,12 +45,11 @@ class CodesSource:
         elif not all(isinstance(name, str) for name in self.data):
             raise DataError("codes given as a mapping need texts, the attributes' names, as keys")
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if one is missing or is not an array of whole numbers."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`); a key column may hold anything with a text."""
+        """Codes and the raw person keys (None without `key`); a key column may hold anything with a text.
+
+        DataError if a column is missing or is not an array of whole numbers.
+        """
         attributes = [domain[name] for name in columns]
         arrays = [self._column(name, domain) for name in columns]
         keys = None if key is None else arrow_column(self._values(key, domain))

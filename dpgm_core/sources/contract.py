@@ -69,7 +69,6 @@ class Source(Protocol):
         DataError
             Before the first batch, if it cannot.
         """
-        ...
 
 
 @runtime_checkable
@@ -78,7 +77,6 @@ class KeyedSource(Source, Protocol):
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Yield batches of codes, each with the Arrow array of raw person keys (None without a key)."""
-        ...
 
 
 @runtime_checkable
@@ -87,7 +85,6 @@ class NamedColumns(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Return the names of its columns without reading a record; DataError if it cannot."""
-        ...
 
 
 @runtime_checkable
@@ -96,7 +93,6 @@ class RawValues(NamedColumns, Protocol):
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """Yield batches of raw values, one Arrow array for each of the named columns."""
-        ...
 
 
 @runtime_checkable
@@ -106,7 +102,6 @@ class FileSource(Protocol):
     @property
     def path(self) -> Path | Url:
         """Where the file is: a local path, or a URL."""
-        ...
 
 
 class Reduction(Protocol):
@@ -119,12 +114,10 @@ class Reduction(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The attributes that it needs, in the order in which `partial` takes their codes."""
-        ...
 
     @property
     def cells(self) -> int:
         """The length of the vector."""
-        ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
         """Return the sum over some persons, (cells,), int64.
@@ -136,14 +129,12 @@ class Reduction(Protocol):
         lengths : ndarray of int or None
             The number of rows of each person, in order; None: one each.
         """
-        ...
 
     def check(self, sums: IntArray) -> None:
         """Raise DataError if a finished sum cannot be one, such as of a block that lost records that others have.
 
         The message must not say how many records there are.
         """
-        ...
 
 
 @runtime_checkable
@@ -152,7 +143,6 @@ class Adding(Reduction, Protocol):
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add to `sums`, (cells,), what `partial` returns for these persons."""
-        ...
 
 
 @runtime_checkable
@@ -166,7 +156,6 @@ class Grouped(Reduction, Protocol):
     @property
     def groupings(self) -> tuple[tuple[str, ...], ...]:
         """The columns of each table."""
-        ...
 
 
 @frozen(kw_only=True)
@@ -216,7 +205,6 @@ class Pinned(Protocol):
 
     def reduce(self, reduction: Reduction) -> IntArray:
         """Return the sum over all records, (cells,), each counted once whatever is retried. Raises DataError."""
-        ...
 
 
 @runtime_checkable
@@ -229,7 +217,6 @@ class ReducingSource(Protocol):
         Raises DataError on entering for a column that is missing or of a type that has no codes, whatever the records
         are, and for an engine that cannot be reached. Messages meant for the user are raised as `SourceRefused`.
         """
-        ...
 
 
 #: Anything that records are counted from.

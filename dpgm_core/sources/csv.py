@@ -28,7 +28,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import encoders
-from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
+from dpgm_core.sources.reading import KeyedBatches, attempt, locate, mapped, opened, shielded
 from dpgm_core.sources.remote import remote_file
 
 __all__ = [
@@ -79,7 +79,7 @@ def _names(value: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 @frozen(kw_only=True)
-class CsvSource:
+class CsvSource(KeyedBatches):
     """A CSV file, plain or gzipped (.gz), one record per physical line; see the module for what a line may hold.
 
     >>> CsvSource(path="x.csv", delimiter=";").delimiter
@@ -115,12 +115,8 @@ class CsvSource:
             # The mark at the start of the file would decide, and without a header that is the first record's.
             raise OptionError("without a header line encoding must say the byte order: utf-16-le or utf-16-be")
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if the file or a column is missing."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
+        """Codes and the raw person keys (None without `key`); DataError if the file or a column is missing."""
         parse = self._parser(*self._located([*columns, *([key] if key is not None else [])]))
         encode = encoders(domain, columns)
 
@@ -289,9 +285,7 @@ def _chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-# --------------------------------------------------------------------------------------------------
-# Dialects
-#
+# --- Dialects -------------------------------------------------------------------------------------
 # Only the first line is ever looked at, and messages about it depend only on which of the columns it names.
 
 _BOM = b"\xef\xbb\xbf"
@@ -450,8 +444,7 @@ def _quoted_padding(sign: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"(?m:^|(?<=" + re.escape(sign) + rb')) *("(?:[^"\n]|"")*+"|)')
 
 
-# --------------------------------------------------------------------------------------------------
-# Lines, and those that no parser must see
+# --- Lines, and those that no parser must see -----------------------------------------------------
 
 #: Bytes; the longest line that can be a record, and the size of a block read at once.
 MAX_LINE = 2**22
@@ -562,9 +555,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------------------------
-# Files in other encodings, read as UTF-8 while they stream
-#
+# --- Files in other encodings, read as UTF-8 while they stream ------------------------------------
 # In `utf-16` a line is a run of 16-bit units up to the unit 0x000A, in the others one of bytes up to 0x0A. What cannot
 # be decoded stays visible: it is written as bytes that are not UTF-8, inside its own line, which is malformed then.
 
@@ -604,7 +595,6 @@ class _Transcoded(io.RawIOBase):
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
-        """It is for reading only."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]

@@ -297,13 +297,10 @@ def _null_places(attribute: Attribute) -> list[int | float]:
             place = values.exact(text.encode())
         if place is None or place != place:
             continue
-        if values.is_temporal or attribute.typed_code(_number_text(place)) == attribute.null:
+        text = str(int(place)) if math.isfinite(place) and place == int(place) else repr(place)
+        if values.is_temporal or attribute.typed_code(text) == attribute.null:
             places.append(place)
     return places
-
-
-def _number_text(number: int | float) -> str:
-    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
 def _ticks_of(array: Any) -> tuple[CodeArray, int]:
@@ -345,8 +342,7 @@ def _boolean_texts(attribute: Attribute) -> tuple[str, str]:
     return next(known, pairs[0])
 
 
-# --------------------------------------------------------------------------------------------------
-# Texts of raw values, by which labels and person keys of different types compare
+# --- Texts of raw values, by which labels and person keys of different types compare --------------
 
 
 def is_textual(kind: Any) -> bool:
@@ -401,7 +397,10 @@ def as_text(array: Any) -> Any:
         texts, places = joined(array, lambda child: as_text(child).cast(pa.large_binary()))
         return pa.concat_arrays(texts).take(pa.array(places))
     if pa.types.is_floating(kind):
-        return pa.array(_float_texts(array.to_numpy(zero_copy_only=False).astype(np.float64)), pa.large_binary())
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        with np.errstate(over="ignore"):
+            singles = values.astype(np.float32)
+        return pa.array(list(map(_float_text, values, singles)), pa.large_binary())
     if pa.types.is_decimal(kind):
         return pa.array([_decimal_text(value) for value in array.to_pylist()], pa.large_binary())
     if pa.types.is_duration(kind):
@@ -425,6 +424,9 @@ def as_text(array: Any) -> Any:
     return texts.cast(pa.large_string()).cast(pa.large_binary())
 
 
+_UNREADABLE_KEY = "person key {!r} cannot be read as text; give a column of texts or whole numbers"
+
+
 def check_key(key: str, kind: Any) -> None:
     """Refuse, with DataError, a person key of an Arrow type that is no key: floats, and what has no text.
 
@@ -432,10 +434,7 @@ def check_key(key: str, kind: Any) -> None:
     Traceback (most recent call last):
     dpgm_core.errors.DataError: person key 'id' is a column of floats, in which large numbers merge; give texts or ...
     """
-    empty = attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
-        lambda: plain(pa.nulls(0, kind)),
-    )
+    empty = attempt(_UNREADABLE_KEY.format(key), lambda: plain(pa.nulls(0, kind)))
     inner = empty.type
     while pa.types.is_dictionary(inner):
         inner = inner.value_type
@@ -444,9 +443,7 @@ def check_key(key: str, kind: Any) -> None:
             f"person key {key!r} is a column of floats, in which large numbers merge; give texts or whole numbers (in "
             "pandas Int64, which can hold missing ids)"
         )
-    attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers", lambda: as_text(empty)
-    )
+    attempt(_UNREADABLE_KEY.format(key), lambda: as_text(empty))
 
 
 def key_texts(key: str, raw: Any) -> Any:
@@ -456,10 +453,7 @@ def key_texts(key: str, raw: Any) -> Any:
     [b'7', None, None]
     """
     check_key(key, raw.type)
-    texts = attempt(
-        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
-        lambda: as_text(raw).cast(pa.large_binary()),
-    )
+    texts = attempt(_UNREADABLE_KEY.format(key), lambda: as_text(raw).cast(pa.large_binary()))
     # Not if_else: with a null, older pyarrows give a slice of texts the bytes of other rows (apache/arrow issue 49410),
     # and the rows of one person would be several persons'.
     empty, none = pa.scalar(b"", texts.type), pa.scalar(None, texts.type)
@@ -488,12 +482,6 @@ def joined(union: Any, of_child: Callable[[Any], Any]) -> tuple[list[Any], IntAr
     numbers = np.zeros(128, np.int64)
     numbers[union.type.type_codes] = starts[:-1]
     return list(map(of_child, children)), numbers[kinds] + offsets
-
-
-def _float_texts(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[bytes | None]:
-    with np.errstate(over="ignore"):
-        singles = values.astype(np.float32)
-    return [_float_text(value, single) for value, single in zip(values, singles, strict=True)]
 
 
 def _float_text(value: np.float64, single: np.float32) -> bytes | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import Array, Codes, IntArray
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.sources.arrow import checked_types, keyed, raw
@@ -54,7 +54,7 @@ class Shipped:
 
     Examples
     --------
-    >>> from dpgm_core.counting.kernel import Counts
+    >>> from dpgm_core.counting.table_counts import Counts
     >>> from dpgm_core.structure import Structure
     >>> domain = Domain.from_sizes({"a": 2})
     >>> counts = Counts.of(Structure(domain, [("a",)]))
@@ -181,7 +181,7 @@ def merged(one: Buffer, other: Buffer) -> bytes:
 
     Associative and commutative, bit for bit.
     """
-    return _one(lambda: _added(one, other))
+    return _one(lambda: _added([one, other], None))
 
 
 def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
@@ -199,16 +199,7 @@ def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
     SourceRefused
         Where a partition failed.
     """
-    sums = _zeros(reduction.cells)
-    reasons = set()
-    for part in parts:
-        try:
-            sums += to_sum(part, reduction.cells)
-        except SourceRefused as error:
-            reasons.add(str(error))
-    if reasons:
-        raise SourceRefused(min(reasons))  # whichever came first
-    return sums
+    return _added(parts, _zeros(reduction.cells))
 
 
 @frozen
@@ -262,17 +253,19 @@ def _one(call: Callable[[], IntArray]) -> bytes:
     return of_reason(result.words) if isinstance(result, _Failed) else result
 
 
-def _added(one: Buffer, other: Buffer) -> IntArray:
-    sums: list[IntArray] = []
-    reasons = []
-    for part in (one, other):
+def _added(parts: Iterable[Buffer], sums: IntArray | None) -> IntArray:
+    """Return the sum of the parts, added to `sums` in place. Raises SourceRefused, with one reason in any order."""
+    reasons = set()
+    for part in parts:
         try:
-            sums.append(to_sum(part, len(sums[0]) if sums else None))
+            own = to_sum(part, None if sums is None else len(sums))
         except SourceRefused as error:
-            reasons.append(str(error))
-    if reasons:
-        raise SourceRefused(min(reasons))  # the same one in any order
-    return sums[0] + sums[1]
+            reasons.add(str(error))
+        else:
+            sums = own.copy() if sums is None else np.add(sums, own, out=sums)
+    if reasons or sums is None:
+        raise SourceRefused(min(reasons))
+    return sums
 
 
 def _zeros(cells: int) -> IntArray:
@@ -307,9 +300,7 @@ def _joined(parts: Sequence[tuple[Codes, Any]]) -> tuple[Codes, Any]:
     return together, None if keys[0] is None else pa.concat_arrays(keys)
 
 
-# --------------------------------------------------------------------------------------------------
-# Bytes on the wire
-#
+# --- Bytes on the wire ----------------------------------------------------------------------------
 # Little-endian, whatever the machine. A sum has the same length whatever is in it, so its size says nothing. Sums and
 # reasons carry a checksum: what was damaged on the way is neither added up nor read out.
 

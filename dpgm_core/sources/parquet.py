@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from queue import SimpleQueue
 from threading import Condition, Thread
@@ -24,7 +24,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, quiet, shielded
+from dpgm_core.sources.reading import BATCH_ROWS, KeyedBatches, attempt, locate, opened, quiet, shielded
 from dpgm_core.sources.remote import RemoteFile, remote_files
 
 __all__ = ["ParquetSource", "Part", "parts_of"]
@@ -43,7 +43,7 @@ _BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
 
 @frozen(kw_only=True)
-class ParquetSource:
+class ParquetSource(KeyedBatches):
     """A Parquet file, or a folder of them; row groups are read in batches, so memory does not grow with the files.
 
     Files of a folder are read in the order of their names, those in its folders too; what begins with a dot or an
@@ -58,12 +58,8 @@ class ParquetSource:
         converter=place, metadata={"help": "the file, a folder of files, or a pattern such as 'x/*.parquet'; or a URL"}
     )
 
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if a file or a column is missing, or one is damaged."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
+        """Codes and the raw person keys (None without `key`); DataError if a file or a column is missing or damaged."""
         return self._opened(
             with_key(columns, key),
             lambda types: checked_types(types, domain, columns, key),
@@ -74,7 +70,7 @@ class ParquetSource:
     def names(self) -> tuple[str, ...]:
         """The names of all columns, of the first file where there are several."""
         part = parts_of(self.path)[0]
-        return (*self._schema(part).names, *part.values)
+        return (*self._metadata(part).schema.to_arrow_schema().names, *part.values)
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
@@ -118,9 +114,6 @@ class ParquetSource:
         remote = any(isinstance(part.file, RemoteFile) for part in parts)
         return in_lanes(streams, size, _REMOTE_LANES if remote else LANES)
 
-    def _schema(self, part: Part) -> Any:
-        return self._metadata(part).schema.to_arrow_schema()
-
     def _metadata(self, part: Part) -> Any:
         file = part.open()
         return attempt(self._unreadable(part.shown), lambda: pq.read_metadata(file))
@@ -151,18 +144,17 @@ class _Run:
             if self.own:
                 batches = file.iter_batches(BATCH_ROWS, self.groups, columns=self.own, use_threads=False)
             else:  # only columns of the folders are read
-                batches = _of_rows(sum(file.metadata.row_group(group).num_rows for group in self.groups))
+                rows = sum(file.metadata.row_group(group).num_rows for group in self.groups)
+                counts = (min(BATCH_ROWS, rows - start) for start in range(0, rows, BATCH_ROWS))
+                batches = (pa.RecordBatch.from_arrays([pa.nulls(count)], [""]) for count in counts)
             yield from raw(columns, (_with_values(batch, values, columns) for batch in batches))
 
 
 def _compressed(metadata: Any, groups: Sequence[int], own: Sequence[str]) -> int:
     """Bytes of the largest row group's columns that are needed."""
-    return max(_chunks(metadata.row_group(group), own) for group in groups)
-
-
-def _chunks(group: Any, own: Sequence[str]) -> int:
-    chunks = map(group.column, range(group.num_columns))
-    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in own)
+    chunks = ([group.column(at) for at in range(group.num_columns)] for group in map(metadata.row_group, groups))
+    largest: int = max(sum(one.total_compressed_size for one in part if one.path_in_schema in own) for part in chunks)
+    return largest
 
 
 def _runs(metadata: Any) -> Iterator[list[int]]:
@@ -178,11 +170,6 @@ def _runs(metadata: Any) -> Iterator[list[int]]:
         yield run
 
 
-def _of_rows(rows: int) -> Iterator[Any]:
-    for start in range(0, rows, BATCH_ROWS):
-        yield pa.RecordBatch.from_arrays([pa.nulls(min(BATCH_ROWS, rows - start))], [""])
-
-
 def _with_values(batch: Any, values: dict[str, str | None], columns: Sequence[str]) -> Any:
     """A batch with the columns of its folders: one value for all rows, looked up once."""
     if not values:
@@ -195,8 +182,7 @@ def _with_values(batch: Any, values: dict[str, str | None], columns: Sequence[st
     return pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
 
 
-# --------------------------------------------------------------------------------------------------
-# Files of a table
+# --- Files of a table -----------------------------------------------------------------------------
 
 #: What Hive and Spark write for a null.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -222,7 +208,12 @@ class Part:
 
 def parts_of(where: Place) -> list[Part]:
     """Return the files in the order of their names; DataError where there are none."""
-    start, inner, alone = _remote(where) if isinstance(where, Url) else _local(where)
+    inner: Mapping[PurePath, Path | RemoteFile]
+    if isinstance(where, Url):
+        start, inner = remote_files(where, _is_table)
+        alone = PurePath() in inner
+    else:
+        start, inner, alone = _local(where)
     if not inner:
         raise DataError(f"{where} holds no Parquet file (one ending in .parquet); name the file or its folder")
     if alone:
@@ -246,12 +237,7 @@ def _part(name: PurePath, file: Path | RemoteFile, start: str, where: Place) -> 
     )
 
 
-def _remote(url: Url) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
-    start, files = remote_files(url, _is_table)
-    return start, dict(files), PurePath() in files
-
-
-def _local(path: Path) -> tuple[str, dict[PurePath, Path | RemoteFile], bool]:
+def _local(path: Path) -> tuple[str, dict[PurePath, Path], bool]:
     """The folder that all files are in, their paths inside of it, and whether it is just the one that is named."""
     base, matches = path, [path]
     if not path.exists() and glob.has_magic(str(path)):
@@ -292,9 +278,7 @@ def _shown(inner: PurePath) -> PurePath:
     return PurePath(*folders, inner.name)
 
 
-# --------------------------------------------------------------------------------------------------
-# Prefetching threads
-#
+# --- Prefetching threads --------------------------------------------------------------------------
 # A lane is a thread that runs ahead of whoever takes the items, by a bounded number of bytes, so memory stays bounded
 # whatever the streams hold, and a lane that is far ahead waits. Which lane is faster changes no result.
 

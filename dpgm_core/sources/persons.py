@@ -59,22 +59,19 @@ class PersonSource:
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns, of the rows that count."""
-        attributes = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
         _, rows = self._select_rows(layout, self._checked(domain))
         for start in range(0, len(rows), BATCH_ROWS):
-            codes = dict(zip(domain.names, _unpacked(layout, rows[start : start + BATCH_ROWS]), strict=True))
-            yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in attributes]
+            yield _codes(domain, columns, layout, rows[start : start + BATCH_ROWS])
 
     def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
         """All rows that count at once, person by person, and each person's number of rows."""
         layout = _layout([attribute.size for attribute in domain])
         keys, rows = self._select_rows(layout, self._checked(domain))
-        codes = dict(zip(domain.names, _unpacked(layout, rows), strict=True))
         persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
         starts = np.flatnonzero(np.diff(persons, prepend=-1))
         lengths = np.diff(starts, append=len(persons))
-        return [codes[name].astype(code_dtype(domain[name].size)) for name in columns], lengths
+        return _codes(domain, columns, layout, rows), lengths
 
     def pieces(self, domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, IntArray]]:
         """The rows that count, in pieces that split no person: codes, and each person's number of rows."""
@@ -163,21 +160,21 @@ def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> Words:
     return rows
 
 
-def _unpacked(layout: Sequence[Sequence[int]], rows: Words) -> list[Words]:
-    columns: list[Words] = []
+def _codes(domain: Domain, columns: Sequence[str], layout: Sequence[Sequence[int]], rows: Words) -> Codes:
+    """The codes of some columns out of packed rows."""
+    codes: list[Words] = []
     for number, word in enumerate(layout):
         left = rows[:, number]
         digits = []
         for size in reversed(word):
             left, digit = np.divmod(left, np.uint64(size))
             digits.append(digit)
-        columns += reversed(digits)
-    return columns
+        codes += reversed(digits)
+    places = [domain.names.index(name) for name in columns]
+    return [codes[place].astype(code_dtype(domain.attributes[place].size)) for place in places]
 
 
-# --------------------------------------------------------------------------------------------------
-# 64-bit hashes
-#
+# --- 64-bit hashes --------------------------------------------------------------------------------
 # A further hash says where the rows of a person meet, no more, and may be weak.
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]

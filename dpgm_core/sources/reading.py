@@ -23,6 +23,7 @@ from dpgm_core.sources.contract import Source
 
 __all__ = [
     "BATCH_ROWS",
+    "KeyedBatches",
     "attempt",
     "checked",
     "checked_batch",
@@ -127,6 +128,20 @@ def locate(where: str, columns: Iterable[str], present: Sequence[str]) -> list[i
     return positions
 
 
+class KeyedBatches:
+    """Base of sources that define `keyed_batches`: codes with person keys, which are None without a key."""
+
+    __slots__ = ()
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes of the named columns and the raw person keys. DataError for what is missing or damaged."""
+        raise NotImplementedError
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """The codes alone."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
+
+
 def checked(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
     """Batches of anybody's source, made safe to index with: out of range becomes unknown, other faults DataError.
 
@@ -178,9 +193,7 @@ def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray
     return codes
 
 
-# --------------------------------------------------------------------------------------------------
-# Silence while records are read and counted
-#
+# --- Silence while records are read and counted ---------------------------------------------------
 # A signalling NaN makes numpy warn and an ordinary one does not, so a warning on stderr, one that `-W error` turns
 # into a failure, or a line in a log would reveal something of one record.
 

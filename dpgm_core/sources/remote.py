@@ -60,11 +60,9 @@ class _Ranges(io.RawIOBase):
         self._file, self._place = file, 0
 
     def readable(self) -> bool:
-        """It is for reading only."""
         return True
 
     def seekable(self) -> bool:
-        """A range may start anywhere."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -74,7 +72,6 @@ class _Ranges(io.RawIOBase):
         return self._place
 
     def tell(self) -> int:
-        """The place of the next byte."""
         return self._place
 
     def readinto(self, buffer: Any) -> int:

@@ -15,7 +15,7 @@ from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
-from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, listed, printable, thousands
+from dpgm_core.errors import StructureError, brief, clipped, did_you_mean, human_bytes, listed, printable, thousands
 from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.graphs import Clique
 
@@ -27,7 +27,6 @@ __all__ = [
     "directed_cycle",
     "families",
     "group_text",
-    "human_bytes",
     "read_singletons",
 ]
 
@@ -43,7 +42,8 @@ class Structure:
     domain : Domain
         The attributes.
     cliques : iterable of sequences of str
-        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used.
+        Attribute names, in the order of the table's axes. Of cliques equal up to order the first is used. There must be
+        one here or in `tied`; the empty clique `()` will do, whose table is the number of records.
     tied : iterable of groups of cliques
         Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
         table of a group is the sum over its cliques, and its total is (number of cliques) * N.
@@ -110,7 +110,7 @@ class Structure:
 
     @cached_property
     def cells(self) -> int:
-        """The number of cells of all tables, that is of parameters.
+        """The number of cells of all tables: the size of the structure, and of a model's potentials over it.
 
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b"), ("a",)]).cells
         12
@@ -484,12 +484,12 @@ def group_cliques(
     plain: dict[frozenset[str], Clique] = {}
     duplicates = []
     for raw in cliques:
-        clique = _checked(domain, raw)
+        clique = _checked_clique(domain, raw)
         if plain.setdefault(frozenset(clique), clique) is not clique:
             duplicates.append(clique)
     bundles = []
     for number, raw_group in enumerate(tied):
-        bundle = tuple(_checked(domain, raw) for raw in raw_group)
+        bundle = tuple(_checked_clique(domain, raw) for raw in raw_group)
         _check_group(domain, number, bundle)
         if len(bundle) > 1:
             bundles.append(bundle)
@@ -501,7 +501,7 @@ def group_cliques(
     return groups, tuple(duplicates)
 
 
-def _checked(domain: Domain, raw: Sequence[str]) -> Clique:
+def _checked_clique(domain: Domain, raw: Sequence[str]) -> Clique:
     if isinstance(raw, str) or not isinstance(raw, Sequence):
         raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
     clique = tuple(raw)
@@ -551,7 +551,7 @@ class StructureReport:
     attributes, cliques, groups, components : int
         Numbers of attributes, cliques, tables and connected components.
     cells : int
-        Cells of all tables, which are the parameters.
+        Cells of all tables, each of which has a potential.
     treewidth : int
         Attributes in the largest cluster of the triangulated graph, less one.
     triangulated_cells, peak_cells : int
@@ -601,22 +601,6 @@ class StructureReport:
         if self.nested:
             lines.append(f"contained in another clique: {_listed(self.nested)}")
         return "\n".join(lines)
-
-
-def human_bytes(count: int) -> str:
-    """Bytes for people, in powers of 1024.
-
-    >>> human_bytes(32), human_bytes(3 * 2**20)
-    ('32 B', '3.0 MiB')
-    """
-    if count >= 10**300:  # beyond what a float can be
-        return f"{thousands(count)} B"
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError("unreachable")
 
 
 def _listed(cliques: Sequence[Clique]) -> str:

@@ -1,7 +1,5 @@
 """BLAS has one thread while dpgm works, and afterwards what it had."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -48,7 +46,8 @@ def library(monkeypatch):
 
 
 def test_one_thread_inside_and_all_after(library):
-    """Nested too: the innermost end lifts nothing; and entered again."""
+    """Nested too: the innermost end lifts nothing; and entered again. An error ends the limit, as decorator and as
+    context manager. One thread stays one; what tells no number is left alone."""
     limit = OneThread()
     for _ in range(2):
         with limit:
@@ -58,10 +57,6 @@ def test_one_thread_inside_and_all_after(library):
             assert library.threads == 1
         assert library.threads == 4
 
-
-def test_an_error_ends_the_limit(library):
-    """As decorator and as context manager."""
-
     @OneThread()
     def fails():
         assert library.threads == 1
@@ -70,6 +65,11 @@ def test_an_error_ends_the_limit(library):
     with pytest.raises(ValueError):
         fails()
     assert library.threads == 4
+    for threads in (1, None):
+        library.threads = threads
+        with OneThread():
+            assert library.threads == threads
+        assert library.threads == threads
 
 
 def test_two_threads_hold_one_limit(library):
@@ -93,15 +93,6 @@ def test_two_threads_hold_one_limit(library):
     assert library.threads == 4
 
 
-def test_a_lower_limit_stays(library):
-    """One thread stays one; what tells no number is left alone."""
-    for threads in (1, None):
-        library.threads = threads
-        with OneThread():
-            assert library.threads == threads
-        assert library.threads == threads
-
-
 @pytest.mark.parametrize(("said", "expected"), [("1", 1), ("3", 3), ("8", 4), ("0", 1), ("2,1", 4)])
 def test_what_the_environment_says_is_the_limit(library, monkeypatch, said, expected):
     """The most that any variable grants; 0 says nothing, and a list of numbers is not ours to read."""
@@ -115,9 +106,8 @@ def test_what_the_environment_says_is_the_limit(library, monkeypatch, said, expe
 def test_a_library_that_comes_inside_is_limited_too(library, monkeypatch):
     """From the next entry on, and it goes back to its own number; nobody looks for libraries where no module is new."""
     late, looked = Library(3), []
-    monkeypatch.setattr(
-        dpgm_core._util.blas, "_blas", lambda: looked.append(1) or [library, *[late] * (len(looked) > 1)]
-    )
+    found = lambda: looked.append(1) or [library, *[late] * (len(looked) > 1)]  # noqa: E731
+    monkeypatch.setattr(dpgm_core._util.blas, "_blas", found)
     limit = OneThread()
     with limit:
         with limit:

@@ -1,6 +1,4 @@
-"""Files: whole or not at all when written; when read, whatever is wrong is one ModelFileError."""
-
-from __future__ import annotations
+"""Files: whole or not at all when written; when read, whatever is wrong is one ModelFileError; and hints by names."""
 
 import contextlib
 import io
@@ -32,10 +30,18 @@ from dpgm_core import (
     load_model,
     load_release,
 )
-from dpgm_core._util.files import ANNEX_FILE, atomic_write, check_writable, read_archive, write_archive
+from dpgm_core._util.files import (
+    ANNEX_FILE,
+    atomic_write,
+    check_writable,
+    hint_not_a_model,
+    hint_not_a_spec,
+    read_archive,
+    write_archive,
+)
 from dpgm_core.domain import read_metadata
 from dpgm_core.domain.formats.codebook import read_codebook
-from dpgm_core.models.files import read_stamp
+from dpgm_core.models.model_file import read_stamp
 from dpgm_core.releases.labels import load_discovery
 from dpgm_core.releases.release import member_names
 from dpgm_core.sources import as_source
@@ -55,10 +61,16 @@ HOSTILE_ARRAYS = {
 }
 
 
-def test_the_sound_file_is_read(tmp_path, sound, written):
-    """What the changes below start from does load, so each of them is what makes a file hostile."""
+def test_the_sound_file_is_read_and_no_other_thing(tmp_path, sound, written, refused_file):
+    """What the changes below start from does load, so each of them is what makes a file hostile; what is not there, is
+    a folder or is something else does not."""
     path = written(tmp_path / "x.dpgm", sound)
     assert load_model(path).release.cost == load_release(path).cost == Budget.pure(1)
+    (tmp_path / "folder.dpgm").mkdir()
+    (tmp_path / "text.dpgm").write_text("hello")
+    (tmp_path / "empty.dpgm").write_bytes(b"")
+    for name in ("none.dpgm", "folder.dpgm", "text.dpgm", "empty.dpgm"):
+        refused_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("key", HOSTILE_ARRAYS)
@@ -120,15 +132,6 @@ def test_missing_members_and_strange_names(tmp_path, sound, written, refused_fil
     path = written(tmp_path / "x.dpgm", sound | {"../outside": b"x", "/abs": b"x"})
     load_model(path)
     assert not (tmp_path.parent / "outside").exists()
-
-
-def test_no_file_no_zip_no_folder(tmp_path, refused_file):
-    """What is not there, is a folder or is something else."""
-    (tmp_path / "folder.dpgm").mkdir()
-    (tmp_path / "text.dpgm").write_text("hello")
-    (tmp_path / "empty.dpgm").write_bytes(b"")
-    for name in ("none.dpgm", "folder.dpgm", "text.dpgm", "empty.dpgm"):
-        refused_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("deep", [95, 101, 900])
@@ -281,31 +284,24 @@ def test_other_ways_of_packing_are_refused(tmp_path, sound, written, refused_fil
     refused_file(written(tmp_path / "x.dpgm", sound, how))
 
 
-def test_a_packed_array_inside_is_refused(tmp_path, sound, written, refused_file):
-    """A zip inside of a zip packs twice."""
+def test_what_would_grow_in_reading_is_refused(tmp_path, sound, written, refused_file, changed):
+    """A zip inside of a zip packs twice; a few letters name millions of cliques."""
     inner = io.BytesIO()
     np.savez_compressed(inner, values=np.zeros(6))
     refused_file(written(tmp_path / "x.dpgm", sound | {"tables.npz": inner.getvalue()}))
-
-
-def test_a_structure_must_be_spelled_out(tmp_path, sound, written, changed, refused_file):
-    """A few letters name millions of cliques."""
     changes = {("structure",): {"graph": "complete", "order": 2}}
     members = {name: changed(sound[name], changes) for name in ("model.json", "release.json")}
-    refused_file(written(tmp_path / "x.dpgm", sound | members))
+    refused_file(written(tmp_path / "y.dpgm", sound | members))
 
 
 def test_large_files_that_pack_well_are_read(tmp_path):
-    """100 attributes of 1,000 equal labels, and two million equal potentials: what `write_archive` writes is read."""
+    """100 attributes of 1,000 equal labels, and two million equal potentials: what `write_archive` writes is read.
+    Labels that repeat from attribute to attribute pack so well that they would be taken for a bomb."""
     domain = Domain.from_sizes({f"attribute_{number}": 1000 for number in range(100)})
     structure = Structure(domain, [("attribute_0", "attribute_1"), ("attribute_2", "attribute_3")])
     model = Model(structure, Tables.zeros(structure), provenance={"note": ',"[{' * 10**6})
     model.save(tmp_path / "m.dpgm")
     assert load_model(tmp_path / "m.dpgm").structure == structure
-
-
-def test_the_document_of_many_labels_is_written_so_that_it_is_read(tmp_path):
-    """Labels that repeat from attribute to attribute pack so well that they would be taken for a bomb."""
     entry = {"labels": [str(number) for number in range(2000)], "unknown": "0", "null": "0"}
     document = {"attributes": {str(number): entry for number in range(100)}}
     write_archive(tmp_path / "x.zip", {"d.json": document}, {})
@@ -381,9 +377,8 @@ def test_only_a_model_gives_way_to_a_model(kinds):
             model.save(path)
             assert load_model(path).structure == ONE
             continue
-        with pytest.raises(
-            ModelFileError, match=f"{kind} exists and is .*; only a dpgm model is replaced there"
-        ) as caught:
+        words = f"{kind} exists and is .*; only a dpgm model is replaced there"
+        with pytest.raises(ModelFileError, match=words) as caught:
             model.save(path)
         assert path.read_bytes() == before and "\n" not in str(caught.value)
 
@@ -468,31 +463,18 @@ def test_permissions_that_are_asked_for_hold_whatever_stood_there(tmp_path):
 
 #: Each reader of a file that a user names, by the name's ending.
 READERS = {
-    "model.dpgm": load_model,
-    "release.dpgm": load_release,
-    "compared.dpgm": read_subject,
-    "spec.toml": read_spec,
-    "study.toml": load_study,
-    "domain.toml": Domain.load,
-    "domain.json": read_metadata,
-    "header.csv": read_metadata,
-    "header.csv.gz": read_metadata,
-    "codebook.csv": read_codebook,
-    "schema.parquet": read_metadata,
-    "schema.arrow": read_metadata,
-    "found.labels.json": load_discovery,
-    "network.bif": read_bif,
-    "network.uai": read_uai,
-    "network.uai.evid": read_evidence,
-    "network.PR": read_pr,
-    "network.MAR": read_mar,
-    "x.ledger": Ledger.open,
-    "records.csv": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
-    "records.csv.gz": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
-    "records.parquet": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
-    "records.arrow": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names)),
-    "stamp.json": read_stamp,
-}
+    "model.dpgm": load_model, "release.dpgm": load_release, "compared.dpgm": read_subject, "spec.toml": read_spec,
+    "study.toml": load_study, "domain.toml": Domain.load, "codebook.csv": read_codebook, "x.ledger": Ledger.open,
+    "found.labels.json": load_discovery, "network.bif": read_bif, "network.uai": read_uai, "stamp.json": read_stamp,
+    "network.uai.evid": read_evidence, "network.PR": read_pr, "network.MAR": read_mar,
+    **dict.fromkeys(
+        ["domain.json", "header.csv", "header.csv.gz", "schema.parquet", "schema.arrow"], read_metadata
+    ),
+    **{
+        f"records.{suffix}": lambda path: list(as_source(path).batches(ONE.domain, ONE.domain.names))
+        for suffix in ("csv", "csv.gz", "parquet", "arrow")
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
@@ -516,3 +498,24 @@ def test_a_link_to_a_regular_file_is_opened(tmp_path):
     Model(ONE, Tables.zeros(ONE)).save(tmp_path / "model.dpgm")
     (tmp_path / "link.dpgm").symlink_to("model.dpgm")
     assert load_model(tmp_path / "link.dpgm").structure == ONE
+
+
+@pytest.mark.parametrize(
+    "name", ["x.CSV", "x.csv.gz", "x.parquet", "a b.arrow", "x.toml", "x.ledger", "x.bif", "x.uai"]
+)
+def test_names_tell(name):
+    """Files that need not be there; what is to be typed is quoted for a shell, and the line is one."""
+    said = hint_not_a_model(f"new\nline/{name}", "model file")
+    assert said is not None and "by its name" in said and "\n" not in said
+    assert "'a b.arrow'" in str(hint_not_a_spec("a b.arrow"))
+
+
+@pytest.mark.parametrize("name", ["x", "x.dpgm", "x.zip", ".csv2"])
+def test_other_names_do_not(name):
+    """A model that is damaged is told so."""
+    assert hint_not_a_model(name, "model file") is None
+
+
+def test_a_spec_under_any_name_is_left_to_its_reader():
+    """Its suffix is free."""
+    assert hint_not_a_spec("x.toml") is None and hint_not_a_spec("x.spec") is None

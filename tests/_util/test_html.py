@@ -27,9 +27,8 @@ def test_markup_is_not_escaped_twice():
 
 def test_numbers_are_for_people_and_stand_to_the_right():
     """Python's, numpy's and fractions alike, however large; a flag is a word."""
-    assert [number(one) for one in (0.1 + 0.2, 20013.7, 7, np.float64(0.5), np.int64(12_345), Fraction(1, 3))] == [
-        "0.3", "20,014", "7", "0.5", "12,345", "0.3333",
-    ]  # fmt: skip
+    shown = [number(one) for one in (0.1 + 0.2, 20013.7, 7, np.float64(0.5), np.int64(12_345), Fraction(1, 3))]
+    assert shown == ["0.3", "20,014", "7", "0.5", "12,345", "0.3333"]
     assert [number(one) for one in (10**6000, 1e300, float("inf"), float("nan"))] == ["10^6000", "1e+300", "inf", "nan"]
     assert table(["n"], [[np.float64(0.5)], [True]]).count("text-align:right") == 1
 

@@ -1,7 +1,5 @@
 """Paths and URLs: which is which, what a URL shows, and what it must not hold."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -55,12 +55,8 @@ def test_the_tests_of_one_process_draw_what_their_names_say(monkeypatch):
 
 
 def test_only_the_system_is_private():
-    """What a seed touches is stamped private = false."""
+    """What a seed touches is stamped private = false, and there is no way to make a private release repeatable."""
     assert SystemRandomness().private and not SeededRandomness(0).private
-
-
-def test_system_randomness_takes_no_seed():
-    """There is no way to make a release repeatable."""
     with pytest.raises(TypeError):
         SystemRandomness(1)
 

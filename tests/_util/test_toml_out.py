@@ -1,7 +1,5 @@
 """Attribute tables as TOML: whatever stands in them is read back, and no comment ends early."""
 
-from __future__ import annotations
-
 import tomllib
 from datetime import date
 

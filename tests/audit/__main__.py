@@ -3,8 +3,6 @@
 Prints a line per case and one at the end. Exit code 1 where a mechanism is refuted; with --thin, where one is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

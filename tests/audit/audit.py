@@ -1,7 +1,5 @@
 """One case audited: draws of both data sets, and what they say of the claim."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dpgm_core import Array, FloatArray, Noise

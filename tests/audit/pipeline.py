@@ -7,8 +7,6 @@ other. What block j shows is the same as if person j alone had changed, because 
 mechanism's contract. `blocks=1` needs no such word: there the two data sets are neighbours as they stand.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from fractions import Fraction

@@ -9,8 +9,6 @@ The other half measures what was chosen, so that no choice is paid for. For an e
   bound (Maurer and Pontil 2009, Theorem 4). An event alone would not show 5 %: it hides a third of rho.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

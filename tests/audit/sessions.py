@@ -1,7 +1,5 @@
 """Whole adaptive sessions of two steps, many times: what a table shows decides how the next step chooses."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

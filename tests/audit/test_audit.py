@@ -167,13 +167,17 @@ CLAIMS = [
 ]
 
 
+def spread(mechanism, claim):
+    """Values of the mechanism's noise, and how likely each is."""
+    values = np.arange(-60.0, 61.0)
+    masses = np.exp(mechanism.noise(ONE, claim).logpdf(values))
+    return values, masses / masses.sum()
+
+
 @pytest.mark.parametrize(("mechanism", "claim"), CLAIMS)
 def test_a_bound_is_above_the_truth_as_seldom_as_it_says(mechanism, claim):
     """At a chance of 20 % to be wrong, at most 40 of 100 audits are; were it just 20 %, by chance 2e-6 (fixed seed)."""
-    noise, rng = mechanism.noise(ONE, claim), np.random.default_rng(5)
-    values = np.arange(-60.0, 61.0)
-    masses = np.exp(noise.logpdf(values))
-    masses /= masses.sum()
+    (values, masses), rng = spread(mechanism, claim), np.random.default_rng(5)
     wrong = 0
     for _ in range(100):
         far = rng.choice(values, 600, p=masses)
@@ -185,10 +189,7 @@ def test_a_bound_is_above_the_truth_as_seldom_as_it_says(mechanism, claim):
 @pytest.mark.parametrize(("mechanism", "claim"), CLAIMS)
 def test_a_bound_comes_near_the_truth(mechanism, claim):
     """With 400,000 draws of each side the bound is within 8 % of what the noise loses (fixed seed)."""
-    noise, rng = mechanism.noise(ONE, claim), np.random.default_rng(6)
-    values = np.arange(-60.0, 61.0)
-    masses = np.exp(noise.logpdf(values))
-    masses /= masses.sum()
+    (values, masses), rng = spread(mechanism, claim), np.random.default_rng(6)
     far, near = (rng.choice(values, 400_000, p=masses)[:, None] + shift for shift in (0, 1))
     found = verdict(claim, near, far, 1e-6)
     assert 0.92 * found.claimed <= found.bound <= found.claimed

@@ -20,14 +20,10 @@ def test_what_core_offers_keeps_its_contract(component):
     assert (loaded.__module__, loaded.__qualname__) == (module, name)
 
 
-def test_names_are_offered_once():
-    """No two of a kind."""
+def test_the_defaults_can_be_made_and_no_name_is_offered_twice():
+    """The inference by core itself, noise and learner by the first-party plugins."""
     names = [(one.kind, one.name) for one in dpgm_components()]
     assert len(names) == len(set(names))
-
-
-def test_the_defaults_can_be_made():
-    """The inference by core itself, noise and learner by the first-party plugins."""
     assert ("inference", INFERENCE) in [(one.kind, one.name) for one in dpgm_components()]
     for kind, name in (("inference", INFERENCE), ("mechanism", MECHANISM), ("learner", LEARNER)):
         make(kind, name)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpgm_core.components.compatibility import unmet
+from dpgm_core.components.compatibility import unmet_requirement
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from dpgm_core.components.compatibility import unmet
 )
 def test_requirements_are_read_as_pip_reads_them(requirement, version, met):
     """Release numbers, wildcards, compatible releases; extras, epochs and what is no requirement are left to pip."""
-    assert (unmet([requirement], "dpgm-core", version) is None) == met
+    assert (unmet_requirement([requirement], "dpgm-core", version) is None) == met
 
 
 def test_requirements_agree_with_packaging():
@@ -40,5 +40,5 @@ def test_requirements_agree_with_packaging():
     for sign in ("==", "!=", "<=", ">=", "<", ">", "~="):
         for wanted in ("0.1", "1.0", "1.2.3", "1.10"):
             for version in ("0.1", "0.1.0", "0.2", "1.0", "1.2", "1.2.3", "1.2.4", "1.10", "2.0"):
-                found = unmet([f"dpgm-core{sign}{wanted}"], "dpgm-core", version) is None
+                found = unmet_requirement([f"dpgm-core{sign}{wanted}"], "dpgm-core", version) is None
                 assert found == specifiers.SpecifierSet(sign + wanted).contains(version), (sign, wanted, version)

@@ -1,7 +1,8 @@
-"""Options: the fields of a component class, read strictly from plain values."""
+"""Options: the fields of a component class, read strictly from plain values; shared validators take what they say."""
 
-from __future__ import annotations
+from __future__ import annotations  # options of plugins may be texts: some types are looked up
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal
@@ -11,7 +12,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.components.options import build, changed, component_option, describe, option, plain_options, still_known
+from dpgm_core.components.options import (
+    at_least_zero,
+    build,
+    component_option,
+    describe,
+    flag,
+    known_options,
+    option,
+    plain_options,
+    positive,
+    share,
+    whole,
+    with_options,
+)
 from dpgm_core.errors import DpgmError, OptionError
 
 
@@ -86,8 +100,9 @@ def test_describe_lists_every_option():
     assert list(shown) == [field.name for field in attrs.fields(Mine)]
 
 
-def test_required_options_are_asked_for():
-    """An option without a default is named with its type and help."""
+def test_odd_classes_and_values_stay_readable():
+    """An option without a default is asked for with its type and help. No annotations, or a validator that fails in a
+    way of its own: still one OptionError. A frame's repr shows records, so its type is named instead."""
 
     @attrs.frozen(kw_only=True)
     class Needs:
@@ -96,10 +111,6 @@ def test_required_options_are_asked_for():
     with pytest.raises(OptionError, match=r"needs option 'path' \(text\): where the data are"):
         build(Needs, {}, what="source 'needs'")
 
-
-def test_odd_classes_stay_readable():
-    """No annotations, or a validator that fails in a way of its own: still one OptionError."""
-
     def fails(instance: object, attribute: object, value: object) -> None:
         raise ZeroDivisionError("oh")
 
@@ -107,6 +118,14 @@ def test_odd_classes_stay_readable():
     assert describe(cls)[0].name == "x"
     with pytest.raises(OptionError, match="ZeroDivisionError: oh"):
         build(cls, {"x": 2}, what="learner 'odd'")
+
+    @attrs.frozen(kw_only=True)
+    class Mine:
+        data: int = option(3, help="how many")
+
+    frame = type("Frame", (), {"__repr__": lambda self: "SECRET"})()
+    with pytest.raises(OptionError, match=r"must be whole number, got a Frame$"):
+        build(Mine, {"data": frame}, what="source 'mine'")
 
 
 def test_an_option_that_replaced_others_is_named():
@@ -118,33 +137,13 @@ def test_an_option_that_replaced_others_is_named():
 
     with pytest.raises(OptionError, match="learner 'newer' has option 'limit' in place of 'up_to'; set that one"):
         build(Newer, {"up_to": 5}, what="learner 'newer'")
-    assert still_known(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
-    assert still_known(int, {"up_to": 5}) == {"up_to": 5}
+    assert known_options(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
+    assert known_options(int, {"up_to": 5}) == {"up_to": 5}
     assert [one.name for one in describe(Newer)] == ["limit"]
 
 
 class Thing:
     """No plain value, at the module's top, where the types of options are looked up."""
-
-
-def test_an_option_may_hold_an_object_that_no_file_does():
-    """It is taken as it is and kept when others change; as plain values it is a text that says so, which is refused by
-    the option's name."""
-
-    @attrs.frozen(kw_only=True)
-    class Mine:
-        thing: Thing | str | None = option(None, help="what", holds=Thing)
-        count: int = option(1, help="how many")
-
-    held = Thing()
-    mine = build(Mine, {"thing": held}, what="learner 'mine'")
-    assert mine.thing is held and build(Mine, {"thing": "file"}, what="x").thing == "file"
-    assert changed(mine, {"count": 2}, what="x") == Mine(thing=held, count=2)
-    assert plain_options(mine) == {"thing": "<Thing given as an object>", "count": 1}
-    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' was a Thing given as an object"):
-        build(Mine, plain_options(mine), what="learner 'mine'")
-    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' must be Thing or text or none, got 3"):
-        build(Mine, {"thing": 3}, what="learner 'mine'")
 
 
 @attrs.frozen(kw_only=True)
@@ -153,6 +152,21 @@ class Inner:
 
     thing: Thing | str | None = option(None, help="what", holds=Thing)
     count: int = option(1, help="how many")
+
+
+def test_an_option_may_hold_an_object_that_no_file_does():
+    """It is taken as it is and kept when others change; as plain values it is a text that says so, which is refused by
+    the option's name."""
+
+    held = Thing()
+    mine = build(Inner, {"thing": held}, what="learner 'mine'")
+    assert mine.thing is held and build(Inner, {"thing": "file"}, what="x").thing == "file"
+    assert with_options(mine, {"count": 2}, what="x") == Inner(thing=held, count=2)
+    assert plain_options(mine) == {"thing": "<Thing given as an object>", "count": 1}
+    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' was a Thing given as an object"):
+        build(Inner, plain_options(mine), what="learner 'mine'")
+    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' must be Thing or text or none, got 3"):
+        build(Inner, {"thing": 3}, what="learner 'mine'")
 
 
 @attrs.frozen(kw_only=True)
@@ -164,16 +178,16 @@ class Outer:
 
 
 def test_an_option_that_is_a_component_is_changed_by_a_table():
-    """`changed` sets the options named in the table and keeps the others, an object that a file only tells of among
-    them; a component that was a name becomes the table."""
+    """`with_options` sets the options named in the table and keeps the others, an object that a file only tells of
+    among them; a component that was a name becomes the table."""
     held = Thing()
     outer = Outer(inner=Inner(thing=held), often=5)
     table = {"name": "inner", **plain_options(outer.inner), "count": 2}
-    assert changed(outer, {"inner": table}, what="x") == Outer(inner=Inner(thing=held, count=2), often=5)
-    assert changed(outer, {"often": 1}, what="x") == Outer(inner=outer.inner, often=1)
-    assert changed(Outer(), {"inner": table}, what="x").inner == table
+    assert with_options(outer, {"inner": table}, what="x") == Outer(inner=Inner(thing=held, count=2), often=5)
+    assert with_options(outer, {"often": 1}, what="x") == Outer(inner=outer.inner, often=1)
+    assert with_options(Outer(), {"inner": table}, what="x").inner == table
     with pytest.raises(OptionError, match="option 'inner' of x has no option 'cuont'; did you mean 'count'"):
-        changed(outer, {"inner": {"cuont": 2}}, what="x")
+        with_options(outer, {"inner": {"cuont": 2}}, what="x")
 
 
 @pytest.mark.parametrize(
@@ -200,13 +214,34 @@ def test_types_that_cannot_be_looked_up_are_told_of_by_who_registers_the_class()
     assert Local(rule="there").rule == "there"
 
 
-def test_an_object_in_the_place_of_a_value_is_not_shown():
-    """A frame's repr shows records, so its type is named instead."""
+ODD = (math.inf, -math.inf, math.nan, 10**400, True, False, "1", None)
+NUMBERS = (-1.0, -0.0, 0, 0.0, 0.5, 1, 1.0, 2, 3.5, *ODD)
 
-    @attrs.frozen(kw_only=True)
-    class Mine:
-        data: int = option(3, help="how many")
 
-    frame = type("Frame", (), {"__repr__": lambda self: "SECRET"})()
-    with pytest.raises(OptionError, match=r"must be whole number, got a Frame$"):
-        build(Mine, {"data": frame}, what="source 'mine'")
+@pytest.mark.parametrize(
+    ("validator", "taken"),
+    [
+        (positive, {"0.5", "1", "1.0", "2", "3.5"}),
+        (at_least_zero, {"-0.0", "0", "0.0", "0.5", "1", "1.0", "2", "3.5"}),
+        (share, {"-0.0", "0", "0.0", "0.5"}),
+        (whole, {"1", "2", repr(10**400)}),
+        (flag, {"True", "False"}),
+    ],
+)
+def test_a_validator_takes_what_it_says(validator, taken):
+    """And nothing else: no NaN, no infinity, no flag for a number, no number for a flag; the option is named."""
+    cls = attrs.make_class("Mine", {"level": attrs.field(validator=validator)})
+    for value in NUMBERS:
+        if repr(value) in taken:
+            cls(level=value)
+        else:
+            with pytest.raises(OptionError, match=r"^level must be .*, got ") as refused:
+                cls(level=value)
+            assert isinstance(refused.value, ValueError)  # as of attrs' own validators
+
+
+def test_a_component_made_by_name_is_named_in_the_refusal():
+    """The validator knows the option alone; whoever reads a spec's refusal has several components in it."""
+    cls = attrs.make_class("Mine", {"level": attrs.field(default=1, validator=whole, type=int)}, kw_only=True)
+    with pytest.raises(OptionError, match=r"^learner 'mine' refuses its options: level must be a whole number"):
+        build(cls, {"level": 0}, what="learner 'mine'")

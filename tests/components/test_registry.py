@@ -1,7 +1,5 @@
 """The registry: what is offered and by whom; and that no plugin, however broken, stops the host."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -45,12 +43,8 @@ def in_new_process(folder: Path, code: str, **environment: str) -> dict[str, obj
     """What the code prints as JSON in an interpreter that finds the folder's distributions."""
     start = "import json\nfrom dpgm_core.components.registry import *\nfrom dpgm_core.errors import *\n"
     start += "registry = Registry.discover()\n"
-    done = subprocess.run(
-        [sys.executable, "-c", start + code],
-        env=os.environ | {"PYTHONPATH": str(folder)} | environment,
-        capture_output=True,
-        text=True,
-    )
+    environment = os.environ | {"PYTHONPATH": str(folder)} | environment
+    done = subprocess.run([sys.executable, "-c", start + code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -64,37 +58,26 @@ print(json.dumps({"names": names, "disabled": registry.disabled,
 
 def test_broken_plugins_do_not_stop_the_host(tmp_path):
     """Raising, exiting, yielding nonsense: remembered with distribution, version and cause; the others work."""
-    install(tmp_path, "bad-import", "import no_such_module_anywhere")
-    install(tmp_path, "bad-raise", "raise RuntimeError('two\\nlines')")
-    install(tmp_path, "bad-exit", "import sys\nsys.exit(0)")
-    install(tmp_path, "bad-base", "raise BaseException('all the way')")
-    install(tmp_path, "bad-yield", HOOK + "    yield 'laplace'\n")
-    install(tmp_path, "bad-kind", HOOK + component(kind="mechanics"))
-    install(tmp_path, "bad-name", HOOK + component(name="Not Kebab"))
-    install(tmp_path, "bad-none", HOOK + "    return None\n")
-    install(tmp_path, "bad-hook", HOOK.replace("dpgm_components()", "dpgm_components(unasked)") + component())
-    install(tmp_path, "bad-nohook", "x = 1")
+    bad = {
+        "import": "import no_such_module_anywhere",
+        "raise": "raise RuntimeError('two\\nlines')",
+        "exit": "import sys\nsys.exit(0)",
+        "base": "raise BaseException('all the way')",
+        "yield": HOOK + "    yield 'laplace'\n",
+        "kind": HOOK + component(kind="mechanics"),
+        "name": HOOK + component(name="Not Kebab"),
+        "none": HOOK + "    return None\n",
+        "hook": HOOK.replace("dpgm_components()", "dpgm_components(unasked)") + component(),
+        "nohook": "x = 1",
+    }
+    for name, code in bad.items():
+        install(tmp_path, f"bad-{name}", code)
     install(tmp_path, "bad-nothing", "", entry="[dpgm]\nbad-nothing = there_is_no_such_module:thing\n")
     install(tmp_path, "no-metadata", HOOK + component(name="from-nowhere"), metadata=False)
     install(tmp_path, "good", HOOK + component(name="good-one"))
     found = in_new_process(tmp_path, REPORT)
     broken = found["broken"]
-    assert sorted(broken) == sorted(
-        f"bad-{one}"
-        for one in (
-            "import",
-            "raise",
-            "exit",
-            "base",
-            "yield",
-            "kind",
-            "name",
-            "none",
-            "hook",
-            "nohook",
-            "nothing",
-        )
-    )
+    assert sorted(broken) == sorted(f"bad-{one}" for one in (*bad, "nothing"))
     assert all(version == "1.2" and "\n" not in cause for version, cause in broken.values())
     assert broken["bad-import"][1] == "ModuleNotFoundError: No module named 'no_such_module_anywhere'"
     assert broken["bad-exit"][1] == "SystemExit: 0"
@@ -111,12 +94,17 @@ def test_a_source_that_is_not_installed_is_told_with_its_plugin(name):
         Registry([]).find("source", name)
 
 
-def test_a_damaged_entry_points_file_is_named(tmp_path):
-    """The standard library gives up on all distributions at once; we find whose file it is."""
+def test_damaged_and_disabled_distributions_are_named(tmp_path):
+    """The standard library gives up on all distributions at once where one file of entry points is damaged; we find
+    whose it is. The module of a disabled distribution leaves no trace."""
     install(tmp_path, "damaged", "", entry="[dpgm]\nthis line is no entry point\n")
     found = in_new_process(tmp_path, REPORT)
     assert "laplace" in found["names"]
     assert "entry_points.txt" in found["broken"]["damaged"][1]
+    install(tmp_path, "leaves-trace", f"open({str(tmp_path / 'trace')!r}, 'w')\n" + HOOK + component())
+    found = in_new_process(tmp_path, REPORT, DPGM_DISABLE="leaves-trace, no-such")
+    assert found["disabled"] == ["leaves-trace"]
+    assert not (tmp_path / "trace").exists()
 
 
 def test_contested_names_fail_on_use_and_say_how_to_choose(tmp_path):
@@ -136,14 +124,6 @@ except PluginError as error:
     kind, message = in_new_process(tmp_path, use, DPGM_DISABLE="dpgm-laplace")
     assert kind == "PluginLoadError"
     assert "other-laplace 1.2" in message
-
-
-def test_disabled_distributions_are_never_imported(tmp_path):
-    """The module of a disabled distribution leaves no trace."""
-    install(tmp_path, "leaves-trace", f"open({str(tmp_path / 'trace')!r}, 'w')\n" + HOOK + component())
-    found = in_new_process(tmp_path, REPORT, DPGM_DISABLE="leaves-trace, no-such")
-    assert found["disabled"] == ["leaves-trace"]
-    assert not (tmp_path / "trace").exists()
 
 
 def test_a_missing_default_says_what_to_install_and_who_is_broken(tmp_path):
@@ -297,11 +277,8 @@ def test_an_object_that_lacks_a_method_is_told_which():
 
 def test_targets_that_cannot_be_imported():
     """A target that raises, exits or is no class: an error that names distribution and target."""
-    for target, error in (
-        ("no_such_module:X", PluginLoadError),
-        ("math:nothing", PluginLoadError),
-        ("math:pi", IncompatiblePlugin),
-    ):
+    missing = {"no_such_module:X": PluginLoadError, "math:nothing": PluginLoadError, "math:pi": IncompatiblePlugin}
+    for target, error in missing.items():
         registry = Registry()
         registry.add(Component(kind="learner", name="mine", target=target, summary="s"), distribution="dist-x")
         with pytest.raises(error, match=r"dist-x.*" + target):
@@ -422,17 +399,14 @@ def taken_by(**takes: tuple[str, ...]) -> Registry:
 
 
 def test_records_of_a_class_find_the_source_that_takes_them():
-    """By the nearest of the class and its parents; what nobody takes finds none."""
+    """By the nearest of the class and its parents; what nobody takes finds none. Of two sources nobody guesses: both
+    are named, and how to say which."""
     registry = taken_by(far=(f"{__name__}:Frame", "no.such:Frame"), near=(f"{__name__}:NearFrame",))
     for frame in (Frame(), NearFrame()):
         assert registry.source_of(frame) == Both(data=frame)
     del registry._offers[1]
     assert registry.source_of(NearFrame()).data
     assert registry.source_of(3) is registry.source_of(Frame) is None
-
-
-def test_records_that_two_sources_take_are_refused():
-    """Nobody guesses; both are named, and how to say which."""
     registry = taken_by(one=(f"{__name__}:Frame",), two=(f"{__name__}:Frame",))
     with pytest.raises(ContestedComponent, match=r"'one' of dist-one - and 'two' of dist-two.*make\('source', 'one'"):
         registry.source_of(NearFrame())

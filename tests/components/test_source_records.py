@@ -52,15 +52,12 @@ def test_records_come_from_the_declaration():
     assert all(one.records for one in sources if one.target.startswith("dpgm_core."))
 
 
-def test_a_source_without_records_is_told_how_to_give_some():
-    """What needs records is skipped, not failed, and says what would do."""
+def test_without_records_of_its_own_a_source_is_not_checked():
+    """Without any, what needs them is skipped, not failed, and says what would do; a function that makes a source of
+    core instead of the one under test fails the checks."""
     report = check_component(Held, "source", profile=QUICK)
     assert report.ok and {one.status for one in report.outcomes} == {"passed", "skipped"}
     assert all("records='package.module:function'" in one.message for one in report.outcomes if one.message)
-
-
-def test_records_of_another_class_do_not_count():
-    """A function that makes a source of core instead of the one under test fails the checks."""
     report = check_component(Held, "source", profile=QUICK, records=other_class)
     message = {one.check: one.message for one in report.outcomes}["codes-are-the-domains"]
     assert not report.ok and "records made a ArrowSource, not a Held" in message

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables, Terms
-from dpgm_core.counting.kernel import count
 from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource

@@ -9,19 +9,11 @@ import attrs
 import numpy as np
 import pytest
 
-from dpgm_core import Domain, Structure
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.privacy.descent import NodeGradients, Regressions
+from dpgm_core.privacy.descent import NodeGradients
+from tests.privacy.candidates import regressions
 
 LOSSES = [("logistic", 2), ("softmax", 2), ("softmax", 3), ("pairs", 2), ("pairs", 3)]
-
-
-def regressions(loss, k, p=3, cliques=None):
-    """Of p attributes with k labels each, all pairs or some cliques."""
-    domain = Domain.from_sizes(dict.fromkeys("abcdef"[:p], k))
-    return Regressions(
-        candidates=Structure.complete(domain) if cliques is None else Structure(domain, cliques), loss=loss
-    )
 
 
 def weighted(own, seed=0, *, radius=2, weights_grid=64, **given):

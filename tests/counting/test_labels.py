@@ -5,11 +5,10 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
+from dpgm_core import Attribute, DataError
 from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
-from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
-from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import RawBatch

@@ -1,7 +1,5 @@
 """Ranks and scores of edges, compared with their definition."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dpgm_core.counting.bins import rank_scores, ranks_of

@@ -1,35 +1,28 @@
-"""One way to sums, wherever the rows are: the same bits, looked at before they are believed."""
+"""Where rows are: the same sums everywhere, and subsamples by exact draw_coins, of all rows of a person or none."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core.counting.kernel import Counts, count
+from dpgm_core import DataError, Domain, SeededRandomness, Structure, SystemRandomness
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, opened
+from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, draw_coins, open_rows, read_persons
 from dpgm_core.counting.statistic import PairCounts, Sum
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError
+from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import Reading, Reduction
+from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received
-from dpgm_core.structure.structure import Structure
+from dpgm_core.sources.persons import PersonSource
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 300, "c": 2})
 TABLE = pa.table(
-    {
-        "a": np.arange(900) % 3,
-        "b": np.arange(900) * 7 % 300,
-        "c": np.arange(900) // 450,
-        "id": np.arange(900) // 3,
-    }
+    {"a": np.arange(900) % 3, "b": np.arange(900) * 7 % 300, "c": np.arange(900) // 450, "id": np.arange(900) // 3}
 )
 CHAIN = Counts.of(Structure.chain(DOMAIN))
 
@@ -37,11 +30,11 @@ CHAIN = Counts.of(Structure.chain(DOMAIN))
 class InParts:
     """A source that sums in nine partitions, each cut between persons, and says when it is open."""
 
-    def __init__(self, table: pa.Table = TABLE) -> None:
-        self.table, self.events = table, []  # type: ignore[var-annotated]
+    def __init__(self, table=TABLE):
+        self.table, self.events = table, []
 
     @contextmanager
-    def pinned(self, reading: Reading) -> Iterator[InParts]:
+    def pinned(self, reading):
         self.work = Shipped(reading=reading)
         self.events.append("pinned")
         try:
@@ -49,7 +42,7 @@ class InParts:
         finally:
             self.events.append("dropped")
 
-    def reduce(self, reduction: Reduction) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def reduce(self, reduction):
         sent = pickle.loads(pickle.dumps(reduction))
         parts = [self.table.slice(start, 99).to_batches() for start in range(0, self.table.num_rows, 99)]
         return received([self.work.summed(sent, batches) for batches in parts], reduction)
@@ -58,38 +51,38 @@ class InParts:
 class Answers:
     """A source that brings back whatever it is told to."""
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         self.answer = answer
 
     @contextmanager
-    def pinned(self, reading: Reading) -> Iterator[Answers]:
+    def pinned(self, reading):
         yield self
 
-    def reduce(self, reduction: Reduction) -> Any:
+    def reduce(self, reduction):
         return self.answer
 
 
 @pytest.mark.parametrize("person", [None, "id"])
-def test_every_source_gives_the_same_sums(person: str | None) -> None:
+def test_every_source_gives_the_same_sums(person):
     """Streamed here and summed where the rows are, bit for bit."""
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
     for source in (as_source(TABLE), InParts()):
-        with opened(source, reading) as rows:
+        with open_rows(source, reading) as rows:
             sums.append(rows.total(CHAIN))
     assert isinstance(rows, Elsewhere)
     assert sums[0].tobytes() == sums[1].tobytes() and sums[0][-1] == (900 if person is None else 600)
 
 
-def test_the_context_of_a_source_is_left_whatever_happens() -> None:
+def test_the_context_of_a_source_is_left_whatever_happens():
     """What it keeps is dropped, also when a sum fails."""
     source = InParts()
-    with pytest.raises(ZeroDivisionError), opened(source, Reading(domain=DOMAIN, columns=("a",))):
+    with pytest.raises(ZeroDivisionError), open_rows(source, Reading(domain=DOMAIN, columns=("a",))):
         raise ZeroDivisionError
     assert source.events == ["pinned", "dropped"]
 
 
-def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
+def test_merged_codes_are_looked_up_where_the_rows_are():
     """Twice merged, over 300 codes that need two bytes: the counts of the table with the new codes."""
     first = {"b": np.arange(300) // 2}
     second = {"b": np.arange(150) // 100, "a": np.array([0, 1, 1])}
@@ -98,7 +91,7 @@ def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
     columns = {name: TABLE[name].to_numpy() for name in DOMAIN.names}
     columns |= {"b": second["b"][first["b"][columns["b"]]], "a": second["a"][columns["a"]]}
     expected = count(as_source(columns), fewer.structure).tables.values
-    with opened(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+    with open_rows(InParts(), Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
         assert isinstance(rows, Elsewhere)
         merged = rows.recoded(first, middle).recoded(second, last)
         assert fewer.tables(merged.total(fewer)).values.tolist() == expected.tolist()
@@ -106,7 +99,7 @@ def test_merged_codes_are_looked_up_where_the_rows_are() -> None:
         assert len(rows.total(CHAIN)) == CHAIN.cells > fewer.cells  # the first rows are as they were
 
 
-def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own() -> None:
+def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own():
     """It travels with what it looks up."""
     recoded = pickle.loads(pickle.dumps(Recoded(Counts.of(Structure(DOMAIN, [("a",)])), {"a": np.zeros(3, np.uint8)})))
     sums = recoded.partial([np.array([0, 1, 2], np.uint8)], None)
@@ -125,28 +118,28 @@ WHOLE = Counts.of(Structure(DOMAIN, [("a",)]))
      np.array([1, 0, 1]), np.array([1]), np.array([1, 0, 0, 1], np.uint64), np.array([1, 0, 0, 0, 1]), "SECRET"],
     ids=repr,
 )  # fmt: skip
-def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer: Any) -> None:
+def test_what_comes_back_is_a_vector_of_whole_numbers_of_its_length(answer):
     """Anything else is refused, and not quoted."""
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         with pytest.raises(DataError, match="no vector of whole numbers") as caught:
             rows.total(WHOLE)
         assert "SECRET" not in str(caught.value)
 
 
-def test_sums_that_do_not_fit_together_are_refused() -> None:
+def test_sums_that_do_not_fit_together_are_refused():
     """The statistic's own check is asked before anybody sees the sum."""
     source, reading = Answers(np.array([1, 0, 0, 2])), Reading(domain=DOMAIN, columns=("a",))
-    with opened(source, reading) as rows, pytest.raises(DataError, match="fit together"):
+    with open_rows(source, reading) as rows, pytest.raises(DataError, match="fit together"):
         rows.total(WHOLE)
 
 
-def test_sums_of_one_context_are_of_the_same_records() -> None:
+def test_sums_of_one_context_are_of_the_same_records():
     """A pass that lost a partition, or saw another one, is told from an earlier pass, whatever each counts."""
     pairs = PairCounts(Structure(DOMAIN, [("a", "c")]))
     odd = Recoded(Counts.of(Structure(DOMAIN, [("c",)])), {"c": np.array([1, 1], np.uint8)})
     for later in (pairs, odd, TableCounts(CHAIN.structure)):
         source = InParts()
-        with opened(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
+        with open_rows(source, Reading(domain=DOMAIN, columns=DOMAIN.names)) as rows:
             assert isinstance(rows, Elsewhere)
             rows.total(CHAIN)
             again = rows.recoded({}, DOMAIN)
@@ -157,36 +150,120 @@ def test_sums_of_one_context_are_of_the_same_records() -> None:
             assert not any(letter.isdigit() for letter in str(caught.value))
 
 
-def test_an_answer_is_taken_as_the_array_that_it_is() -> None:
+def test_an_answer_is_taken_as_the_array_that_it_is():
     """A child of arrays would be shown what is done with true sums."""
 
-    class Child(np.ndarray):  # type: ignore[type-arg]
-        def __array_finalize__(self, obj: Any) -> None: ...
+    class Child(np.ndarray):
+        def __array_finalize__(self, obj): ...
 
     answer = np.array([1, 0, 0, 1]).view(Child)
-    with opened(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(Answers(answer), Reading(domain=DOMAIN, columns=("a",))) as rows:
         found = rows.total(WHOLE)
     assert type(found) is np.ndarray and not np.shares_memory(found, answer) and found.tolist() == [1, 0, 0, 1]
 
 
-def test_progress_of_rows_that_are_read_here_says_nothing_of_them() -> None:
+def test_progress_of_rows_that_are_read_here_says_nothing_of_them():
     """Start and end of each sum."""
-    told: list[tuple[str, int, int | None]] = []
+    told = []
     reading = Reading(domain=DOMAIN, columns=("a",))
-    with opened(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
+    with open_rows(as_source(TABLE), reading, lambda *call: told.append(call)) as rows:
         assert isinstance(rows, Streamed)
         rows.total(WHOLE)
     assert told == [("counting", 0, None), ("counting", 1, 1)]
 
 
-def test_sums_may_be_any() -> None:
+def test_sums_may_be_any():
     """A sum of which nothing is known is only held to its length."""
 
     class Odd(Sum):
         columns, cells = ("a",), 1
 
-        def add(self, codes: Any, lengths: Any, sums: Any) -> None:
+        def add(self, codes, lengths, sums):
             sums -= len(codes[0])
 
-    with opened(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
+    with open_rows(as_source(TABLE), Reading(domain=DOMAIN, columns=("a",))) as rows:
         assert rows.total(Odd()).tolist() == [-900]
+
+
+HALF = Fraction(1, 2)
+
+
+class Words:
+    """Random words that are given."""
+
+    private = False
+
+    def __init__(self, *halves):
+        self.halves = np.array(halves, np.uint32)
+
+    def words(self, count):
+        assert count == len(self.halves) // 2
+        return self.halves.view(np.uint64)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2**32), Fraction(1288490188, 2**32), HALF])
+def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
+    """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
+    edge = int(rate * 2**32)
+    shown = draw_coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    assert shown.tolist() == [True, True, False, False]
+    assert draw_coins(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    drawn = draw_coins(200_000, rate, SeededRandomness(1)).sum()
+    assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
+    assert draw_coins(0, rate, SystemRandomness()).tolist() == []
+
+
+def keyed(rows, most):
+    """Persons with 1, 2, 3, ... rows, of which at most so many count, and whose code is the person's number."""
+    persons = np.repeat(np.arange(rows), np.arange(1, rows + 1))
+    table = {"id": np.array([f"p{number}" for number in persons], object), "x": persons}
+    return PersonSource(source=as_source(table), person="id", rows_per_person=most)
+
+
+@pytest.mark.parametrize("most", [6, 2])
+def test_all_rows_of_a_person_or_none(most):
+    """In each of a hundred subsamples all rows that count; and every person is in some of them and out of others."""
+    domain = Domain.from_sizes({"x": 6})
+    persons, seen = read_persons(keyed(6, most), domain, ["x"]), np.zeros(6, int)
+    assert persons.records == sum(min(x + 1, most) for x in range(6))
+    for seed in range(100):
+        ((column,), lengths) = persons.subsample(HALF, SeededRandomness(seed))[0]
+        rows = np.bincount(column, minlength=6)
+        assert all(rows[x] in (0, min(x + 1, most)) for x in range(6))
+        assert sorted(lengths.tolist()) == sorted(rows[rows > 0].tolist())
+        seen += rows > 0
+    assert ((seen > 0) & (seen < 100)).all()
+
+
+def test_everybody_takes_part_at_rate_one():
+    """Without a random word drawn."""
+    persons = read_persons(as_source(np.arange(5)[:, None]), Domain.from_sizes({"x": 5}), ["x"])
+    ((column,), lengths) = persons.subsample(Fraction(1), None)[0]
+    assert column.tolist() == [0, 1, 2, 3, 4] and lengths is None and persons.records == 5
+
+
+def test_no_records_are_no_pieces():
+    """An empty data set has an empty subsample, and no coin is tossed."""
+    persons = read_persons(as_source(np.zeros((0, 1), int)), Domain.from_sizes({"x": 5}), ["x"])
+    assert persons.subsample(HALF, None) == []
+
+
+def test_no_batch_is_no_record():
+    """A source that yields nothing at all has columns without rows, as one that yields an empty batch has: what depends
+    on the records alone must not fail once they are paid for."""
+
+    class Silent:
+        def batches(self, domain, columns):
+            yield from ()
+
+    domain = Domain.from_sizes({"a": 300, "b": 2})
+    persons = read_persons(Silent(), domain, ("a", "b"))
+    coarser = domain.coarsened({"a": [0] * 150 + [1] * 150})
+    for one in (persons, persons.recoded({"a": np.repeat([0, 1], 150)}, coarser)):
+        assert one.records == 0 and list(one.pieces(("b", "a"))) == []
+
+
+def test_the_repr_shows_nothing():
+    """Neither codes nor how many there are."""
+    persons = read_persons(as_source(np.full((4861, 1), 3)), Domain.from_sizes({"x": 5}), ["x"])
+    assert repr(persons) == "Persons(hidden)"

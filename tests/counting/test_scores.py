@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import ClippedScore, Domain, Structure, Terms
-from dpgm_core.counting.clipped import ClippedScores, FewCounts
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.clipped_scores import ClippedScores, FewCounts
+from dpgm_core.counting.table_counts import Counts
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
 TIED = Structure(Domain.from_sizes(dict.fromkeys("abc", 3)), [("a",)], tied=[[("a", "b"), ("b", "c")]])

@@ -1,6 +1,4 @@
-"""Sums of pieces add up, and say nothing on the way."""
-
-from __future__ import annotations
+"""Sums of pieces add up, and say nothing on the way; products of one-hot matrices count what blocks count."""
 
 import itertools
 from collections.abc import Callable
@@ -10,23 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core._util.arrays import IntArray
-from dpgm_core.counting.clipped import FewCounts
+from dpgm_core import Attribute, Contributions, DataError, Domain, Structure, TooLarge
+from dpgm_core.counting import statistic as products
+from dpgm_core.counting.clipped_scores import FewCounts
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.kernel import Blocks, Counts, count
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, summed
+from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, sum_pieces
+from dpgm_core.counting.table_counts import Blocks, Counts, count, fastest_sums
 from dpgm_core.counting.weights import WeightedCounts
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, TooLarge
-from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
-from dpgm_core.privacy.sensitivity import Contributions
+from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source
-from dpgm_core.structure.structure import Structure
 
 
-def test_several_batches_and_threads_add_up() -> None:
+def test_several_batches_and_threads_add_up():
     """More records than a batch holds, read in threads, lose and repeat nothing."""
     records = np.random.default_rng(1).integers(0, 7, size=(300_001, 5), dtype=np.uint8)
     structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcde", 7)))
@@ -36,13 +30,13 @@ def test_several_batches_and_threads_add_up() -> None:
         np.testing.assert_array_equal(np.bincount(pair, minlength=49), table.ravel())
 
 
-def test_no_records_count_zero() -> None:
+def test_no_records_count_zero():
     """An empty source is an ordinary source."""
     counted = count(as_source(np.zeros((0, 2), int)), Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
     assert counted.records == 0 and not counted.tables.values.any()
 
 
-def test_a_structure_too_large_says_its_size() -> None:
+def test_a_structure_too_large_says_its_size():
     """A table that cannot exist is refused in one line, before records are read."""
     domain = Domain.from_sizes({f"x{i}": 1000 for i in range(5)})
     with pytest.raises(TooLarge, match="1,000,000,000,000,001 cells"):
@@ -52,13 +46,13 @@ def test_a_structure_too_large_says_its_size() -> None:
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
 
 
-def test_progress_learns_nothing_of_the_records() -> None:
+def test_progress_learns_nothing_of_the_records():
     """The calls are the same for no record and for many."""
 
-    def calls(rows: int) -> list[tuple[str, int, int | None]]:
-        seen: list[tuple[str, int, int | None]] = []
+    def calls(rows):
+        seen = []
         counts, source = Counts.of(CHAIN), as_source(np.zeros((rows, 2), np.uint8))
-        summed(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
+        sum_pieces(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
         return seen
 
     assert calls(0) == calls(300_000)
@@ -76,7 +70,7 @@ EMPTY = Structure(
 )
 
 
-def gradients(loss: Loss, structure: Structure, clip: str | None) -> GradientSums:
+def gradients(loss, structure, clip):
     own = Regressions(candidates=structure, loss=loss)
     weights = own.zeros()
     weights[own.allowed] = np.arange(own.allowed.sum()) % 3 - 1
@@ -98,7 +92,7 @@ SUMS: dict[str, Callable[[], Sum]] = {
 }
 
 
-def sums_of(statistic: Sum, domain: Domain, persons: int, seed: int) -> IntArray:
+def sums_of(statistic, domain, persons, seed):
     """Of persons of one to four rows each."""
     draws = np.random.default_rng(seed)
     lengths = draws.integers(1, 5, persons)
@@ -106,16 +100,16 @@ def sums_of(statistic: Sum, domain: Domain, persons: int, seed: int) -> IntArray
     return statistic.partial(codes, lengths)
 
 
-def domain_of(statistic: Sum) -> Domain:
+def domain_of(statistic):
     if isinstance(statistic, GradientSums):
         return statistic.gradients.regressions.candidates.domain
-    return statistic.structure.domain  # type: ignore[attr-defined]
+    return statistic.structure.domain
 
 
 @pytest.mark.parametrize("name", SUMS)
 @settings(max_examples=15)
 @given(st.integers(0, 40), st.integers(0, 2**32 - 1))
-def test_no_true_sum_is_refused(name: str, persons: int, seed: int) -> None:
+def test_no_true_sum_is_refused(name, persons, seed):
     """Whatever the records are, none among them: `check` is silent, and leaves the sums as they are."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), persons, seed)
@@ -127,7 +121,7 @@ def test_no_true_sum_is_refused(name: str, persons: int, seed: int) -> None:
     assert (statistic.records(sums) is None) == isinstance(statistic, (CellSums, GradientSums))
 
 
-def spoilt(name: str, statistic: Sum, sums: IntArray) -> dict[str, IntArray]:
+def spoilt(name, statistic, sums):
     """The sum with a part of the records missing in one table, there twice in it, or off by one in a cell."""
     half = sums_of(statistic, domain_of(statistic), 30, 99)
     if isinstance(statistic, GradientSums):
@@ -153,14 +147,14 @@ def spoilt(name: str, statistic: Sum, sums: IntArray) -> dict[str, IntArray]:
 
 
 @pytest.mark.parametrize("name", sorted(set(SUMS) - {"blocks of nothing", "shares with nothing"}))
-def test_sums_that_lost_or_repeated_something_are_refused(name: str) -> None:
+def test_sums_that_lost_or_repeated_something_are_refused(name):
     """A table without some of the records, with them twice, and one off by one in any cell, in the same words."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), 200, 5)
     if isinstance(statistic, GradientSums):
         assert sums.any()
-    passed: set[str] = set()
-    words: set[str] = set()
+    passed = set()
+    words = set()
     for what, wrong in spoilt(name, statistic, sums).items():
         try:
             statistic.check(wrong)
@@ -177,7 +171,7 @@ def test_sums_that_lost_or_repeated_something_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shares with nothing", "blocks of nothing"])
-def test_no_count_is_negative(name: str) -> None:
+def test_no_count_is_negative(name):
     """Where nothing else is known that is."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), 3, 1)
@@ -186,7 +180,7 @@ def test_no_count_is_negative(name: str) -> None:
         statistic.check(sums)
 
 
-def test_a_table_of_the_cells_that_count_is_held_to_nothing() -> None:
+def test_a_table_of_the_cells_that_count_is_held_to_nothing():
     """Persons may have nothing in one table and all of them be in the next."""
     statistic = WeightedCounts(EMPTY, Contributions(per="clique", grid=60, empty="none"))
     codes = [np.zeros(4, np.uint8), np.zeros(4, np.uint8), np.ones(4, np.uint8)]
@@ -198,7 +192,7 @@ def test_a_table_of_the_cells_that_count_is_held_to_nothing() -> None:
         statistic.check(sums)
 
 
-def test_labels_that_cannot_meet_are_told_from_their_product() -> None:
+def test_labels_that_cannot_meet_are_told_from_their_product():
     """Products that are symmetric and whose counts fit, but of no one-hot matrix, are refused."""
     statistic = PairCounts(PAIRS)
     sums = sums_of(statistic, ABC, 50, 3)
@@ -208,3 +202,62 @@ def test_labels_that_cannot_meet_are_told_from_their_product() -> None:
         wrong[one, other] = wrong[other, one] = wrong[one, other] + 1000
         with pytest.raises(DataError):
             statistic.check(wrong.ravel())
+
+
+BINARY = Domain.from_sizes({f"x{number}": 2 for number in range(46)})
+ALL = Structure(BINARY, itertools.combinations(BINARY.names, 2))
+
+
+@st.composite
+def pairs_with_records(draw):
+    """Cliques of up to two attributes in any order, the empty one and tied ones among them, and a few records."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    domain = Domain.from_sizes({f"x{number}": size for number, size in enumerate(sizes)})
+    cliques = draw(st.lists(st.lists(st.sampled_from(domain.names), unique=True, max_size=2), min_size=1, max_size=8))
+    tied = []
+    for pair in draw(st.lists(st.sampled_from(list(itertools.permutations(domain.names, 2)) or [()]), max_size=2)):
+        alike = [
+            other for other in itertools.combinations(domain.names, 2) if domain.shape(other) == domain.shape(pair)
+        ]
+        tied += [alike] if pair and alike else []
+    rows = draw(st.integers(0, 20))
+    draws = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    structure = Structure(domain, [tuple(clique) for clique in cliques], tied=tied)
+    return structure, [draws.integers(0, size, rows, dtype=np.uint8) for size in sizes]
+
+
+@settings(max_examples=60)
+@given(pairs_with_records())
+def test_products_count_what_blocks_count(given_):
+    """Every table of every structure they take, and the number of records; the blocks are held to a dictionary."""
+    structure, codes = given_
+    names = structure.domain.names
+    told = []
+    for counts in (PairCounts(structure), Counts.of(structure)):
+        columns = [codes[names.index(name)] for name in counts.columns]
+        sums = counts.partial(columns, None)
+        told.append((counts.tables(sums).values.tolist(), int(sums[-1])))
+    assert told[0] == told[1]
+    assert told[0][1] == len(codes[0])
+
+
+def test_sums_are_the_same_in_any_order_and_in_any_pieces(monkeypatch):
+    """Bit by bit: each piece is a whole number below 2^24, which float32 adds exactly."""
+    codes = list(np.random.default_rng(1).integers(0, 2, (46, 500), dtype=np.uint8))
+    counts = PairCounts(ALL)
+    whole = counts.partial(codes, None)
+    monkeypatch.setattr(products, "_MAX_ROWS", 7)
+    assert np.array_equal(counts.partial([column[::-1] for column in codes], None), whole)
+    parts = [counts.partial([column[part] for column in codes], None) for part in (slice(0, 3), slice(3, None))]
+    assert np.array_equal(parts[0] + parts[1], whole)
+    assert whole.dtype == np.int64
+    assert products._MAX_ENTRIES < 2**24  # and so are rows, of at least one entry each
+
+
+def test_they_count_where_it_pays():
+    """Most pairs of many attributes of few labels; blocks count the rest, and all that has cliques of three."""
+    assert isinstance(fastest_sums(ALL), PairCounts)
+    assert isinstance(fastest_sums(Structure(BINARY, [*ALL.cliques, BINARY.names[:3]])), Counts)
+    assert isinstance(fastest_sums(Structure.chain(BINARY)), Counts)
+    many = Domain.from_sizes({f"x{number}": 9 for number in range(46)})
+    assert isinstance(fastest_sums(Structure(many, itertools.combinations(many.names, 2))), Counts)

@@ -1,4 +1,4 @@
-"""Votes: distances that one person moves by one at most, blocks that nobody else changes, the whole law exactly."""
+"""Votes: distances that one person moves by one at most, blocks that nobody else changes, and what one block votes."""
 
 import hashlib
 import itertools
@@ -7,11 +7,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from dpgm_core import Budget, Domain, Structure, Terms
 from dpgm_core.counting import votes as module
 from dpgm_core.counting.rows import Persons
-from dpgm_core.counting.votes import agreed, agreed_edges, agreed_graph, blocks_of, by_threshold, pair_sums, votes_of
+from dpgm_core.counting.votes import (
+    _binary,
+    _labelled,
+    agreed_edges,
+    agreed_graph,
+    agreement_by_threshold,
+    block_edges,
+    blocks_of,
+    find_agreement,
+    pair_sums,
+    votes_of,
+)
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, publication_odds
 
 ROWS = list(itertools.product([False, True], repeat=3))
@@ -87,7 +99,7 @@ def test_one_person_moves_a_threshold_by_one(move):
     is found out."""
     for threshold in (Fraction(5), Fraction(17, 4)):
         sums = range(-12, 13)
-        found = {s: by_threshold(np.array([s]), threshold, move) for s in sums}
+        found = {s: agreement_by_threshold(np.array([s]), threshold, move) for s in sums}
         for one, other in itertools.product(sums, sums):
             if abs(one - other) <= move:
                 near, far = found[one], found[other]
@@ -96,7 +108,7 @@ def test_one_person_moves_a_threshold_by_one(move):
         for s in sums:
             assert found[s].edges == (abs(s) > threshold,)
         if move > 1:
-            less = {s: by_threshold(np.array([s]), threshold, move - 1) for s in sums}
+            less = {s: agreement_by_threshold(np.array([s]), threshold, move - 1) for s in sums}
             assert any(
                 abs(less[s].distance - less[s + move].distance) > 1
                 or (less[s].edges != less[s + move].edges and max(less[s].distance, less[s + move].distance) > 1)
@@ -122,7 +134,7 @@ def test_neighbours_of_threshold_votes(neighbours, rows):
     def found(people):
         lengths = np.array([len(one) for one in people])
         codes = np.array([row for one in people for row in one], np.uint8)
-        return agreed(voter, Persons(DOMAIN.names, list(codes.T), lengths), np.zeros(0, np.uint64), terms)
+        return find_agreement(voter, Persons(DOMAIN.names, list(codes.T), lengths), np.zeros(0, np.uint64), terms)
 
     results = [found([*base, one]) for one in persons]
     others = results if neighbours == "replace-one" else [found(base)]
@@ -224,7 +236,7 @@ def test_no_records_are_no_graph():
     """Neither an error nor an edge, by blocks or by a threshold."""
     none = Persons(DOMAIN.names, [np.zeros(0, np.uint8)] * 3, None)
     for voter in (EdgeVotes(pairs=PAIRS, blocks=3), ThresholdVotes(pairs=PAIRS, tau=0.3)):
-        found = agreed(voter, none, np.zeros(0, np.uint64), Terms(neighbours="add-remove", total=100))
+        found = find_agreement(voter, none, np.zeros(0, np.uint64), Terms(neighbours="add-remove", total=100))
         assert not any(found.edges)
 
 
@@ -241,3 +253,118 @@ def test_a_matching_is_recovered():
     edges = [pair for pair, edge in zip(WIDE.cliques, found.edges, strict=True) if edge]
     assert edges == [("x0", "x1"), ("x2", "x3"), ("x4", "x5"), ("x6", "x7")] and found.distance >= 15
     assert agreed_graph(votes).distance < 10
+
+
+PLACES = [(0, 1), (0, 2), (1, 2)]
+
+
+def chain(count, seed, flips=0.2):
+    """Three binary attributes, each a copy of the one before with so many flips."""
+    draw = np.random.default_rng(seed)
+    columns = [draw.integers(0, 2, count)]
+    for _ in range(2):
+        columns.append(np.where(draw.random(count) < flips, 1 - columns[-1], columns[-1]))
+    return [column.astype(np.uint8) for column in columns]
+
+
+def test_the_penalised_minimum_is_found():
+    """Against L-BFGS on positive and negative parts, from another library; then the average of both directions."""
+    columns, penalty = chain(300, 1), 0.05
+    signs = 1.0 - 2.0 * np.stack(columns, axis=1)
+
+    def node(i):
+        others = [j for j in range(3) if j != i]
+        design = np.concatenate([signs[:, others], np.ones((len(signs), 1))], axis=1)
+
+        def loss(parts):
+            weights = parts[:3] - parts[3:]
+            value = np.log1p(np.exp(-signs[:, i] * (design @ weights))).mean()
+            return value + penalty * (parts[:2].sum() + parts[3:5].sum())
+
+        found = minimize(loss, np.zeros(6), method="L-BFGS-B", bounds=[(0, None)] * 6, tol=1e-12).x
+        return dict(zip(others, (found[:3] - found[3:])[:2] / 2, strict=True))
+
+    weights = [node(i) for i in range(3)]
+    wanted = [abs(weights[i][j] + weights[j][i]) / 2 for i, j in PLACES]
+    assert _binary(columns, [2, 2, 2], PLACES, penalty) == pytest.approx(wanted, abs=2e-4)
+    assert wanted[0] > 0.4 and wanted[1] < 0.2
+
+
+def test_two_labels_are_labels_like_any_other():
+    """The softmax regressions of binary attributes give the same strengths."""
+    columns = chain(300, 2)
+    one, other = (fit(columns, [2, 2, 2], PLACES, 0.03) for fit in (_binary, _labelled))
+    assert one == pytest.approx(other, abs=2e-3)
+
+
+def test_labels_of_three_kinds():
+    """Sizes 3, 2 and 4: the edge that there is, in a table with an entry of log(4) before centring."""
+    draw = np.random.default_rng(3)
+    a = draw.integers(0, 3, 1000)
+    b = np.where(draw.random(1000) < 0.6, a > 0, draw.integers(0, 2, 1000))
+    columns = [a.astype(np.uint8), b.astype(np.uint8), draw.integers(0, 4, 1000).astype(np.uint8)]
+    votes = block_edges(columns, [3, 2, 4], PLACES, least=0.4, penalty=0.2)
+    assert votes.tolist() == [True, False, False]
+
+
+def test_what_an_attribute_is_not_regressed_on_explains_nothing():
+    """Without the two pairs between them the ends of a chain look like neighbours."""
+    columns = chain(2000, 4, flips=0.1)
+    assert block_edges(columns, [2, 2, 2], PLACES, least=0.6, penalty=0.2).tolist() == [True, False, True]
+    assert block_edges(columns, [2, 2, 2], [(0, 2)], least=0.6, penalty=0.2).tolist() == [True]
+
+
+def test_the_order_of_rows_does_not_matter():
+    """To the last bit of what is compared with least / 2."""
+    columns, seen = chain(301, 5), []
+
+    class Least:
+        """A bound that notes what is compared with it, and its half."""
+
+        __array_ufunc__ = None
+
+        def __truediv__(self, other):
+            return self
+
+        def __lt__(self, strengths):
+            seen.append(strengths.tobytes())
+            return strengths > 0.2
+
+    unsorted = set()
+    for seed in range(4):
+        rows = np.random.default_rng(seed).permutation(301)
+        shuffled = [column[rows] for column in columns]
+        block_edges(shuffled, [2, 2, 2], PLACES, least=Least(), penalty=0.2)
+        unsorted.add(_binary(shuffled, [2, 2, 2], PLACES, 0.02).tobytes())
+    assert len(seen) == 4 and len(set(seen)) == 1
+    assert len(unsorted) > 1  # left as they are, rows in another order do make other bits
+
+
+class Broken:
+    """A column that fails when it is looked at."""
+
+    def __len__(self):
+        return 5
+
+    def __array__(self, *args, **kwargs):
+        raise MemoryError("what the record says")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [np.zeros(0, np.uint8)] * 3,
+        [np.zeros(1, np.uint8)] * 3,
+        [np.zeros(40, np.uint8)] * 3,
+        [np.arange(40) % 2, np.ones(40, np.uint8), np.ones(40, np.uint8)],
+        [Broken()] * 3,
+        [np.arange(40) % 2, np.arange(39) % 2, np.arange(40) % 2],
+        [np.full(40, np.nan), np.full(40, np.inf), np.arange(40) % 2],
+    ],
+    ids=["empty", "one row", "constant", "one varies", "broken", "ragged", "no numbers"],
+)
+@pytest.mark.parametrize("sizes", [[2, 2, 2], [2, 3, 2]])
+def test_a_block_that_fails_votes_no_edge(columns, sizes):
+    """No error comes out, also where floats that overflow are errors."""
+    with np.errstate(all="raise"):
+        assert not block_edges(columns, sizes, PLACES, least=0.4, penalty=0.2).any()

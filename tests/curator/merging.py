@@ -4,11 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core import Domain, LiveCurator, SeededRandomness, Structure, Terms, make
+from dpgm_core import Domain, SeededRandomness, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.sources import as_source
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 MERGES = {"a": [0, 1, 0], "c": [1, 0, 0, 2]}
@@ -28,15 +26,8 @@ def merged(codes):
 
 def opened(codes, domain, budget, **more):
     """A curator over these records."""
-    settings = {name: more.pop(name) for name in ("save_to", "randomness") if name in more}
-    return LiveCurator(
-        as_source(codes),
-        Structure(domain, [domain.names[:1]]),
-        make("mechanism", "laplace"),
-        terms=Terms(**{"neighbours": "add-remove"} | more),
-        budget=budget,
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
+    settings = {"randomness": SeededRandomness(5), "budget": budget} | more
+    return live_curator(codes, Structure(domain, [domain.names[:1]]), **settings)
 
 
 def scores(domain, contrast=False):

@@ -4,11 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core import Budget, Domain, Ledger, LiveCurator, SeededRandomness, Structure, Terms, make
+from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.sources import as_source
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
 MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
@@ -30,17 +28,10 @@ def slopes(candidates=PAIRS, **more):
     return NodeGradients(**{"regressions": own, "weights": own.zeros(), "radius": 2, "clip": "0.3"} | more)
 
 
-def curator(source=None, *, budget=KINDS["zcdp"], **terms):
+def curator(source=CODES, **more):
     """A curator over 500 records."""
-    settings = {name: terms.pop(name) for name in ("randomness", "ledger", "save_to") if name in terms}
-    return LiveCurator(
-        as_source(CODES) if source is None else source,
-        Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(**{"neighbours": "add-remove"} | terms),
-        budget=budget,
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
+    settings = {"randomness": SeededRandomness(5), "budget": KINDS["zcdp"]} | more
+    return live_curator(source, Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]), **settings)
 
 
 def ledger(path, budget=None, neighbours="add-remove"):
@@ -87,13 +78,17 @@ class NotedLedger(Ledger):
         return super().charge(budget, **more)
 
 
-def noted(tmp_path, log, **more):
+def noted_ledger(tmp_path, log, refuses=False):
+    """A new ledger that notes its charges in a log."""
+    book = NotedLedger.open(ledger(tmp_path / "x.ledger").path)
+    book.log, book.refuses = log, refuses
+    return book
+
+
+def noted(tmp_path, log, refuses=False, fails=False):
     """A session's curator, its ledger and its words, all in one log."""
-    ledger(tmp_path / "x.ledger")
-    book = NotedLedger.open(tmp_path / "x.ledger")
-    book.log, book.refuses = log, more.pop("refuses", False)
-    source = NotedSource(log, more.pop("fails", False))
-    return curator(source, ledger=book, randomness=Noted(log), **more), book
+    book = noted_ledger(tmp_path, log, refuses)
+    return curator(NotedSource(log, fails), ledger=book, randomness=Noted(log)), book
 
 
 def take(session, share=Fraction(1, 20)):

@@ -1,22 +1,21 @@
 """A holdout is paid for in one charge with the learner's release, and no learner is shown its tables."""
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Tables, Terms
-from dpgm_core.curator.live import LiveCurator, holdouts_of
+from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Tables
+from dpgm_core.curator.live import holdouts_of
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
-from dpgm_core.sources import as_source
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdef", 2))
 STRUCTURE = Structure.chain(DOMAIN)
 CODES = np.random.default_rng(0).integers(2, size=(500, 6))
 CHECK = {"holdout": "0.05"}
+GAUSSIAN = dpgm.make("mechanism", "gaussian")
 ONE = Budget.pure(1)
 BUDGETS = [
     ("laplace", Budget.pure("1/3")),
@@ -28,7 +27,7 @@ BUDGETS = [
 class Spy:
     """Takes one release; keeps all that the curator shows."""
 
-    def __init__(self, fails: bool = False):
+    def __init__(self, fails=False):
         self.fails, self.seen = fails, []
 
     def check(self, structure, inference):
@@ -44,25 +43,34 @@ class Spy:
         return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)))
 
 
+class Fails:
+    """A source that cannot be read until it is told to."""
+
+    fails = True
+
+    def batches(self, domain, columns):
+        if self.fails:
+            raise RuntimeError("broken")
+        yield [CODES[:, domain.names.index(name)].astype(np.uint8) for name in columns]
+
+
+def live(tmp_path, ledger, *, structure=STRUCTURE, source=CODES, **more):
+    """A curator that sets the holdout aside."""
+    settings = {"randomness": SeededRandomness(3), "ledger": ledger, "split": CHECK} | more
+    return live_curator(source, structure, save_to=tmp_path / "one.release.dpgm", **settings)
+
+
 def fitted(learner, tmp_path, *, budget=ONE, mechanism="laplace", split=CHECK, data=CODES, seed=1, **more):
     return dpgm.fit(
-        data,
-        STRUCTURE,
-        budget,
-        mechanism,
-        learner,
-        terms=Terms(neighbours="add-remove"),
-        randomness=SeededRandomness(seed),
-        save_release=tmp_path / "one.release.dpgm",
-        split=split,
-        **more,
-    )
+        data, STRUCTURE, budget, mechanism, learner, neighbours="add-remove", randomness=SeededRandomness(seed),
+        save_release=tmp_path / "one.release.dpgm", split=split, **more,
+    )  # fmt: skip
 
 
 def ledger_with(tmp_path, budget):
     """A ledger that holds exactly the budget."""
     return Ledger.create(
-        tmp_path / "one.ledger", name="one", budget=budget, neighbours="add-remove", unit="one person each", person=None
+        tmp_path / "one.ledger", name="one", budget=budget, neighbours="add-remove", unit="one person each"
     )
 
 
@@ -92,22 +100,15 @@ def test_learners_see_neither_the_check_nor_its_budget(tmp_path):
     assert done.model.release.cost == Budget.pure("0.95")
 
 
-def test_the_pairs_do_not_depend_on_the_records(tmp_path):
+def test_the_pairs_do_not_depend_on_the_records():
     """The same seed draws the same pairs whatever the records; another seed draws others."""
     chosen = []
-    for number, (data, seed) in enumerate([(CODES, 1), (1 - CODES[:40], 1), (CODES, 2)]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        domain = Domain.from_sizes(dict.fromkeys("abcdefghij", 2))
+    chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefghij", 2)))
+    for data, seed in [(CODES, 1), (1 - CODES[:40], 1), (CODES, 2)]:
         done = dpgm.fit(
-            np.hstack([data, data[:, :4]]),
-            Structure.chain(domain),
-            Budget.pure(1),
-            learner=Spy(),
-            neighbours="add-remove",
-            randomness=SeededRandomness(seed),
-            split=CHECK,
-        )
+            np.hstack([data, data[:, :4]]), chain, ONE, learner=Spy(), neighbours="add-remove",
+            randomness=SeededRandomness(seed), split=CHECK,
+        )  # fmt: skip
         chosen.append(done.releases[-1].structure.cliques)
     assert chosen[0] == chosen[1] != chosen[2]
     assert all(len(cliques) == 12 for cliques in chosen)
@@ -125,15 +126,7 @@ def test_the_check_counts_what_the_records_hold(tmp_path):
 def test_tied_tables_are_counted_beside_the_check():
     """One pass counts both, whatever the order in which the structures have their tables."""
     structure = Structure(DOMAIN, [("a", "b")], tied=[[("b", "c"), ("c", "d")], [("d", "e"), ("e", "f")]])
-    curator = LiveCurator(
-        as_source(CODES),
-        structure,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(100_000),
-        randomness=SeededRandomness(0),
-        split=CHECK,
-    )
+    curator = live_curator(CODES, structure, budget=Budget.pure(100_000), randomness=SeededRandomness(0), split=CHECK)
     release = curator.release()
     expected = sum(np.bincount(2 * CODES[:, one] + CODES[:, one + 1], minlength=4).reshape(2, 2) for one in (1, 2))
     assert release.tables["b", "c"].tolist() == expected.tolist()
@@ -157,7 +150,7 @@ def test_a_later_release_is_paid_for_by_itself(tmp_path):
 
 def test_rounds_carry_the_check_too(tmp_path):
     """Rounds that come first pay for it in their charge; its tables count all persons, no subsample."""
-    curator = live(tmp_path, ledger := ledger_with(tmp_path, Budget.zcdp(1)), Budget.zcdp(1), "gaussian")
+    curator = live(tmp_path, ledger := ledger_with(tmp_path, Budget.zcdp(1)), budget=Budget.zcdp(1), mechanism=GAUSSIAN)
     with curator.rounds(3, sampling_rate=0.5) as rounds:
         rounds.next()
     assert [entry.cost for entry in ledger.history()] == [Budget.zcdp(1)]
@@ -169,8 +162,7 @@ def test_rounds_carry_the_check_too(tmp_path):
 
 def test_a_failed_read_charges_nothing_and_the_check_is_still_to_come(tmp_path):
     """Reading fails before the charge: both shares are given back, and the next request pays for both."""
-    ledger = ledger_with(tmp_path, Budget.pure(1))
-    source = Fails()
+    source, ledger = Fails(), ledger_with(tmp_path, Budget.pure(1))
     curator = live(tmp_path, ledger, source=source)
     with pytest.raises(DataError):
         curator.release()
@@ -240,30 +232,3 @@ def test_a_release_file_says_that_it_is_of_a_check(tmp_path):
     assert [dpgm.load_release(path).holdout for path in paths] == [False, True]
     assert "check" not in done.releases[0].to_document()
     assert attrs.evolve(done.releases[0], holdout=True).to_document()["check"] is True
-
-
-class Fails:
-    """A source that cannot be read until it is told to."""
-
-    fails = True
-
-    def batches(self, domain, columns):
-        if self.fails:
-            raise RuntimeError("broken")
-        yield [CODES[:, domain.names.index(name)].astype(np.uint8) for name in columns]
-
-
-def live(tmp_path, ledger, budget=ONE, mechanism="laplace", *, structure=STRUCTURE, source=None):
-    working = Fails()
-    working.fails = False
-    return LiveCurator(
-        source or working,
-        structure,
-        dpgm.make("mechanism", mechanism),
-        terms=Terms(neighbours="add-remove"),
-        budget=budget,
-        randomness=SeededRandomness(3),
-        ledger=ledger,
-        save_to=tmp_path / "one.release.dpgm",
-        split=CHECK,
-    )

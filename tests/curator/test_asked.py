@@ -1,27 +1,36 @@
 """What may be asked of a session: core's own scores, and candidates by the names of its workload."""
 
-import numpy as np
+import attrs
 import pytest
 
-from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
+from dpgm_core import Budget, Domain, OptionError, Structure, StructureError, TableDistance
 from dpgm_core.curator.steps import Candidates
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
-from tests.curator.opened import DOMAIN, MERGED, PAIRS, WORKLOAD, curator
+from tests.curator.opened import DOMAIN, MERGED, PAIRS, WORKLOAD, curator, flat, slopes
 
 
-def test_a_child_of_a_score_is_none():
-    """It could say that nobody moves it, and every choice would be nearly free."""
+class Still(TableDistance):
+    """It says that nobody moves it, so that every choice would be nearly free."""
 
-    class Still(TableDistance):
-        def move(self, terms):
-            return 1
+    def move(self, terms):
+        return 1
 
-    still = Still(candidates=PAIRS, predicted=np.zeros(PAIRS.cells))
+
+class Short(NodeGradients):
+    """It says that its residuals reach less far than they do."""
+
+    def reach(self, kind):
+        return 1
+
+
+@pytest.mark.parametrize(("kind", "made"), [(Still, flat()), (Short, slopes())], ids=["score", "gradients"])
+def test_a_child_of_what_core_asks_is_none(kind, made):
+    """Core's own classes alone know how far a person moves them."""
+    own = kind(**{one.name: getattr(made, one.name) for one in attrs.fields(type(made)) if one.init})
     opened = curator(neighbours="replace-one").session(workload=WORKLOAD)
     with opened as session, pytest.raises(OptionError, match="core alone knows"):
-        session.select(still, session.budget)
+        (session.select if kind is Still else session.descend)(own, session.budget)
 
 
 def test_candidates_have_the_names_of_the_workload():
@@ -55,15 +64,12 @@ def test_a_child_of_a_domain_does_not_say_how_far_a_person_moves():
     own = Regressions(candidates=pairs, loss="logistic")
     steps = NodeGradients(regressions=own, weights=own.zeros(), radius=2)
     votes, part = Budget.approx("0.5", "5e-7"), Budget.zcdp("0.001")
-    asked = {
-        "vote": lambda session: session.vote(ThresholdVotes(pairs=pairs, tau=0.3), votes),
-        "descend": lambda session: session.descend(steps, part),
-        "select": lambda session: session.select(
-            TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells), contrast=True), part
-        ),
-        "score": lambda session: session.score(TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells)), part),
-    }
-    for step in asked.values():
+    for step in (
+        lambda session: session.vote(ThresholdVotes(pairs=pairs, tau=0.3), votes),
+        lambda session: session.descend(steps, part),
+        lambda session: session.select(flat(pairs, contrast=True), part),
+        lambda session: session.score(flat(pairs), part),
+    ):
         with curator(budget=Budget.approx(1, "1e-6"), total=500).session(workload=WORKLOAD, votes=votes) as session:
             with pytest.raises((StructureError, OptionError)):
                 step(session)

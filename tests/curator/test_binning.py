@@ -1,7 +1,5 @@
 """The bins that a session finds before anybody sees it: right without noise, drawn as claimed, paid for, secret."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections import Counter
@@ -13,17 +11,14 @@ import pytest
 from attrs import evolve
 from scipy.stats import chisquare
 
-from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
+from dpgm_core import Attribute, Budget, Domain, Ledger, Neighbours, SeededRandomness, Structure, Workload, make
 from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.rows import Persons
-from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
-from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.selection import MAX_TEMPERATURE, probabilities
-from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.sources import as_source
+from tests.fixtures import Unread, live_curator
 from tests.private_columns import private_bins
 
 ONE = Budget.pure(1)
@@ -42,11 +37,9 @@ def _persons(codes, name="x"):
     return Persons((name,), [np.asarray(codes, np.uint16)], None)
 
 
-def _curator(data, domain, budget, **more):
-    terms = more.pop("terms", Terms(neighbours="add-remove"))
-    structure = Structure(domain, [(name,) for name in domain.names])
-    mechanism = make("mechanism", "laplace" if budget.kind == "pure" else "gaussian")
-    return LiveCurator(as_source(data), structure, mechanism, terms=terms, budget=budget, **more)
+def _curator(data, domain, **more):
+    mechanism = make("mechanism", "laplace" if more.get("budget", ONE).kind == "pure" else "gaussian")
+    return live_curator(data, Structure(domain, [(name,) for name in domain.names]), mechanism, **more)
 
 
 def test_bins_are_quantiles_where_noise_is_next_to_nothing():
@@ -70,9 +63,8 @@ def test_missing_values_take_no_part():
     asked = _asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2)
     (found,) = _found(asked, persons, SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
-    ((codes,), _) = next(
-        persons.recoded({"x": found.recoding(grid_attributes([asked])["x"])}, Domain([found.attribute])).pieces(["x"])
-    )
+    recoding = {"x": found.recoding(grid_attributes([asked])["x"])}
+    ((codes,), _) = next(persons.recoded(recoding, Domain([found.attribute])).pieces(["x"]))
     assert np.bincount(codes).tolist() == [250, 250, 250, 250, 5000]
     assert found.attribute.labels[4] == "missing"
 
@@ -108,23 +100,16 @@ def test_a_session_has_the_bins_that_it_paid_for(budget):
     bins; the whole session is charged once."""
     domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
     ages = np.random.default_rng(0).integers(0, 100, 4000)
-    curator = _curator(
-        {"age": ages, "b": ages % 2},
-        domain,
-        budget,
-        terms=Terms(neighbours="add-remove", total="public"),
-        randomness=SeededRandomness(1),
-    )
+    data = {"age": ages, "b": ages % 2}
+    curator = _curator(data, domain, budget=budget, total="public", randomness=SeededRandomness(1))
     workload = Workload.all(domain)
     with curator.session(workload=workload) as session:
-        assert not session.domain.undetermined
-        assert session.workload.domain == session.domain
+        assert not session.domain.undetermined and session.workload.domain == session.domain
         assert session.workload.never == workload.never
         left = session.budget
         noisy = session.measure([("age",), ("age", "b")], session.remaining)
-    (found,) = noisy_bins = curator.released[0].session.bins
+    (found,) = curator.released[0].session.bins
     assert left + found.cost == curator.released[0].session.budget
-    assert len(noisy_bins) == 1
     assert curator.remaining.is_zero
     truth = np.histogram(ages, bins=np.asarray(found.attribute.edges))[0]
     spread = float(np.sqrt(noisy.variances[0]))
@@ -138,7 +123,7 @@ def test_the_order_of_records_changes_no_bit():
     codes = np.random.default_rng(0).integers(0, 100, (500, 2))
 
     def run(rows):
-        curator = _curator(rows, domain, Budget.pure(1), randomness=SeededRandomness(5))
+        curator = _curator(rows, domain, randomness=SeededRandomness(5))
         with curator.session(workload=Workload.all(domain)) as session:
             session.measure([("age", "hours")], session.remaining)
         return curator.released[0]
@@ -148,54 +133,28 @@ def test_the_order_of_records_changes_no_bit():
     assert one.tables.values.tolist() == other.tables.values.tolist()
 
 
-def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_path):
-    """Claim: several rows, votes, too little budget, plain releases and rounds are refused with nothing read or
-    charged."""
+@pytest.mark.parametrize(
+    ("match", "ask", "budget"),
+    [
+        ("'age'.*session|'age'.*selector", lambda made, _: made.release(), ONE),
+        ("'age'", lambda made, _: made.rounds(3, sampling_rate=0.5), ONE),
+        ("private bins of 'age' have 0.02", lambda made, all_: made.session(workload=all_), Budget.pure("0.0001")),
+        (
+            "votes.*'age'",
+            lambda made, all_: made.session(workload=all_, votes=Budget.approx("0.5", "1e-10")),
+            Budget.approx(1, "1e-9"),
+        ),
+    ],
+    ids=["release", "rounds", "too little", "votes"],
+)
+def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_path, match, ask, budget):
+    """Claim: votes, too little budget, plain releases and rounds are refused with nothing read or charged."""
     domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
-    read = []
-
-    class Watched:
-        def batches(self, domain, columns):
-            read.append(columns)
-            yield from ()
-
-    def curator(budget, terms=None, **more):
-        terms = terms or Terms(neighbours="add-remove")
-        structure = Structure(domain, [("age", "b")])
-        ledger = Ledger.create(
-            tmp_path / f"{len(list(tmp_path.iterdir()))}.ledger",
-            name="x",
-            budget=budget,
-            neighbours="add-remove",
-            unit=terms.protected,
-            person=terms.person,
-            rows_per_person=terms.rows_per_person,
-        )
-        made = LiveCurator(
-            Watched(), structure, make("mechanism", "laplace"), terms=terms, budget=budget, ledger=ledger
-        )
-        return made, ledger
-
-    def refused(match, ask, budget=ONE, terms=None):
-        made, ledger = curator(budget, terms)
-        with pytest.raises((BudgetError, DomainError), match=match):
-            ask(made)
-        assert ledger.remaining() == budget
-        assert made.remaining == budget
-        assert not read
-
-    refused("'age'.*session|'age'.*selector", lambda made: made.release())
-    refused("'age'", lambda made: made.rounds(3, sampling_rate=0.5))
-    refused(
-        "private bins of 'age' have 0.02",
-        lambda made: made.session(workload=Workload.all(domain)),
-        budget=Budget.pure("0.0001"),
-    )
-    refused(
-        "votes.*'age'",
-        lambda made: made.session(workload=Workload.all(domain), votes=Budget.approx("0.5", "1e-10")),
-        budget=Budget.approx(1, "1e-9"),
-    )
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
+    made = live_curator(Unread(), Structure(domain, [("age", "b")]), budget=budget, ledger=ledger)
+    with pytest.raises((BudgetError, DomainError), match=match):
+        ask(made, Workload.all(domain))
+    assert ledger.remaining() == made.remaining == budget
 
 
 def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
@@ -206,7 +165,7 @@ def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
             raise KeyboardInterrupt
 
     domain = Domain([private_bins("age", 8)])
-    curator = _curator({"age": np.arange(50)}, domain, Budget.pure(1), randomness=Interrupted(1))
+    curator = _curator({"age": np.arange(50)}, domain, randomness=Interrupted(1))
     with pytest.raises(KeyboardInterrupt) as caught:
         curator.session(workload=Workload.all(domain))
     assert curator.remaining.is_zero
@@ -220,8 +179,7 @@ def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
 def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
     """Claim: the refusal names the column."""
     domain = Domain([private_bins("age", 8)])
-    terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
-    curator = _curator({"age": np.arange(5), "id": np.arange(5)}, domain, Budget.pure(1), terms=terms)
+    curator = _curator({"age": np.arange(5), "id": np.arange(5)}, domain, person="id", rows_per_person=2)
     with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
         curator.session(workload=Workload.all(domain))
     assert curator.remaining == Budget.pure(1)
@@ -244,8 +202,8 @@ def test_dates_log_scales_and_capped_numbers_have_private_bins():
     rng = np.random.default_rng(0)
     days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(day)) for day in rng.integers(0, 366, 500)]
     pay = [*rng.lognormal(4, 2, 498).round(2).tolist(), None, -5.0]
-    budget = Budget.pure(10_000)
-    curator = _curator(pa.table({"day": days, "pay": pay}), domain, budget, randomness=SeededRandomness(1))
+    table = pa.table({"day": days, "pay": pay})
+    curator = _curator(table, domain, budget=Budget.pure(10_000), randomness=SeededRandomness(1))
     with curator.session(workload=Workload.all(domain)) as session:
         noisy = session.measure([("day",), ("pay",)], session.remaining)
     for name, values in (("day", days), ("pay", pay)):

@@ -32,7 +32,7 @@ def test_counting_that_runs_out_of_memory_says_so_and_stays_paid(monkeypatch):
 
     with curator().session(workload=WORKLOAD) as session:
         with monkeypatch.context() as patched:
-            patched.setattr("dpgm_core.counting.rows.summed", summed)
+            patched.setattr("dpgm_core.counting.rows.sum_pieces", summed)
             with pytest.raises(DpgmError) as caught:
                 session.measure(["a"], session.budget * Fraction(1, 2))
         assert "\n" not in str(caught.value)

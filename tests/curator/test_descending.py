@@ -5,21 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, OptionError, Overspent, Structure
-from dpgm_core.privacy.descent import NodeGradients
+from dpgm_core import Budget, Overspent, Structure
 from tests.curator.opened import CODES, DOMAIN, PAIRS, WORKLOAD, curator, slopes
-
-
-def test_a_child_of_gradients_is_none():
-    """It could say that its residuals reach less far than they do."""
-
-    class Short(NodeGradients):
-        def reach(self, kind):
-            return 1
-
-    short = Short(**{name: getattr(slopes(), name) for name in ("regressions", "weights", "radius")})
-    with curator().session(workload=WORKLOAD) as session, pytest.raises(OptionError, match="core alone knows"):
-        session.descend(short, session.budget)
 
 
 @pytest.mark.parametrize("kind", ["pure", "zcdp"])

@@ -28,6 +28,7 @@ from dpgm_core.sources import as_source
 BUDGET = Budget.approx(2, "1e-5")
 OPEN = {"labels": {"private": True, "keep": 5, "share": 0.1}}
 RARE = "zz-planted-zz"
+PLAIN = Terms(neighbours="add-remove")
 
 
 def domain(**more):
@@ -138,35 +139,23 @@ def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypat
     """LearningFailed, with the labels and where they are; nothing else is charged or released."""
     book = ledger(tmp_path)
     calls = {
-        "fit": lambda **more: fitted(**more),
-        "release": lambda **more: dpgm.release(
-            table(), structure(), BUDGET, "gaussian", neighbours="add-remove", randomness=SeededRandomness(5), **more
-        ),
-        "select": lambda **more: dpgm.select(
-            table(),
-            "auto",
-            BUDGET,
-            domain(),
-            terms=Terms(neighbours="add-remove"),
-            randomness=SeededRandomness(5),
-            **more,
-        ),
+        "fit": lambda **more: dpgm.fit(table(), structure(), BUDGET, mechanism="gaussian", **more),
+        "release": lambda **more: dpgm.release(table(), structure(), BUDGET, "gaussian", **more),
+        "select": lambda **more: dpgm.select(table(), "auto", BUDGET, domain(), **more),
     }
 
     def broken(*_, **__):
         raise ValueError(RARE)
 
     monkeypatch.setattr("dpgm_core.sources.arrow.ArrowSource.batches", broken)
-    monkeypatch.setattr("dpgm_core.pipeline.check_source", lambda *_: None)
-    with pytest.raises(
-        LearningFailed, match=r"labels of 'job' are found and paid for .*labels_from = '.*x\.labels"
-    ) as failed:
-        calls[way](ledger=book, save_release=tmp_path / "x.release.dpgm")
+    monkeypatch.setattr("dpgm_core.pipeline.run.check_source", lambda *_: None)
+    said = {"terms": PLAIN, "randomness": SeededRandomness(5), "ledger": book}
+    with pytest.raises(LearningFailed, match=r"'job' are found and paid for .*labels_from = '.*x\.labels") as failed:
+        calls[way](save_release=tmp_path / "x.release.dpgm", **said)
     assert isinstance(failed.value.discovery, Discovery) and failed.value.releases == ()
     assert RARE not in str(failed.value)
     assert len(book.history()) == 1
-    found = load_discovery(tmp_path / "x.labels.json")
-    assert found == failed.value.discovery
+    assert load_discovery(tmp_path / "x.labels.json") == failed.value.discovery
 
 
 def test_releases_of_one_discovery_count_it_once(tmp_path):
@@ -246,11 +235,11 @@ def test_ledgers_and_terms_that_do_not_go_with_it_are_refused(tmp_path):
         plan_labels(domain(), BUDGET, Terms(neighbours="add-remove", total=9))
     greedy = domain(town={"labels": {"private": True, "keep": 5, "share": 0.9}})
     with pytest.raises(BudgetError, match="'job', 'town' takes 1 of the budget"):
-        plan_labels(greedy, BUDGET, Terms(neighbours="add-remove"))
+        plan_labels(greedy, BUDGET, PLAIN)
     for share in (0.1, Fraction(0), Fraction(1), "1/2", None):
         wrong = evolve(domain()["job"], private=PrivateLabels(keep=5, share=share))
         with pytest.raises(DomainError, match="share"):
-            plan_labels(Domain([wrong]), BUDGET, Terms(neighbours="add-remove"))
+            plan_labels(Domain([wrong]), BUDGET, PLAIN)
 
 
 def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
@@ -344,14 +333,12 @@ def test_plans_and_checks_count_both_parts():
     assert told.cost == told.asked == BUDGET
     assert told.tables[0].cells == 7 * 3
     assert "at most 5 labels of 'job' are found first" in told.notes[0]
-    chosen = dpgm.plan_selection("auto", BUDGET, domain(), terms=Terms(neighbours="add-remove"))
+    chosen = dpgm.plan_selection("auto", BUDGET, domain(), terms=PLAIN)
     assert chosen.shares["labels of 'job'"] == BUDGET * Fraction(1, 10)
     source = as_source(table())
-    asked = plan_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
+    asked = plan_labels(domain(), BUDGET, PLAIN)
     check_open(source, asked)
-    search = LabelSearch(
-        source=source, domain=Domain.from_sizes({"a": 2}), budget=BUDGET, terms=Terms(neighbours="add-remove")
-    )
+    search = LabelSearch(source=source, domain=Domain.from_sizes({"a": 2}), budget=BUDGET, terms=PLAIN)
     found = search.find(lambda: None)
     assert (found.discovery, found.budget) == (None, BUDGET)
 
@@ -385,7 +372,7 @@ def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tm
     than a workload may have, and the run would end between its two charges."""
     town = {"labels": ["east", "west"]}
     workload = dpgm.Workload.all(domain(town=town), order=2, max_cells=20)
-    asked = {"terms": Terms(neighbours="add-remove"), "randomness": SeededRandomness(5)}
+    asked = {"terms": PLAIN, "randomness": SeededRandomness(5)}
     saved, records = tmp_path / "a.release.dpgm", table(town=["east"] * 703)
     if wanted == "fit":
         release = dpgm.fit(records, "auto", BUDGET, workload=workload, save_release=saved, **asked).release

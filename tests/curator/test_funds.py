@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from fractions import Fraction
-from threading import Barrier, Thread
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from dpgm_core import Budget, BudgetError, Domain, Ledger, ModelFileError, Overspent, Structure, load_release, release
 from dpgm_core.curator.funds import Funds
 from dpgm_core.sources import as_source
+from tests.fixtures import in_threads
 
 TENTH = Budget.pure("1/10")
 
@@ -67,16 +68,21 @@ def test_a_ledger_that_is_full_refuses_before_the_body(ledger):
     assert funds.remaining == Budget.pure(1)
 
 
+def names_of(funds, count=2):
+    """The files of so many charges."""
+    names = []
+    for _ in range(count):
+        with funds.charge(TENTH) as receipt:
+            names.append(receipt.path.name)
+    return names
+
+
 def test_files_are_numbered_and_failed_numbers_are_used_again(tmp_path):
     """x, x-2, ...; a release that was not made leaves no gap."""
     funds = Funds(Budget.pure(1), None, tmp_path / "x.dpgm")
     with pytest.raises(ValueError), funds.charge(TENTH):
         raise ValueError
-    names = []
-    for _ in range(2):
-        with funds.charge(TENTH) as receipt:
-            names.append(receipt.path.name)
-    assert names == ["x.dpgm", "x-2.dpgm"]
+    assert names_of(funds) == ["x.dpgm", "x-2.dpgm"]
 
 
 def test_threads_never_spend_the_same_budget_twice():
@@ -91,11 +97,7 @@ def test_threads_never_spend_the_same_budget_twice():
         except Overspent:
             pass
 
-    threads = [Thread(target=ask) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(ask, 16)
     assert len(served) == 10 and funds.remaining.is_zero
 
 
@@ -198,11 +200,7 @@ def test_no_thread_loses_a_release_to_another(tmp_path, ledger):
     made = []
     structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     settings = {"neighbours": "add-remove", "ledger": ledger, "save_release": tmp_path / "r.dpgm"}
-    threads = [Thread(target=lambda: made.append(release(Waiting(), structure, TENTH, **settings))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda: made.append(release(Waiting(), structure, TENTH, **settings)), 2)
     assert sorted(saved(tmp_path)) == ["r-2.dpgm", "r.dpgm"]
     assert {one.saved_as.name: one.provenance["entry"] for one in made} == saved(tmp_path)
 
@@ -211,14 +209,7 @@ def test_later_releases_go_around_the_files_of_others(tmp_path):
     """The first name was chosen, so it is refused where it is taken; the numbers of later ones skip what is there."""
     funds = Funds(Budget.pure(1), None, tmp_path / "x.dpgm")
     (tmp_path / "x-2.dpgm").write_text("another's")
-    names = []
-    for _ in range(2):
-        with funds.charge(TENTH) as receipt:
-            names.append(receipt.path.name)
-    assert names == ["x.dpgm", "x-3.dpgm"]
+    assert names_of(funds) == ["x.dpgm", "x-3.dpgm"]
     (tmp_path / "x.dpgm").write_text("another's")
-    with (
-        pytest.raises(ModelFileError, match="nothing is replaced"),
-        Funds(TENTH, None, tmp_path / "x.dpgm").charge(TENTH),
-    ):
-        pytest.fail("it was paid")
+    with pytest.raises(ModelFileError, match="nothing is replaced"):
+        names_of(Funds(TENTH, None, tmp_path / "x.dpgm"), 1)

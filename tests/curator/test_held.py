@@ -1,7 +1,5 @@
 """Sessions and releases of records that are summed where they are: the same bits, the same order, and what is lost."""
 
-from __future__ import annotations
-
 import gc
 import os
 from fractions import Fraction
@@ -12,36 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    DataError,
-    Domain,
-    LiveCurator,
-    SeededRandomness,
-    Structure,
-    Terms,
-    make,
-)
+from dpgm_core import Budget, BudgetError, Contributions, DataError, Domain, SeededRandomness, Structure, Workload, make
 from dpgm_core.counting.rows import Persons
 from dpgm_core.curator import records as counted_module
 from dpgm_core.curator.records import CountedTables
-from dpgm_core.sources import as_source
-from dpgm_core.structure.workload import Workload
 from tests.curator.opened import (
     CODES,
     DOMAIN,
     KINDS,
     WORKLOAD,
     Noted,
-    NotedLedger,
     curator,
     flat,
     ledger,
+    noted_ledger,
     slopes,
     take,
 )
+from tests.fixtures import live_curator
 from tests.partitioned import PLANTED, Partitioned
 from tests.private_columns import private_bins
 
@@ -50,23 +36,20 @@ TABLE = pa.table({name: CODES[:, place] for place, name in enumerate(DOMAIN.name
 OF_PERSONS = TABLE.append_column("id", pa.array(np.random.default_rng(1).integers(0, 150, 500)))
 
 
+GAUSSIAN, TWO = make("mechanism", "gaussian"), {"budget": Budget.zcdp(2)}
+
+
 def same(one, other):
     """Whether two releases hold the same numbers, and say the same of them."""
     assert one.tables.values.tolist() == other.tables.values.tolist()
-    assert (one.total, one.total_variance, one.cost, one.terms) == (
-        other.total,
-        other.total_variance,
-        other.cost,
-        other.terms,
-    )
+    for name in ("total", "total_variance", "cost", "terms"):
+        assert getattr(one, name) == getattr(other, name)
     return True
 
 
-def noted(tmp_path, source, **more):
+def noted(tmp_path, source, refuses=False, **more):
     """A curator over a source, its ledger and its words, all in the source's log."""
-    ledger(tmp_path / "x.ledger")
-    book = NotedLedger.open(tmp_path / "x.ledger")
-    book.log, book.refuses = source.log, more.pop("refuses", False)
+    book = noted_ledger(tmp_path, source.log, refuses)
     return curator(source, ledger=book, randomness=Noted(source.log), **more), book
 
 
@@ -80,11 +63,7 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
     person = {} if rows is None else {"person": "id", "rows_per_person": rows}
     kept = np.minimum(np.bincount(OF_PERSONS["id"]), rows or 500).sum()
     found = []
-    for source in (
-        as_source(OF_PERSONS),
-        Partitioned(table=OF_PERSONS, parts=1),
-        Partitioned(table=OF_PERSONS, parts=7),
-    ):
+    for source in (OF_PERSONS, Partitioned(table=OF_PERSONS, parts=1), Partitioned(table=OF_PERSONS, parts=7)):
         opened = curator(source, budget=KINDS[kind], **person)
         with opened.session(workload=WORKLOAD) as session:
             assert session._open_records.records == kept
@@ -96,8 +75,8 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
         assert same(here[0], release) and [type(one) for one in steps] == [type(one) for one in here[1]]
         for mine, theirs in zip(here[1], steps, strict=True):
             assert repr(mine) == repr(theirs)
-            assert getattr(mine, "chosen", None) == getattr(theirs, "chosen", None)
-            assert getattr(mine, "picks", None) == getattr(theirs, "picks", None)
+            for name in ("chosen", "picks"):
+                assert getattr(mine, name, None) == getattr(theirs, name, None)
 
 
 @pytest.mark.sampled(4)
@@ -119,18 +98,10 @@ def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
 )
 def test_a_release_is_that_of_records_held_here(kind, more, structure):
     """Claim: bit for bit, tied cliques and a holdout among it, whatever the terms."""
-    split = {"tables": "even", "holdout": 0.1}
-    found = []
-    for source in (as_source(OF_PERSONS), Partitioned(table=OF_PERSONS, parts=5)):
-        opened = LiveCurator(
-            source,
-            structure,
-            make("mechanism", "laplace" if kind == "pure" else "gaussian"),
-            terms=Terms(neighbours="add-remove", **more),
-            budget=KINDS[kind],
-            randomness=SeededRandomness(3),
-            split=split,
-        )
+    mechanism, found = make("mechanism", "laplace" if kind == "pure" else "gaussian"), []
+    settings = {"budget": KINDS[kind], "split": {"tables": "even", "holdout": 0.1}} | more
+    for source in (OF_PERSONS, Partitioned(table=OF_PERSONS, parts=5)):
+        opened = live_curator(source, structure, mechanism, randomness=SeededRandomness(3), **settings)
         found.append((opened.release(), opened._holdouts[0]))
     assert same(found[0][0], found[1][0]) and same(found[0][1], found[1][1])
 
@@ -139,20 +110,13 @@ def test_a_release_is_that_of_records_held_here(kind, more, structure):
 def test_shares_of_persons_are_those_of_records_held_here(per):
     """Claim: with normalised contributions too, of which no sum knows how many records there are."""
     structure = Structure(DOMAIN, [("a", "b")], tied=[[("c", "b"), ("c", "d")]])
-    found = []
-    for source in (as_source(OF_PERSONS), Partitioned(table=OF_PERSONS, parts=5)):
-        terms = Terms(
-            neighbours="add-remove",
-            person="id",
-            rows_per_person=4,
-            contributions=Contributions(per=per, grid=60),
+    settings = {"person": "id", "rows_per_person": 4, "contributions": Contributions(per=per, grid=60)}
+    assert same(
+        *(
+            live_curator(source, structure, GAUSSIAN, randomness=SeededRandomness(3), **TWO | settings).release()
+            for source in (OF_PERSONS, Partitioned(table=OF_PERSONS, parts=5))
         )
-        mechanism = make("mechanism", "gaussian")
-        opened = LiveCurator(
-            source, structure, mechanism, terms=terms, budget=Budget.zcdp(2), randomness=SeededRandomness(3)
-        )
-        found.append(opened.release())
-    assert same(*found)
+    )
 
 
 def test_contrasts_are_those_of_records_held_here():
@@ -161,15 +125,8 @@ def test_contrasts_are_those_of_records_held_here():
     table = pa.table({name: CODES[:, place] % 2 for place, name in enumerate("abcd")})
     structure = Structure.complete(binary, order=3)
     found = []
-    for source in (as_source(table), Partitioned(table=table)):
-        opened = LiveCurator(
-            source,
-            structure,
-            make("mechanism", "gaussian"),
-            terms=Terms(neighbours="add-remove", total="estimated"),
-            budget=Budget.zcdp(2),
-            randomness=SeededRandomness(3),
-        )
+    for source in (table, Partitioned(table=table)):
+        opened = live_curator(source, structure, GAUSSIAN, randomness=SeededRandomness(3), total="estimated", **TWO)
         one = opened.release(budget=Budget.zcdp(1), split="contrasts")
         with opened.session(workload=Workload.of(binary, structure.cliques)) as session:
             session.measure([("a", "b"), ("c",)], session.budget * Fraction(1, 2), contrasts=True)
@@ -183,20 +140,14 @@ OF_AGES = Workload.of(BINNED, [("age", "a"), ("a", "b", "c")])
 
 
 def of_ages(source, **more):
-    return LiveCurator(
-        source,
-        Structure(BINNED, [(name,) for name in BINNED.names]),
-        make("mechanism", "gaussian"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.zcdp("1/2"),
-        **{"randomness": SeededRandomness(5)} | more,
-    )
+    settings = {"budget": KINDS["zcdp"], "randomness": SeededRandomness(5)} | more
+    return live_curator(source, Structure(BINNED, [(name,) for name in BINNED.names]), GAUSSIAN, **settings)
 
 
 def test_private_bins_and_merged_codes_are_those_of_records_held_here():
     """Claim: found from one sum over the grids; then tables and gradients of records that are recoded elsewhere."""
     found = []
-    for source in (as_source(AGED), Partitioned(table=AGED)):
+    for source in (AGED, Partitioned(table=AGED)):
         opened = of_ages(source)
         with opened.session(workload=OF_AGES) as session:
             each = session.budget * Fraction(1, 8)
@@ -213,7 +164,7 @@ def test_private_bins_and_merged_codes_are_those_of_records_held_here():
 @pytest.mark.parametrize("room", [0, 8 * 12, 8 * 20])
 def test_what_does_not_fit_is_counted_when_it_is_asked_for(room, monkeypatch):
     """Claim: with any room the same bits; no more is kept than it says, and what is kept is not counted again."""
-    wanted = curator(as_source(TABLE))
+    wanted = curator(TABLE)
     with wanted.session(workload=WORKLOAD) as session:
         take(session)
     monkeypatch.setattr(counted_module, "_MAX_AHEAD_BYTES", room)
@@ -252,20 +203,25 @@ def test_all_is_counted_then_charged_then_drawn_and_the_source_left(tmp_path):
     assert source.log[:3] == ["enter", "sum", "exit"] and set(source.log[3:]) == {"words"}
 
 
-@pytest.mark.parametrize("fails_at", [0, 1])
-@pytest.mark.parametrize("what", ["release", "session", "bins"])
-def test_an_engine_that_is_lost_before_the_charge_costs_nothing(what, fails_at, tmp_path):
-    """Claim: nothing is charged or drawn, the budget is there again, the source is left, and nothing is quoted."""
-    source = Partitioned(table=AGED, fails_at=fails_at, fails_to_leave=True)
-    book = ledger(tmp_path / "x.ledger")
-    opened = (of_ages if what == "bins" else curator)(source, ledger=book, randomness=Noted(source.log))
+def refused_before_the_charge(what, source, book, **more):
+    """The error of a release, a session, or one with bins: nothing is charged, and all of the budget remains."""
+    opened = (of_ages if what == "bins" else curator)(source, ledger=book, **more)
     with pytest.raises(DataError) as caught:
         if what == "release":
             opened.release()
         else:
             opened.session(workload=OF_AGES if what == "bins" else WORKLOAD)
-    assert source.log == (["enter", "sum", "exit"] if fails_at else ["enter"])
     assert not book.history() and opened.remaining == opened.budget and not opened.released
+    return caught
+
+
+@pytest.mark.parametrize("fails_at", [0, 1])
+@pytest.mark.parametrize("what", ["release", "session", "bins"])
+def test_an_engine_that_is_lost_before_the_charge_costs_nothing(what, fails_at, tmp_path):
+    """Claim: nothing is charged or drawn, the budget is there again, the source is left, and nothing is quoted."""
+    source = Partitioned(table=AGED, fails_at=fails_at, fails_to_leave=True)
+    caught = refused_before_the_charge(what, source, ledger(tmp_path / "x.ledger"), randomness=Noted(source.log))
+    assert source.log == (["enter", "sum", "exit"] if fails_at else ["enter"])
     assert "Marple" not in str(caught.value) and "\n" not in str(caught.value)
     assert caught.value.__cause__ is None and (caught.value.__suppress_context__ or caught.value.__context__ is None)
 
@@ -321,14 +277,8 @@ LIES = {
 def test_sums_that_cannot_be_are_refused_before_the_charge(lie, what, tmp_path):
     """Claim: whatever is asked for first, a sum that does not fit together costs nothing, and no count is quoted."""
     source = Partitioned(table=AGED, lies=LIES[lie])
-    book = ledger(tmp_path / "x.ledger")
-    opened = (of_ages if what == "bins" else curator)(source, ledger=book)
-    with pytest.raises(DataError) as caught:
-        if what == "release":
-            opened.release()
-        else:
-            opened.session(workload=OF_AGES if what == "bins" else WORKLOAD)
-    assert not book.history() and opened.remaining == opened.budget and source.log[-1] == "exit"
+    caught = refused_before_the_charge(what, source, ledger(tmp_path / "x.ledger"))
+    assert source.log[-1] == "exit"
     assert not any(str(number) in str(caught.value) for number in (500, 499, 501))
 
 
@@ -414,7 +364,7 @@ def test_a_twin_in_a_forked_process_leaves_the_source_to_the_original():
 def test_what_takes_long_is_told_records_read_here_and_passes_elsewhere():
     """Claim: a session says when records are read, or an engine counts, after the grids; the same of any records."""
     for source, wanted in (
-        (as_source(AGED), [("counting: the records are read", 0, None), ("counting: the records are read", 1, 1)]),
+        (AGED, [("counting: the records are read", 0, None), ("counting: the records are read", 1, 1)]),
         (Partitioned(table=AGED), [("counting", 0, None), ("counting", 1, 1)]),
     ):
         told = []

@@ -1,11 +1,8 @@
 """The curator: the order of a release, what each failure leaves behind, and that no record reaches a message."""
 
-from __future__ import annotations
-
 import math
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import attrs
@@ -14,8 +11,6 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, PrivacyEvent, SeededRandomness, Sensitivity, Structure, Tables, Terms
-from dpgm_core.curator.live import LiveCurator
-from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import (
     BudgetError,
     DataError,
@@ -28,7 +23,9 @@ from dpgm_core.errors import (
     StructureError,
 )
 from dpgm_core.privacy.samplers import discrete_laplace
-from dpgm_core.releases.reading import load_release
+from dpgm_core.releases.release_file import load_release
+from dpgm_core.sources import as_source
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
 STRUCTURE = Structure.chain(DOMAIN)
@@ -140,15 +137,9 @@ def run(tmp_path, fail=(), log=None):
     ledger = RecordedLedger.open(opened(tmp_path).path)
     ledger.log, ledger.fail = log, fail
     dpgm.fit(
-        Source(log, fail),
-        STRUCTURE,
-        Budget.pure(1),
-        Mechanism(log, fail),
-        Learner(log, fail),
-        neighbours="add-remove",
-        ledger=ledger,
-        save_release=tmp_path / "x.release.dpgm",
-    )
+        Source(log, fail), STRUCTURE, Budget.pure(1), Mechanism(log, fail), Learner(log, fail),
+        neighbours="add-remove", ledger=ledger, save_release=tmp_path / "x.release.dpgm",
+    )  # fmt: skip
     return log
 
 
@@ -173,7 +164,7 @@ def test_the_order_of_a_release(tmp_path):
 )
 def test_every_failure_leaves_the_right_state(tmp_path, stage, reached, charges, saved):
     """Nothing is charged before counting succeeded; after the charge nothing leaks, and a saved release stays."""
-    log: list[str] = []
+    log = []
     with pytest.raises(Exception) as caught:
         run(tmp_path, fail=(stage,), log=log)
     assert isinstance(caught.value, LearningFailed) is saved
@@ -258,7 +249,7 @@ TEXT = spoiled(draw=lambda self, shape, randomness: np.full(shape, "x"))
 )
 def test_a_faulty_mechanism_is_refused_before_anything_is_read_or_charged(tmp_path, make, words):
     """What it costs, its variance, and a trial draw are looked at first."""
-    log: list[str] = []
+    log = []
     ledger = opened(tmp_path)
     with pytest.raises(DpgmError, match=words):
         dpgm.release(
@@ -349,7 +340,7 @@ def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
     (tmp_path / "FILE").write_text("paid")
     if isinstance(change.get("save_to"), str):
         change = {"save_to": tmp_path / change["save_to"]}
-    log: list[str] = []
+    log = []
     with pytest.raises(error, match=words):
         curator(Source(log), **change).release()
     assert log == []
@@ -359,7 +350,7 @@ def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
 def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
     """Another relation is refused at once, too much with nothing read."""
     ledger = opened(tmp_path, "0.5")
-    log: list[str] = []
+    log = []
     for neighbours, error in (("replace-one", BudgetError), ("add-remove", Overspent)):
         with pytest.raises(error):
             dpgm.release(Source(log), STRUCTURE, Budget.pure(1), neighbours=neighbours, ledger=ledger)
@@ -367,22 +358,9 @@ def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
     assert ledger.history() == ()
 
 
-def curator(source=None, structure=STRUCTURE, **settings):
-    """A curator over CODES with epsilon 1; what the terms say is sorted out of the settings."""
-    said = {name: settings.pop(name) for name in attrs.fields_dict(Terms) if name in settings}
-    return LiveCurator(
-        dpgm_source() if source is None else source,
-        structure,
-        settings.pop("mechanism", None) or dpgm.make("mechanism", "laplace"),
-        terms=Terms(**{"neighbours": "add-remove"} | said),
-        **{"budget": Budget.pure(1)} | settings,
-    )
-
-
-def dpgm_source():
-    from dpgm_core.sources import as_source
-
-    return as_source(CODES)
+def curator(source=CODES, structure=STRUCTURE, **settings):
+    """A curator over CODES with epsilon = 1."""
+    return live_curator(source, structure, **settings)
 
 
 def test_budgets_per_clique_add_up():
@@ -473,13 +451,7 @@ def test_a_split_that_is_asked_for_holds_for_gaussian_noise_under_epsilon_and_de
 def test_tied_groups_are_measured_whole():
     """A clique inside a group cannot be measured apart; naming one clique of the group measures the group."""
     tied = Structure(DOMAIN, [], tied=[[("a", "b"), ("b", "c")]])
-    made = LiveCurator(
-        dpgm_source(),
-        tied,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
-    )
+    made = curator(structure=tied)
     with pytest.raises(StructureError, match="tied group"):
         made.release(cliques=[("a",)])
     release = made.release(cliques=[("c", "b")])
@@ -574,7 +546,7 @@ def test_no_record_reaches_a_message(how, keyed, caplog, capsys):
         terms = {"person": "id"}
     with pytest.raises(DataError) as caught:
         dpgm.release(source, STRUCTURE, Budget.pure(1), terms=Terms(neighbours="add-remove", **terms))
-    error: BaseException | None = caught.value
+    error = caught.value
     shown = "".join(traceback.format_exception(error)) + caplog.text + "".join(capsys.readouterr())
     while error is not None:
         shown += repr(error) + "".join(getattr(error, "__notes__", ()))
@@ -592,55 +564,7 @@ def test_cores_own_words_about_data_are_kept():
 def test_reprs_hide_the_records():
     """Neither the curator nor its source shows a value."""
     data = {"a": np.array([0, 1]), "b": np.array([0, 1]), "c": np.array([421337, 1])}
-    from dpgm_core.sources import as_source
-
-    made = LiveCurator(
-        as_source(data),
-        STRUCTURE,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
-    )
-    assert "421337" not in repr(made) + repr(as_source(data))
-
-
-# --- replay ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_replay_serves_what_it_holds_and_nothing_else():
-    """Each release once, in order; other budgets, cliques, rates and rounds are refused."""
-    one, two = (
-        dpgm.release(CODES, Structure(DOMAIN, [clique]), Budget.pure(eps), neighbours="add-remove")
-        for clique, eps in ((("a", "b"), 1), (("b", "c"), 2))
-    )
-    made = ReplayCurator([one, two], STRUCTURE)
-    assert (made.budget, made.remaining, made.terms) == (Budget.pure(3), Budget.pure(3), one.terms)
-    for wrong in (
-        {"budget": Budget.pure("0.5")},
-        {"cliques": [("b", "c")]},
-        {"budget": {("a",): Budget.pure(1)}},
-    ):
-        with pytest.raises(BudgetError):
-            made.release(**wrong)
-    with pytest.raises(BudgetError):
-        made.rounds(2, sampling_rate=0.5)
-    assert made.release(cliques=[("b", "a")], budget=Budget.pure(1), split="optimal") is one  # split as it once was
-    assert made.remaining == Budget.pure(2)
-    assert made.release(budget=Budget.pure(2)) is two
-    with pytest.raises(BudgetError, match="cannot make new ones"):
-        made.release()
-
-
-def test_replays_that_cannot_be_are_refused():
-    """No release, other relations, and cliques outside of the model."""
-    one = dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove")
-    two = dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="replace-one")
-    with pytest.raises(BudgetError, match="at least one"):
-        ReplayCurator([])
-    with pytest.raises(BudgetError, match="do not add up"):
-        ReplayCurator([one, two])
-    with pytest.raises(StructureError, match="no clique of the model"):
-        ReplayCurator(one, Structure(DOMAIN, [("a", "b"), ("c",)]))
+    assert "421337" not in repr(curator(data)) + repr(as_source(data))
 
 
 def test_noise_is_never_too_little():
@@ -651,27 +575,20 @@ def test_noise_is_never_too_little():
         assert release.noise[0].scale == 2 * factor * 2
 
 
-def test_threads_together_spend_no_more_than_the_budget() -> None:
+def test_threads_together_spend_no_more_than_the_budget():
     """The cost is set aside before the records are read, so releases under way at once cannot share it."""
     slow = threading.Event()
 
     class Waiting:
-        def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[dpgm.Codes]:
+        def batches(self, domain, columns):
             slow.wait(5)
             yield [np.zeros(3, np.uint8) for _ in columns]
 
-    curator = LiveCurator(
-        Waiting(),
-        STRUCTURE,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
-    )
-    results: list[object] = []
+    shared, results = curator(Waiting()), []
 
-    def release() -> None:
+    def release():
         try:
-            results.append(curator.release(budget=Budget.pure(1)))
+            results.append(shared.release(budget=Budget.pure(1)))
         except Overspent as error:
             results.append(error)
 
@@ -682,30 +599,23 @@ def test_threads_together_spend_no_more_than_the_budget() -> None:
     for thread in threads:
         thread.join()
     assert sorted(type(result).__name__ for result in results) == ["NoisyTables", "Overspent", "Overspent", "Overspent"]
-    assert curator.remaining.is_zero
+    assert shared.remaining.is_zero
 
 
-def test_a_message_that_a_plugin_had_core_write_is_withheld() -> None:
+def test_a_message_that_a_plugin_had_core_write_is_withheld():
     """A source that hands a record to core gets core's error about it; its words still do not pass."""
-    source: dict[str, object] = {"__name__": "third_party"}
+    source = {"__name__": "third_party"}
     code = (
         "class Source:\n    def batches(self, domain, columns):\n"
         "        domain[columns[0]].label_code('Bob Secret')\n        yield []\n"
     )
     exec(code, source)
-    curator = LiveCurator(
-        source["Source"](),  # type: ignore[operator]
-        STRUCTURE,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
-    )
     with pytest.raises(DataError) as caught:
-        curator.release()
+        curator(source["Source"]()).release()
     assert "Secret" not in str(caught.value) and caught.value.__context__ is None
 
 
-def test_a_public_total_beside_a_person_key_is_stamped() -> None:
+def test_a_public_total_beside_a_person_key_is_stamped():
     """Under replace-one a person who loses the key joins the keyless ones, so the exact number of rows can change."""
     rows = {"id": np.array([1, 2, 3]), **{name: np.zeros(3, int) for name in "abc"}}
     terms, seed = Terms(neighbours="replace-one", total="public"), SeededRandomness(1)

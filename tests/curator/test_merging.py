@@ -6,26 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Attribute, Budget, Domain, Structure, Terms, Workload
+from dpgm_core import Attribute, Budget, Domain, NoisyTables, Structure, Terms, Workload
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.selection import distances
 from dpgm_core.curator.records import HeldRecords
-from dpgm_core.releases.queries import Choice, Descent
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import Choice, Descent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
-from tests.curator.merging import (
-    CODES,
-    DOMAIN,
-    MERGES,
-    PAIRS,
-    WORKLOAD,
-    gradients,
-    merged,
-    opened,
-    scores,
-    steps,
-)
+from tests.curator.merging import CODES, DOMAIN, MERGES, PAIRS, WORKLOAD, gradients, merged, opened, scores, steps
 from tests.private_columns import private_bins
 
 COARSE = DOMAIN.coarsened(MERGES)

@@ -7,25 +7,10 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    ClippedScore,
-    Domain,
-    LiveCurator,
-    Model,
-    ReplayCurator,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Tables,
-    Terms,
-    Workload,
-    make,
-)
-from dpgm_core.learning.run import run
-from dpgm_core.sources import as_source
+from dpgm_core import Budget, BudgetError, Domain, ReplayCurator, Structure, StructureError, Tables, Workload, make
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_testing.curators import GuardedCurator
+from tests.fixtures import live_curator
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b",)])
 CODES = np.array([[0, 1], [1, 1]] * 20)
@@ -34,20 +19,12 @@ ONE, HALF, QUARTER = Budget.pure(1), Budget.pure("1/2"), Budget.pure("1/4")
 PAIR, MARGIN = [("a", "b")], [("b",)]
 
 
-def live(budget=ONE, split="even", **terms) -> LiveCurator:
+def live(data=CODES, structure=STRUCTURE, **more):
     """A curator over a few records."""
-    return LiveCurator(
-        as_source(CODES),
-        STRUCTURE,
-        make("mechanism", "laplace"),
-        terms=Terms(**{"neighbours": "add-remove"} | terms),
-        budget=budget,
-        randomness=SeededRandomness(1),
-        split=split,
-    )
+    return live_curator(data, structure, randomness=dpgm.SeededRandomness(1), **more)
 
 
-def made(*asked: dict, **more) -> tuple:
+def made(*asked, **more):
     """What a curator of records hands out for these requests."""
     door = live(**more)
     for one in asked:
@@ -91,7 +68,7 @@ def test_an_adaptive_learner_is_served_what_it_was_served(asked):
 def test_an_adaptive_fit_is_learned_again_from_its_releases(adaptive, shares):
     """The model says the same cost, at none, and so does one that was learned from it again."""
     learner = adaptive(shares=shares)
-    first = run(learner, live(), EXACT)
+    first = run_learner(learner, live(), EXACT)
     again = dpgm.learn(first.releases, learner, structure=STRUCTURE)
     assert again.releases == first.releases
     assert (again.model.cost, again.model.guarantee()) == (ONE, first.model.guarantee())
@@ -102,6 +79,7 @@ def test_an_optimal_split_is_asked_for_as_one_budget():
     saved = made({}, split="optimal")
     assert len(saved[0].calibrations) == 2
     assert ReplayCurator(saved).release(budget=ONE) is saved[0]
+    assert ReplayCurator(saved).release(budget=ONE, split="even") is saved[0]  # split as it once was
 
 
 def test_cliques_are_matched_in_any_order():
@@ -251,7 +229,7 @@ def test_a_replay_holds_no_rounds():
         rounds.next()
     assert ReplayCurator(door.released).release(budget=HALF) is door.released[0]
     beliefs = EXACT.compile(STRUCTURE).infer(Tables.zeros(STRUCTURE))
-    with door.rounds(2, sampling_rate=0.5, clip=ClippedScore(norm=1, grid=64)) as rounds:
+    with door.rounds(2, sampling_rate=0.5, clip=dpgm.ClippedScore(norm=1, grid=64)) as rounds:
         rounds.next(beliefs)
     with pytest.raises(BudgetError, match="holds clipped scores of a round of training, not counts"):
         ReplayCurator(door.released)
@@ -263,14 +241,11 @@ def test_a_replay_holds_no_rounds():
 def test_mixed_kinds_are_replayed_at_a_stated_delta():
     """Budget and remaining are converted; each release is matched by what was asked for it."""
     delta = Fraction(1, 10**6)
-    saved = [
-        *made({}),
-        dpgm.release(CODES, STRUCTURE, Budget.zcdp("1/2"), "gaussian", neighbours="add-remove"),
-    ]
+    saved = [*made({}), dpgm.release(CODES, STRUCTURE, Budget.zcdp("1/2"), "gaussian", neighbours="add-remove")]
     with pytest.raises(BudgetError, match="state a conversion delta"):
         ReplayCurator(saved)
     replay = ReplayCurator(saved, conversion_delta=delta)
-    model = Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=saved, conversion_delta=delta)
+    model = dpgm.Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=saved, conversion_delta=delta)
     assert replay.budget == replay.remaining == model.cost
     assert replay.release(budget=ONE) is saved[0]
     assert replay.remaining == Budget.zcdp("1/2")
@@ -283,7 +258,7 @@ def test_mixed_kinds_are_replayed_at_a_stated_delta():
 
 def test_a_model_of_several_releases_cannot_be_bootstrapped(adaptive):
     """A simulated release cannot answer what the learner would have asked after seeing another first one."""
-    model = run(adaptive(), live(), EXACT).model
+    model = run_learner(adaptive(), live(), EXACT).model
     with pytest.raises(dpgm.OptionError, match="it learned from 2 releases, one asked for after another") as caught:
         dpgm.bootstrap(model, 5, learner=adaptive())
     assert "\n" not in str(caught.value)
@@ -315,14 +290,8 @@ def test_a_release_of_other_tables_remembers_what_it_was_made_to_learn(tmp_path)
     too, and with what other releases measured outside; a release of the structure's own tables says nothing more."""
     domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
     wide = Structure(domain, [("b", "a"), ("a",)])
-    live = LiveCurator(
-        as_source(np.zeros((9, 3), int)),
-        wide,
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
-    )
-    part, whole = live.release(cliques=[("b", "a")], budget=Budget.pure("0.5")), live.release()
+    door = live(np.zeros((9, 3), int), wide)
+    part, whole = door.release(cliques=[("b", "a")], budget=HALF), door.release()
     assert part.modelled == wide and whole.modelled is None
     part.save(tmp_path / "part.dpgm")
     again = dpgm.load_release(tmp_path / "part.dpgm")

@@ -5,37 +5,19 @@ import math
 import threading
 import time
 import weakref
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    ClippedScore,
-    DataError,
-    Domain,
-    Ledger,
-    LiveCurator,
-    Overspent,
-    ReplayCurator,
-    Round,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    SystemRandomness,
-    Tables,
-    Terms,
-    load_release,
-    make,
-)
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.rows import coins, read_persons
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, ClippedScore, Domain, SeededRandomness, Structure, load_release, make
+from dpgm_core.counting.rows import read_persons
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
+from tests.fixtures import Unread, in_threads, live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 CHAIN = Structure.chain(DOMAIN)
@@ -43,49 +25,32 @@ TIED = Structure(Domain.from_sizes({"a": 3, "b": 3, "c": 3}), [("a",)], tied=[((
 CODES = np.random.default_rng(0).integers(0, [3, 2, 4], (500, 3))
 
 
-class Trap:
-    """A source that must never be read."""
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were touched")
-
-
-def curator(source=None, *, budget=None, structure=CHAIN, mechanism="laplace", **terms):
+def curator(source=CODES, *, structure=CHAIN, mechanism="laplace", **more):
     """A curator over 500 records with plenty of budget."""
-    settings = {name: terms.pop(name) for name in ("randomness", "ledger", "save_to", "split") if name in terms}
-    return LiveCurator(
-        as_source(CODES) if source is None else source,
-        structure,
-        make("mechanism", mechanism),
-        terms=Terms(**{"neighbours": "add-remove", "total": 500} | terms),
-        budget=budget or Budget.pure(10**9),
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
+    settings = {"total": 500, "budget": Budget.pure(10**9), "randomness": SeededRandomness(5)} | more
+    return live_curator(source, structure, make("mechanism", mechanism), **settings)
 
 
 def uniform(structure=CHAIN):
     """Beliefs of the uniform model."""
-    return make("inference", "junction-tree").compile(structure).infer(Tables.zeros(structure))
+    return make("inference", "junction-tree").compile(structure).infer(dpgm.Tables.zeros(structure))
 
 
 # --- what a round is --------------------------------------------------------------------------------------------
 
 
-def test_a_full_round_is_the_whole_count():
-    """At rate 1, with a budget that leaves no noise, a round is the exact count: tied or not."""
-    for structure, codes in ((CHAIN, CODES), (TIED, CODES % 3)):
-        exact = count(as_source(codes), structure).tables.values
-        with curator(as_source(codes), structure=structure).rounds(2, sampling_rate=1) as rounds:
-            for _ in range(2):
-                assert rounds.next().tables.values.tolist() == exact.tolist()
-
-
-def test_small_and_large_subsamples_are_counted_alike():
-    """Both ways of counting, the plan's blocks and the cells one by one, agree."""
-    many = np.tile(CODES, (200, 1))
-    exact = count(as_source(many), CHAIN).tables.values
-    with curator(as_source(many)).rounds(1, sampling_rate=1) as rounds:
-        assert rounds.next().tables.values.tolist() == exact.tolist()
+@pytest.mark.parametrize(
+    ("structure", "codes"),
+    [(CHAIN, CODES), (TIED, CODES % 3), (CHAIN, np.tile(CODES, (200, 1)))],
+    ids=["chain", "tied", "many records"],
+)
+def test_a_full_round_is_the_whole_count(structure, codes):
+    """At rate 1, with a budget that leaves no noise, a round is the exact count: tied or not, and by both ways of
+    counting, the plan's blocks for many records and the cells one by one for few."""
+    exact = count(as_source(codes), structure).tables.values
+    with curator(codes, structure=structure).rounds(2, sampling_rate=1) as rounds:
+        for _ in range(2):
+            assert rounds.next().tables.values.tolist() == exact.tolist()
 
 
 def test_rounds_are_fresh():
@@ -104,34 +69,6 @@ def test_the_subsample_takes_each_person_with_the_rate():
     seen = np.bincount(np.searchsorted(edges, sizes), minlength=10)
     statistic = float(((seen - rounds_drawn * chances) ** 2 / (rounds_drawn * chances)).sum())
     assert statistic < chi2.isf(1e-6, 9)
-
-
-def test_coins_show_their_rate_exactly():
-    """A coin compares 32 uniform bits with rate * 2^32: with words 0, 1, 2, ... exactly the first ones show True."""
-
-    class Counting:
-        def words(self, number):
-            return np.arange(2 * number, dtype=np.uint32).view(np.uint64)
-
-    assert coins(7, Fraction(5, 2**32), Counting()).tolist() == [True] * 5 + [False] * 2
-    drawn = coins(200_000, Fraction(1, 4), SeededRandomness(1)).sum()
-    assert abs(drawn - 50_000) < 6 * math.sqrt(200_000 * 3 / 16)  # false alarm 2e-9
-    assert coins(0, Fraction(1, 2), SystemRandomness()).tolist() == []
-
-
-def test_all_rows_of_a_person_go_together():
-    """With a person key a subsample has all kept rows of a person or none, and persons are taken at the rate."""
-    persons = np.repeat(np.arange(100), 3)
-    rows = {"id": persons, "a": persons % 3, "b": persons % 2, "c": persons % 4}
-    source = PersonSource(source=as_source(rows), person="id", rows_per_person=2)
-    read = read_persons(source, DOMAIN, DOMAIN.names)
-    randomness = SeededRandomness(3)
-    assert read.records == 200
-    for _ in range(20):
-        ((codes, lengths),) = read.subsample(Fraction(1, 2), randomness)
-        assert set(lengths.tolist()) == {2}
-        assert len(codes[0]) == lengths.sum()
-        assert all(number % 2 == 0 for number in Counter(zip(*map(np.ndarray.tolist, codes), strict=True)).values())
 
 
 def test_null_keys_are_one_person():
@@ -155,7 +92,7 @@ def test_a_round_may_measure_chosen_cliques():
         noisy = rounds.next()
     assert noisy.structure.cliques == (("a",),)
     assert noisy.cost == Budget.pure(1) and made.remaining == Budget.pure(1)
-    assert noisy.round == Round(number=1, of=1, sampling_rate=Fraction(1, 2))
+    assert noisy.round == dpgm.Round(number=1, of=1, sampling_rate=Fraction(1, 2))
     # ln(1 + (e - 1) / q) of base epsilon
     assert noisy.noise[0].cost.epsilon == pytest.approx(math.log(1 + math.expm1(1) / 0.5))
 
@@ -183,19 +120,16 @@ def test_a_subsample_under_replace_one(mechanism, tmp_path):
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("total", "expected"), [("public", 250.0), (800, 400.0)])
+@pytest.mark.parametrize(("total", "expected"), [("public", 250.0), (800, 400.0), ("estimated", None)])
 def test_the_total_is_that_of_the_subsample(total, expected, neighbours):
-    """q N for a public or declared N, with the variance of the binomial size; never how many it took."""
+    """q N for a public or declared N, with the variance of the binomial size, never how many it took; an estimated
+    one is that of the noisy tables, as for a release."""
     with curator(total=total, neighbours=neighbours).rounds(1, sampling_rate=0.5) as rounds:
         noisy = rounds.next()
-    assert (noisy.total, noisy.total_variance) == (expected, expected / 2)
-
-
-def test_an_estimated_total_estimates_the_subsample():
-    """From the noisy tables, as for a release."""
-    with curator(total="estimated").rounds(1, sampling_rate=0.5) as rounds:
-        noisy = rounds.next()
-    assert noisy.total == pytest.approx(noisy.tables["a", "b"].sum(), rel=1e-12)
+    if expected is None:
+        assert noisy.total == pytest.approx(noisy.tables["a", "b"].sum(), rel=1e-12)
+    else:
+        assert (noisy.total, noisy.total_variance) == (expected, expected / 2)
 
 
 # --- clipped scores ---------------------------------------------------------------------------------------------
@@ -205,9 +139,8 @@ def test_unclipped_scores_add_up_to_the_gradient():
     """With a norm that clips nobody the sum is T - n mu, up to the grid."""
     grid = 2**16
     beliefs = uniform()
-    with curator(mechanism="gaussian", budget=Budget.zcdp(10**12)).rounds(
-        1, sampling_rate=1, clip=ClippedScore(norm=10, grid=grid)
-    ) as rounds:
+    made, clip = curator(mechanism="gaussian", budget=Budget.zcdp(10**12)), ClippedScore(norm=10, grid=grid)
+    with made.rounds(1, sampling_rate=1, clip=clip) as rounds:
         noisy = rounds.next(beliefs)
     exact = count(as_source(CODES), CHAIN).tables.values - 500 * beliefs.marginals.values
     assert noisy.tables.values / grid == pytest.approx(exact, abs=500 / grid + 0.1)
@@ -219,9 +152,9 @@ def test_scores_need_beliefs_and_counts_take_none():
     """Each kind of rounds refuses the other's call, and odd beliefs, without using up a round."""
     clip = ClippedScore(norm=2)
     with curator().rounds(1, sampling_rate=1, clip=clip) as rounds:
-        with pytest.raises(StructureError, match="beliefs"):
+        with pytest.raises(dpgm.StructureError, match="beliefs"):
             rounds.next()
-        with pytest.raises(StructureError, match="beliefs"):
+        with pytest.raises(dpgm.StructureError, match="beliefs"):
             rounds.next(uniform(TIED))
         rounds.next(uniform())
     with curator().rounds(1, sampling_rate=1) as rounds, pytest.raises(BudgetError, match="ClippedScore"):
@@ -231,30 +164,34 @@ def test_scores_need_beliefs_and_counts_take_none():
 def test_scores_need_a_public_total():
     """Clipped scores tell nothing of N: an estimated total is refused before reading."""
     with pytest.raises(BudgetError, match="how many records"):
-        curator(Trap(), total="estimated").rounds(1, sampling_rate=1, clip=ClippedScore(norm=1))
+        curator(Unread(), total="estimated").rounds(1, sampling_rate=1, clip=ClippedScore(norm=1))
 
 
-@pytest.mark.parametrize("norm", [0, -1, math.nan, math.inf, True, "x", None, 1e-9, 1e9])
-def test_clip_norms_that_make_no_sense(norm):
-    """Positive, finite, and within 26 bits of the grid."""
-    with pytest.raises(BudgetError, match="clip norm"):
-        ClippedScore(norm=norm)
-
-
-@pytest.mark.parametrize("grid", [0, -1, 1.5, True, "8", 2**27])
-def test_grids_that_make_no_sense(grid):
-    """Whole numbers from 1."""
-    with pytest.raises(BudgetError, match="grid"):
-        ClippedScore(norm=1, grid=grid)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("norm", value) for value in (0, -1, math.nan, math.inf, True, "x", None, 1e-9, 1e9)),
+        *(("grid", value) for value in (0, -1, 1.5, True, "8", 2**27)),
+    ],
+)
+def test_clips_that_make_no_sense_are_refused(name, value):
+    """Norms are positive, finite, and within 26 bits of the grid; grids are whole numbers from 1."""
+    with pytest.raises(BudgetError, match={"norm": "clip norm", "grid": "grid"}[name]):
+        ClippedScore(**{"norm": 1, name: value})
 
 
 # --- cost and order ---------------------------------------------------------------------------------------------
 
 
+def with_ledger(tmp_path, source=CODES, budget=3, **more):
+    """A ledger, and a curator that spends out of it."""
+    ledger = dpgm.Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(budget), neighbours="add-remove")
+    return ledger, curator(source, **{"budget": Budget.pure(3), "ledger": ledger, "unit": ledger.terms.unit} | more)
+
+
 def test_everything_is_charged_at_opening(tmp_path):
     """The ledger holds the whole charge before the first round, and no more after the last; leaving marks it."""
-    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(3), neighbours="add-remove")
-    made = curator(budget=Budget.pure(3), ledger=ledger, unit=ledger.terms.unit, save_to=tmp_path / "r.dpgm")
+    ledger, made = with_ledger(tmp_path, save_to=tmp_path / "r.dpgm")
     with made.rounds(5, sampling_rate=0.5, budget=Budget.pure(2)) as rounds:
         assert ledger.spent() == Budget.pure(2) == made.budget - made.remaining
         assert [entry.status for entry in ledger.history()] == ["charged"]
@@ -280,12 +217,11 @@ def test_a_kill_between_charge_and_noise_leaves_the_charge(tmp_path):
             return super().words(number)
 
     armed = False
-    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(3), neighbours="add-remove")
-    made = curator(budget=Budget.pure(3), ledger=ledger, unit=ledger.terms.unit, randomness=Killed(1))
+    _, made = with_ledger(tmp_path, randomness=Killed(1))
     with pytest.raises(KeyboardInterrupt), made.rounds(5, sampling_rate=0.5) as rounds:
         armed = True
         rounds.next()
-    assert Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
+    assert dpgm.Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
 
 
 def test_every_round_costs_the_whole_charge():
@@ -317,26 +253,17 @@ def test_leaving_forgets_the_records():
     assert held() is None, made
 
 
-def test_nothing_shows_the_records():
-    """Reprs hide them, and a failing source's words are withheld."""
+def test_reprs_hide_the_records():
+    """Of rounds and of what they hold."""
     with curator().rounds(3, sampling_rate=1) as rounds:
         assert repr(rounds) == "LiveRounds(0 of 3 taken, sampling rate 1)"
         assert repr(rounds._open_records) == "Persons(hidden)"
-
-    class Leaky:
-        def batches(self, domain, columns):
-            raise ValueError("Alice is 42")
-
-    with pytest.raises(DataError) as caught:
-        curator(Leaky()).rounds(2, sampling_rate=1)
-    assert "Alice" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 # --- refusals that touch no record ------------------------------------------------------------------------------
 
 REFUSED = {
-    "too much": ({}, {"budget": Budget.pure(11)}, Overspent),
+    "too much": ({}, {"budget": Budget.pure(11)}, dpgm.Overspent),
     "another kind": ({}, {"budget": Budget.zcdp(1)}, BudgetError),
     "no budget": ({}, {"budget": 1.0}, BudgetError),
     "rate 0": ({}, {"sampling_rate": 0}, BudgetError),
@@ -356,7 +283,7 @@ REFUSED = {
 def test_refusals_touch_no_record_and_charge_nothing(name):
     """A booby-trapped source is never read, and the whole budget remains."""
     terms, call, error = REFUSED[name]
-    made = curator(Trap(), budget=Budget.pure(10), **terms)
+    made = curator(Unread(), budget=Budget.pure(10), **terms)
     arguments = {"n": 3, "sampling_rate": 0.5} | call
     with pytest.raises(error):
         made.rounds(arguments.pop("n"), **arguments)
@@ -365,32 +292,24 @@ def test_refusals_touch_no_record_and_charge_nothing(name):
 
 def test_a_full_ledger_refuses_before_reading(tmp_path):
     """Funds come first (docs/privacy.md)."""
-    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove")
-    made = curator(Trap(), budget=Budget.pure(2), ledger=ledger, unit=ledger.terms.unit)
-    with pytest.raises(Overspent):
+    ledger, made = with_ledger(tmp_path, Unread(), budget=1)
+    with pytest.raises(dpgm.Overspent):
         made.rounds(3, sampling_rate=0.5)
     assert ledger.history() == ()
 
 
 def test_a_source_that_fails_costs_nothing():
-    """Reading comes before the charge: a file that cannot be read is not paid for."""
+    """Reading comes before the charge: a file that cannot be read is not paid for, and its words are withheld."""
 
     class Broken:
         def batches(self, domain, columns):
             raise ValueError("Alice is 42")
 
     made = curator(Broken(), budget=Budget.pure(1))
-    with pytest.raises(DataError):
+    with pytest.raises(dpgm.DataError) as caught:
         made.rounds(3, sampling_rate=0.5)
-    assert made.remaining == Budget.pure(1)
-
-
-def test_a_replay_has_no_rounds():
-    """Saved releases cannot be subsampled again."""
-    with curator().rounds(1, sampling_rate=1) as rounds:
-        noisy = rounds.next()
-    with pytest.raises(BudgetError, match="no rounds"):
-        ReplayCurator(noisy).rounds(3, sampling_rate=0.5)
+    assert made.remaining == Budget.pure(1) and "Alice" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 # --- the noise is what was paid for -----------------------------------------------------------------------------
@@ -421,7 +340,7 @@ def test_threads_take_each_round_once(tmp_path):
     The subsamples are drawn by a randomness that lets other threads in, which without a lock serves all eight.
     """
 
-    class Slow(SystemRandomness):
+    class Slow(dpgm.SystemRandomness):
         def words(self, number):
             time.sleep(0.002)
             return super().words(number)
@@ -437,11 +356,7 @@ def test_threads_take_each_round_once(tmp_path):
             refused.append(str(error))
 
     with made.rounds(5, sampling_rate=1, budget=Budget.pure(5)) as rounds:
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(ask, 8)
     assert sorted(one.round.number for one in taken) == [1, 2, 3, 4, 5]
     assert len(refused) == 3 and all("used up" in words for words in refused)
     (last,) = made.released
@@ -449,7 +364,7 @@ def test_threads_take_each_round_once(tmp_path):
     assert load_release(tmp_path / "r.dpgm").tables.values.tolist() == last.tables.values.tolist()
 
 
-class Failing(SystemRandomness):
+class Failing(dpgm.SystemRandomness):
     """Calls `then` at the words that it is told to."""
 
     def __init__(self, then):

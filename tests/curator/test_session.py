@@ -3,12 +3,10 @@
 import copy
 import itertools
 import math
-import os
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -17,27 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    DataError,
-    Domain,
-    DpgmError,
-    Ledger,
-    LiveCurator,
-    ModelFileError,
-    Overspent,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    SystemRandomness,
-    Terms,
-    learn,
-    load_release,
-    make,
-)
-from dpgm_core.counting.kernel import count
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, DpgmError, Overspent, Structure, StructureError, load_release
+from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
@@ -57,6 +37,7 @@ from tests.curator.opened import (
     slopes,
     take,
 )
+from tests.fixtures import Unread, in_a_fork, in_threads, live_curator
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +59,7 @@ def test_a_read_that_fails_costs_nothing_and_quotes_nothing(tmp_path):
     """Nothing is charged or drawn, the budget is there again, and no record is in the error or its frames."""
     log = []
     opened, book = noted(tmp_path, log, fails=True)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(dpgm.DataError) as caught:
         opened.session(workload=WORKLOAD)
     assert log == ["read"] and not book.history() and opened.remaining == opened.budget
     assert "Marple" not in str(caught.value) and caught.value.__cause__ is None
@@ -104,11 +85,11 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
     ("more", "asked", "words"),
     [
         ({}, {"workload": DOMAIN}, "must be a Workload"),
-        ({}, {"workload": Workload.all(Domain.from_sizes({"a": 2}))}, "another domain"),
+        ({}, {"workload": Workload.all(dpgm.Domain.from_sizes({"a": 2}))}, "another domain"),
         ({}, {"budget": Budget.zcdp(9)}, "only rho = 0.5"),
         ({}, {"budget": Budget.pure(1)}, "epsilon"),
         (
-            {"person": "id", "rows_per_person": 2, "contributions": Contributions(per="clique", grid=12)},
+            {"person": "id", "rows_per_person": 2, "contributions": dpgm.Contributions(per="clique", grid=12)},
             {},
             "normalised contributions",
         ),
@@ -116,16 +97,10 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
 )
 def test_what_no_session_can_serve_is_refused_before_the_records_are_touched(more, asked, words):
     """By name, in one line, with nothing read or charged."""
-    log = []
-
-    class Keyed(NotedSource):
-        def keyed_batches(self, domain, columns, person):
-            raise AssertionError("the records were touched")
-
-    opened = curator(Keyed(log), **more)
+    opened = curator(Unread(), **more)
     with pytest.raises(DpgmError, match=words) as caught:
         opened.session(**{"workload": WORKLOAD} | asked)
-    assert not log and opened.remaining == opened.budget and "\n" not in str(caught.value)
+    assert opened.remaining == opened.budget and "\n" not in str(caught.value)
 
 
 # --- what is paid ---------------------------------------------------------------------------------------------------
@@ -136,7 +111,9 @@ def test_what_no_session_can_serve_is_refused_before_the_records_are_touched(mor
 def test_every_kind_of_budget_serves(tmp_path, kind, neighbours):
     """The release costs what was charged; the steps cost at most what they were asked for, and add up."""
     budget = KINDS[kind]
-    opened = curator(budget=budget, neighbours=neighbours, save_to=tmp_path / "x.dpgm", randomness=SystemRandomness())
+    opened = curator(
+        budget=budget, neighbours=neighbours, save_to=tmp_path / "x.dpgm", randomness=dpgm.SystemRandomness()
+    )
     with opened.session(workload=WORKLOAD) as session:
         assert session.budget.kind == ("pure" if kind == "pure" else "zcdp")
         assert session.budget == (budget.zcdp_within() if kind == "approx" else budget)
@@ -354,7 +331,7 @@ BAD = {
     "a function": lambda s, b: s.select(lambda table: 0, b),
     "unordered": lambda s, b: s.select(flat(Structure(DOMAIN, [("b", "a")])), b),
     "candidate outside": lambda s, b: s.select(flat(Structure(DOMAIN, [("a", "d")])), b),
-    "other domain": lambda s, b: s.score(flat(Structure(Domain.from_sizes({"a": 3}), [("a",)])), b),
+    "other domain": lambda s, b: s.score(flat(Structure(dpgm.Domain.from_sizes({"a": 3}), [("a",)])), b),
     "no picks": lambda s, b: s.select(flat(), b, 0),
     "too many picks": lambda s, b: s.select(flat(groups=((0, 1), (2,))), b, 2),
     "hardly anything": lambda s, b: s.select(flat(), Budget.zcdp("1e-15")),
@@ -391,16 +368,13 @@ def test_choices_and_scores_by_contrasts():
     """Two attributes that always differ, c = -N, are chosen before two that hardly do; scores are |c - m_c|."""
     ones = np.random.default_rng(1).integers(0, 2, (2, 400))
     codes = np.column_stack([ones[0], 1 - ones[0], ones[1]])
-    domain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    domain = dpgm.Domain.from_sizes(dict.fromkeys("abc", 2))
     pairs = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c")])
     scores = TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 100.0), contrast=True)
     spun = 1 - 2 * codes
     true = [abs(int(np.prod(spun[:, list(places)], axis=1).sum())) for places in ((0, 1), (0, 2), (1, 2))]
     assert true[0] == 400 and true[1] == true[2]
-    terms, noise = Terms(neighbours="add-remove"), make("mechanism", "gaussian")
-    asked = LiveCurator(
-        as_source(codes), pairs, noise, terms=terms, budget=Budget.zcdp(1000), randomness=SeededRandomness(5)
-    )
+    asked = live_curator(codes, pairs, budget=Budget.zcdp(1000), randomness=dpgm.SeededRandomness(5))
     with asked.session(workload=Workload.of(domain, pairs.cliques)) as session:
         assert session.select(scores, Budget.zcdp(1)).chosen == ((0,),)
         noisy = session.score(scores, Budget.zcdp(900))
@@ -437,23 +411,9 @@ def test_a_session_exists_once():
         for work in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(BudgetError, match="copied or pickled"):
                 work(session)
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            said = []
-            for ask in (lambda: session.measure(["a"], session.budget), session.pooled):
-                try:
-                    said.append(repr(ask()))
-                except BudgetError as error:
-                    said.append(str(error)[:40])
-            with session:
-                pass  # leaving the twin is harmless
-            os.write(write, "|".join(said).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as pipe:
-            assert pipe.read() == "|".join(["this LiveSession was made before the pro"] * 2)
-        os.waitpid(child, 0)
+        for ask in (lambda: session.measure(["a"], session.budget), session.pooled):
+            assert in_a_fork(ask).startswith("BudgetError: this LiveSession was made before the pro")
+        assert in_a_fork(lambda: session.__exit__(None, None, None)) == "None"  # leaving the twin is harmless
         assert session.remaining == session.budget
 
 
@@ -469,13 +429,11 @@ def test_threads_take_turns_and_no_step_begins_another():
             except Overspent:
                 done.append(None)
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
+        in_threads(work, 8)
         paid = [cost for cost in done if cost is not None]
         assert len(done) == 8 and len(paid) == 4 == len(session.steps) and Budget.sum(paid) <= session.budget
 
-    class Nested(SeededRandomness):
+    class Nested(dpgm.SeededRandomness):
         session = None
 
         def words(self, count):
@@ -495,7 +453,7 @@ def test_threads_take_turns_and_no_step_begins_another():
 def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
     """What fails while it is drawn: the cost is gone, the next step works, and no frame below holds a true count."""
 
-    class Failing(SeededRandomness):
+    class Failing(dpgm.SeededRandomness):
         fails = True
 
         def words(self, count):
@@ -542,7 +500,7 @@ def test_each_step_is_saved_before_it_is_handed_out(tmp_path):
         assert book.history()[0].status == "charged"
     assert book.history()[0].status == "released"
     assert sorted(path.name for path in tmp_path.glob("*.dpgm")) == ["x.dpgm"]
-    with pytest.raises(ModelFileError):
+    with pytest.raises(dpgm.ModelFileError):
         curator(ledger=book, save_to=tmp_path / "x.dpgm").session(workload=WORKLOAD)
     assert book.spent() == Budget.zcdp("1/2")
 
@@ -553,11 +511,11 @@ def test_what_cannot_be_saved_is_kept_and_not_said_to_be_released(tmp_path, monk
     opened = curator(ledger=book, save_to=tmp_path / "x.dpgm")
 
     def full(*_, **__):
-        raise ModelFileError("no room")
+        raise dpgm.ModelFileError("no room")
 
     with opened.session(workload=WORKLOAD) as session, monkeypatch.context() as patched:
         patched.setattr(NoisyTables, "write", full)
-        with pytest.raises(ModelFileError, match="no room"):
+        with pytest.raises(dpgm.ModelFileError, match="no room"):
             session.measure(["a"], session.budget * Fraction(1, 10))
         (kept,) = opened.released
         assert kept.structure.cliques == (("a",),)
@@ -605,13 +563,13 @@ def test_a_killed_session_leaves_a_spent_ledger_and_what_it_measured(tmp_path, s
     """Killed after its k-th step: all is charged, and a file of k steps can be learned from."""
     done = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), str(steps)], check=False)
     assert done.returncode == -signal.SIGKILL
-    book = Ledger.open(tmp_path / "x.ledger")
+    book = dpgm.Ledger.open(tmp_path / "x.ledger")
     assert book.spent() == Budget.pure(1) and book.history()[0].status == "charged"
     assert (tmp_path / "x.dpgm").exists() is bool(steps)
     if steps:
         release = load_release(tmp_path / "x.dpgm")
         assert len(release.steps) == steps and release.cost == Budget.pure(1) and release.private
-        assert learn(release).model.cost == Budget.pure(1)
+        assert dpgm.learn(release).model.cost == Budget.pure(1)
 
 
 @pytest.mark.parametrize("person", [None, "id"])

@@ -3,60 +3,24 @@
 import copy
 import os
 import pickle
-import threading
 import time
 
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    LiveCurator,
-    ReplayCurator,
-    Structure,
-    SystemRandomness,
-    Terms,
-    make,
-)
-from dpgm_core.curator.funds import Funds, Single, Turns
-from dpgm_core.sources import as_source
+from dpgm_core import Budget, BudgetError, Domain, Ledger, ReplayCurator, Structure, SystemRandomness
+from dpgm_core.curator.funds import Funds
+from dpgm_core.curator.single_use import Single, Turns
 from dpgm_testing.curators import GuardedCurator
+from tests.fixtures import in_a_fork, in_threads, live_curator
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 CODES = np.array([[0], [1], [1]])
 
 
-def curator(source=None, mechanism=None, **more):
+def curator(source=CODES, **more):
     """A curator over three records with epsilon = 10."""
-    return LiveCurator(
-        as_source(CODES) if source is None else source,
-        STRUCTURE,
-        make("mechanism", "laplace") if mechanism is None else mechanism,
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(10),
-        **more,
-    )
-
-
-def in_a_fork(work):
-    """What `work` says in a forked process: its result as a text, or its error's name and words."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            said = str(work())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode()[:4000])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
-    os.waitpid(child, 0)
-    return said
+    return live_curator(source, STRUCTURE, budget=Budget.pure(10), **more)
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -186,15 +150,11 @@ def test_threads_wait_for_their_turn():
             most.append(len(inside))
             inside.pop()
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 8)
     assert most == [1] * 8
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks")
+@needs_fork
 def test_a_twin_has_no_turn():
     """Also where the fork came in the middle of one, and its lock is never opened."""
     turns = Turns()

@@ -7,29 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    LiveCurator,
-    OptionError,
-    Overspent,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Terms,
-    learn,
-    make,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Ledger, OptionError, Overspent, SeededRandomness, Structure, StructureError
 from dpgm_core.counting.votes import Agreed
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
-from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
 from tests.curator.opened import Noted
+from tests.fixtures import Unread, live_curator
 
-VOTED = Domain.from_sizes({"x": 2, "y": 2, "z": 3})
+VOTED = dpgm.Domain.from_sizes({"x": 2, "y": 2, "z": 3})
 VOTES_ON = Workload.all(VOTED, order=2)
 BINARY = Structure(VOTED, [("x", "y")])
 MANY = np.random.default_rng(2).integers(0, 2, (3000, 3))
@@ -38,17 +25,10 @@ TWICE = Budget.approx(2, "2e-6")
 HALF = Budget.approx(1, "1e-6")
 
 
-def voting(data=MANY, *, budget=TWICE, **settings):
+def voting(data=MANY, **more):
     """A curator over 3,000 records of which x and y go together."""
-    terms = Terms(**{"neighbours": "add-remove"} | settings.pop("terms", {}))
-    return LiveCurator(
-        as_source(data),
-        Structure(VOTED, [("x",), ("y",), ("z",)]),
-        make("mechanism", "laplace"),
-        terms=terms,
-        budget=budget,
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
+    settings = {"budget": TWICE, "randomness": SeededRandomness(5)} | more
+    return live_curator(data, Structure(VOTED, [("x",), ("y",), ("z",)]), **settings)
 
 
 def edge_votes(**more):
@@ -69,7 +49,7 @@ def test_votes_and_tables_are_the_sum_that_is_charged(tmp_path):
         release = session.pooled()
     assert release.cost == TWICE and len(book.history()) == 1
     assert f"the sum of {HALF} for votes" in release.guarantee() and f"with {TWICE}" in release.guarantee()
-    assert learn(release).model.cost == TWICE
+    assert dpgm.learn(release).model.cost == TWICE
 
 
 def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
@@ -96,27 +76,17 @@ def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
 def test_votes_that_no_session_opens_with(tmp_path, budget, votes, why):
     """Refused before a record is read or anything is charged."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
-    watched = voting(LoggedRows([]), budget=budget, ledger=book)
+    watched = voting(Unread(), budget=budget, ledger=book)
     with pytest.raises(BudgetError, match=why):
         watched.session(workload=VOTES_ON, votes=votes)
     assert not book.history()
-
-
-class LoggedRows:
-    """A source that must not be read."""
-
-    def __init__(self, log):
-        self.log = log
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were touched")
 
 
 class Sly(EdgeVotes):
     """A voter of somebody else's."""
 
 
-OTHER = Domain.from_sizes({"x": 2, "y": 2})
+OTHER = dpgm.Domain.from_sizes({"x": 2, "y": 2})
 REFUSED = {
     "more than there is": (edge_votes(), TWICE, Overspent, "left for votes"),
     "a bit more": (edge_votes(), Budget.approx("1.001", "1e-6"), Overspent, "left for votes"),
@@ -199,13 +169,13 @@ def test_a_word_for_each_person_and_two_for_the_coin(lengths):
 
         keys = np.arange(3000) // lengths
         data = pa.table({"x": codes[:, 0], "y": codes[:, 1], "z": codes[:, 2], "id": keys})
-        terms = {"terms": {"person": "id", "rows_per_person": lengths}}
+        terms = {"person": "id", "rows_per_person": lengths}
         with voting(data, randomness=Counting(1), **terms).session(workload=VOTES_ON, votes=HALF) as session:
             session.vote(edge_votes(blocks=3), HALF)
         assert asked == [3000 // lengths, 2]
         asked.clear()
-        known = {"terms": {"person": "id", "rows_per_person": lengths, "total": 3000}}
-        with voting(data, randomness=Counting(1), **known).session(workload=VOTES_ON, votes=HALF) as session:
+        counting = voting(data, randomness=Counting(1), total=3000, **terms)
+        with counting.session(workload=VOTES_ON, votes=HALF) as session:
             session.vote(ThresholdVotes(pairs=BINARY, tau=0.3), HALF)
         assert asked == [0, 2]
 
@@ -214,8 +184,7 @@ def test_a_word_for_each_person_and_two_for_the_coin(lengths):
 @pytest.mark.parametrize("total", [3000, "public"])
 def test_single_records_vote_against_a_known_total(neighbours, total):
     """x and y correlate by .7, so tau = .3 is 600 persons away for a sum that one moves by 1, and 300 by 2."""
-    terms = {"terms": {"neighbours": neighbours, "total": total}}
-    with voting(**terms).session(workload=VOTES_ON, votes=HALF) as session:
+    with voting(neighbours=neighbours, total=total).session(workload=VOTES_ON, votes=HALF) as session:
         assert session.vote(ThresholdVotes(pairs=BINARY, tau=0.3), HALF).edges == (("x", "y"),)
 
 

@@ -1,7 +1,5 @@
 """Domains: what they accept, where every raw value goes, and that odd input is refused in dpgm's own words."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -33,9 +33,8 @@ def test_a_plugin_for_a_newer_core_is_explained_and_not_imported(requirement, tm
     """Its metadata are enough: never imported, listed as broken with what it needs and what runs; others work."""
     info = tmp_path / "too_new-2.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: too-new\nVersion: 2.0\nRequires-Dist: numpy\nRequires-Dist: {requirement}\n"
-    )
+    facts = ("Metadata-Version: 2.1", "Name: too-new", "Version: 2.0", "Requires-Dist: numpy")
+    (info / "METADATA").write_text("\n".join((*facts, f"Requires-Dist: {requirement}\n")))
     (info / "entry_points.txt").write_text("[dpgm]\ntoo-new = too_new\n")
     (tmp_path / "too_new.py").write_text("raise SystemError('it was imported')")
     listed = dpgm(tmp_path, "plugins")
@@ -95,8 +94,7 @@ def test_an_option_of_that_name_elsewhere_is_fine():
 def test_a_taken_name_names_both():
     """Both distributions with their versions, and how to choose."""
     component = Component(kind="learner", name="mine", target="x:Y", summary="s")
-    registry = Registry(
-        [Offer(component=component, distribution=one, version=v) for one, v in (("one", "1.0"), ("two", "2.5"))]
-    )
+    both = (("one", "1.0"), ("two", "2.5"))
+    registry = Registry([Offer(component=component, distribution=one, version=version) for one, version in both])
     with pytest.raises(ContestedComponent, match=r"one 1\.0 and two 2\.5.*DPGM_DISABLE"):
         registry.load("learner", "mine")

@@ -83,19 +83,18 @@ def test_a_learner_gives_impossible_records_nothing(learner, cliques):
 @pytest.mark.parametrize("cliques", [INSIDE, ACROSS], ids=["inside", "across"])
 def test_what_is_known_brings_a_model_nearer_to_the_truth(cliques):
     """No further from it than without, and nearer where no clique measured it."""
-    held, free = (
-        fitted(dpgm.Structure(domain, cliques), {"name": "naive-mle", "l2": 1e-4})
-        for domain in (DOMAIN, dpgm.Domain(DOMAIN.attributes))
-    )
+    structures = (dpgm.Structure(domain, cliques) for domain in (DOMAIN, dpgm.Domain(DOMAIN.attributes)))
+    held, free = (fitted(one, {"name": "naive-mle", "l2": 1e-4}) for one in structures)
     truth = np.zeros(DOMAIN.shape(("start", "end")))
     np.add.at(truth, (RECORDS[:, 2], RECORDS[:, 3]), 1 / len(RECORDS))
     far = [np.abs(one.model.marginal(("start", "end")) - truth).sum() for one in (held, free)]
     assert far[0] <= far[1] * (1.05 if cliques is INSIDE else 0.9)
 
 
-@pytest.mark.parametrize(
-    "learner", ["bayes-net", {"name": "bayes-net", "learner": "local"}, "bayes-net-two-stage"], ids=str
-)
+LOCAL = {"name": "bayes-net", "learner": "local"}
+
+
+@pytest.mark.parametrize("learner", ["bayes-net", LOCAL, "bayes-net-two-stage"], ids=str)
 def test_a_network_holds_constraints_inside_its_families(learner):
     """Zeros of conditional tables: log Z is 0, as for every network."""
     model = fitted(dpgm.Dag(DOMAIN, NETWORK).structure(), learner).model
@@ -182,9 +181,8 @@ def test_what_cannot_be_honoured_is_refused_before_the_charge(tmp_path):
     odd = dpgm.Domain.from_dict(plain)
     for structure in (dpgm.Structure(odd, [("a", "b")]), "mst"):
         more = {} if isinstance(structure, dpgm.Structure) else {"workload": odd}
-        with pytest.raises(
-            dpgm.DomainError, match="constraints 'one', 'two', 'three' leave no record possible together"
-        ):
+        words = "constraints 'one', 'two', 'three' leave no record possible together"
+        with pytest.raises(dpgm.DomainError, match=words):
             fitted(structure, ledger=ledger, records=np.zeros((9, 3), int), **more)
     assert ledger.spent().is_zero
 

@@ -13,11 +13,7 @@ import dpgm_core as dpgm
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.sources import as_source
 
-BUDGETS = {
-    "pure": dpgm.Budget.pure(2),
-    "zcdp": dpgm.Budget.zcdp("0.5"),
-    "approx": dpgm.Budget.approx(2, "1e-4"),
-}
+BUDGETS = {"pure": dpgm.Budget.pure(2), "zcdp": dpgm.Budget.zcdp("0.5"), "approx": dpgm.Budget.approx(2, "1e-4")}
 MECHANISMS = ("laplace", "gaussian")
 LEARNERS = ("eb-map", "naive-mle", "cgm-em", "psgd", "psgd-clip")
 
@@ -75,14 +71,9 @@ def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind)
 def test_every_subsampled_release(mechanism, kind, neighbours):
     """A single round at rate 1/2 is served like many, under either relation."""
     source = CODES if kind in MANY[mechanism] else Trap()
-    curator = dpgm.LiveCurator(
-        source if isinstance(source, Trap) else as_source(source),
-        CHAIN,
-        found("mechanism", mechanism),
-        terms=dpgm.Terms(neighbours=neighbours),
-        budget=BUDGETS[kind],
-        randomness=dpgm.SeededRandomness(2),
-    )
+    records = source if isinstance(source, Trap) else as_source(source)
+    asked = {"terms": dpgm.Terms(neighbours=neighbours), "randomness": dpgm.SeededRandomness(2)}
+    curator = dpgm.LiveCurator(records, CHAIN, found("mechanism", mechanism), budget=BUDGETS[kind], **asked)
     if isinstance(source, Trap):
         with pytest.raises(dpgm.BudgetError):
             curator.rounds(1, sampling_rate=0.5)
@@ -101,10 +92,9 @@ def test_both_relations_without_subsampling(learner, neighbours):
     options = {"sampling_rate": 1, "epochs": 2} if learner.startswith("psgd") else {}
     mode = {"mode": "clip"} if learner == "psgd-clip" else {}
     name = learner.removesuffix("-clip")
-    done = dpgm.fit(
-        CODES, CHAIN, dpgm.Budget.zcdp(1), found("mechanism", "gaussian"), found("learner", name, **options, **mode),
-        terms=dpgm.Terms(neighbours=neighbours, total=300.0), randomness=dpgm.SeededRandomness(2),
-    )  # fmt: skip
+    noise, learner = found("mechanism", "gaussian"), found("learner", name, **options, **mode)
+    asked = {"terms": dpgm.Terms(neighbours=neighbours, total=300.0), "randomness": dpgm.SeededRandomness(2)}
+    done = dpgm.fit(CODES, CHAIN, dpgm.Budget.zcdp(1), noise, learner, **asked)
     calibration = done.release.calibrations[0]
     factor = 1 if neighbours == "add-remove" else 4 if mode else 2
     base = 2 * 1024**2 if mode else 2

@@ -1,7 +1,5 @@
 """Whole fits of records that are summed where they are: the model of records held here, or a refusal by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,7 +19,7 @@ from dpgm_core import (
     release,
     select,
 )
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.structure.workload import Workload
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins, private_labels
@@ -42,6 +40,7 @@ TABLE = pa.table(
 BINARY = Domain.from_sizes(dict.fromkeys("acd", 2))
 PAIRS = Workload.all(DOMAIN, order=2)
 CLIQUES = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("d",)])
+BINNED = Structure(Domain([private_bins("age", 4), *DOMAIN.attributes]), [("age", "a"), ("b", "c")])
 TERMS = Terms(neighbours="add-remove")
 #: What is fitted: a structure or a selector, its budget, the learner, and what it is wanted for.
 FITS = {
@@ -51,12 +50,7 @@ FITS = {
     "oneshot": ("oneshot", Budget.approx(2, "1e-6"), "eb-map", PAIRS),
     "auto": ("auto", Budget.zcdp("1/2"), "eb-map", PAIRS),
     "descents": (Structure.complete(BINARY), Budget.zcdp("1/2"), {"name": "mrf-fw", "width": 2}, None),
-    "private bins": (
-        Structure(Domain([private_bins("age", 4), *DOMAIN.attributes]), [("age", "a"), ("b", "c")]),
-        Budget.zcdp("1/2"),
-        "eb-map",
-        None,
-    ),
+    "private bins": (BINNED, Budget.zcdp("1/2"), "eb-map", None),
 }
 
 
@@ -78,9 +72,8 @@ def test_a_fit_is_that_of_records_held_here(name):
     here, there = fitted(TABLE, name), fitted(source, name)
     assert here.model.structure == there.model.structure
     assert here.model.potentials.values.tolist() == there.model.potentials.values.tolist()
-    assert [one.tables.values.tolist() for one in here.releases] == [
-        one.tables.values.tolist() for one in there.releases
-    ]
+    tables = [[one.tables.values.tolist() for one in fit.releases] for fit in (here, there)]
+    assert tables[0] == tables[1]
     assert source.log.count("enter") == source.log.count("exit") == 2  # of check, and of fit
 
 
@@ -96,6 +89,7 @@ def test_release_and_select_too():
     assert found[0] == found[1]
 
 
+LABELLED = Structure(Domain([private_labels("a")]), [("a",)])
 FAMILIES = Structure(DOMAIN, [("a",), ("b", "a"), ("c", "b"), ("d",)])
 
 
@@ -105,13 +99,7 @@ FAMILIES = Structure(DOMAIN, [("a",), ("b", "a"), ("c", "b"), ("d",)])
         (CLIQUES, Budget.pure(1), "psgd", None, "rounds of subsamples are no sum"),
         (FAMILIES, Budget.pure(1), {"name": "bayes-net-two-stage", "sampling_rate": 0.5}, None, "rounds of subsamples"),
         ("mrf-stable", Budget.approx(2, "1e-6"), "eb-map", Workload.all(BINARY, order=2), "votes are no sum"),
-        (
-            Structure(Domain([private_labels("a")]), [("a",)]),
-            Budget.approx(2, "1e-6"),
-            "eb-map",
-            None,
-            "source Partitioned offers none; list the labels",
-        ),
+        (LABELLED, Budget.approx(2, "1e-6"), "eb-map", None, "source Partitioned offers none; list the labels"),
     ],
 )
 def test_what_is_no_sum_is_refused_before_anything_is_spent(structure, budget, learner, workload, words, tmp_path):

@@ -1,5 +1,6 @@
 """The shipped example, as a user runs it: in a process of its own, on a copy of its folder."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import dpgm_core
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
+
+
+def files(folder: Path) -> set[str]:
+    """Everything under a folder that is not SQLite's own."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(("-wal", "-shm")))
+    return {path.relative_to(folder).as_posix() for path in found}
 
 
 @pytest.fixture
@@ -21,20 +30,7 @@ def dpgm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     ours = "import warnings; warnings.filterwarnings('error', module='dpgm_')"
     others = "warnings.filterwarnings('ignore', category=DeprecationWarning)"
     code = f"{ours}; {others}; from dpgm.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
-
-
-def files(folder: Path) -> set[str]:
-    """Everything under a folder that is not SQLite's own."""
-    return {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.endswith(("-wal", "-shm"))
-    }
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +47,12 @@ def test_it_runs_twice_and_says_what_was_spent_and_what_is_left(twice):
     health, runs = twice
     for done, left, model in zip(runs, "98", ("health.dpgm", "health-2.dpgm"), strict=True):
         assert done.returncode == 0, done.stderr
-        assert f"out/{model}" in done.stdout
-        assert "epsilon = 1" in done.stdout
-        assert f"epsilon = {left}" in done.stdout
-        assert "one person-year" in done.stdout
+        for words in (f"out/{model}", "epsilon = 1", f"epsilon = {left}", "one person-year"):
+            assert words in done.stdout
     made = {"health.dpgm", "health.release.dpgm", "health-2.dpgm", "health-2.release.dpgm", "health.ledger"}
     assert {name for name in files(health) if name.startswith("out/")} == {f"out/{name}" for name in made}
-    assert {name for name in files(health) if not name.startswith("out/")} == {
-        name for name in files(EXAMPLE) if not name.startswith("out/")
-    }
+    there, shipped = ({name for name in files(one) if not name.startswith("out/")} for one in (health, EXAMPLE))
+    assert there == shipped
 
 
 @pytest.mark.landing
@@ -70,10 +63,8 @@ def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
     before = {name: (out / name).read_bytes() for name in files(out) if not name.endswith(".ledger")}
     history = dpgm("ledger", "show", out / "health.ledger").stdout
     done = dpgm("fit", health / "health.toml")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "epsilon = 0.5" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.strip().splitlines()) == 1 and "epsilon = 0.5" in done.stderr
     assert before == {name: (out / name).read_bytes() for name in files(out) if not name.endswith(".ledger")}
     assert dpgm("ledger", "show", out / "health.ledger").stdout == history
 
@@ -99,8 +90,6 @@ def test_free_care_means_more_visits(twice):
     The noise on a cell of the 60-cell table has scale 5 among 20,190 rows, the gap in P(no visit) is 0.17:
     the false alarm probability is below 1e-9.
     """
-    import dpgm_core
-
     model = dpgm_core.load_model(twice[0] / "out" / "health.dpgm")
     free, dear = (model.marginal(["visits"], given={"coinsurance": share}) for share in ("0%", "95%"))
     assert free[0] < dear[0]
@@ -108,10 +97,6 @@ def test_free_care_means_more_visits(twice):
 
 def test_it_prints_shares_with_intervals(twice):
     """Each share stands inside its interval, and the file keeps the 40 replicates behind them."""
-    import re
-
-    import dpgm_core
-
     health, (done, _) = twice
     assert "(90% interval)" in done.stdout
     found = [tuple(map(float, part)) for part in re.findall(r"([\d.]+)% \(([\d.]+)-([\d.]+)\)", done.stdout)]

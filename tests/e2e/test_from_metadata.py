@@ -1,7 +1,5 @@
 """From a schema that somebody else wrote to a synthetic table, with nothing typed but commands."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

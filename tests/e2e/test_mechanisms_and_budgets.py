@@ -12,11 +12,7 @@ import dpgm_core as dpgm
 from dpgm.cli import main
 
 HEALTH = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
-BUDGETS = {
-    "pure": dpgm.Budget.pure(2),
-    "zcdp": dpgm.Budget.zcdp("0.5"),
-    "approx": dpgm.Budget.approx(2, "1e-4"),
-}
+BUDGETS = {"pure": dpgm.Budget.pure(2), "zcdp": dpgm.Budget.zcdp("0.5"), "approx": dpgm.Budget.approx(2, "1e-4")}
 #: mechanism x kind of budget, as docs/noise.md has it
 SERVED = {("laplace", "pure"), ("laplace", "zcdp"), ("gaussian", "zcdp"), ("gaussian", "approx")}
 
@@ -59,10 +55,8 @@ def test_every_learner_learns_from_every_noise(mechanism, kind, learner, inferen
     """All learners, E-steps and engines serve both noises; with little noise the marginals come out right."""
     codes = np.repeat(records(PLAIN), 30, axis=0)
     budget = BUDGETS[kind] * 100 if kind != "approx" else dpgm.Budget.approx(50, "1e-4")
-    fit = dpgm.fit(
-        codes, PLAIN, budget, mechanism, learner, inference,
-        neighbours="add-remove", randomness=dpgm.SeededRandomness(3),
-    )  # fmt: skip
+    terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(3)}
+    fit = dpgm.fit(codes, PLAIN, budget, mechanism, learner, inference, **terms)
     true = np.bincount(codes[:, 0], minlength=2) / len(codes)
     assert fit.model.marginal("a") == pytest.approx(true, abs=0.02)
 

@@ -57,11 +57,8 @@ def days():
 
 @pytest.fixture
 def folder(days, tmp_path):
-    rows = [
-        f"{day}," + ",".join(PLACES[code] for code in segment)
-        for day, segments in enumerate(days)
-        for segment in segments
-    ]
+    segments = ((day, segment) for day, of_day in enumerate(days) for segment in of_day)
+    rows = [",".join([str(day), *(PLACES[code] for code in segment)]) for day, segment in segments]
     (tmp_path / "segments.csv").write_text("\n".join(["person_day,x1,x2,x3,x4", *rows]) + "\n")
     return tmp_path
 

@@ -1,11 +1,7 @@
 """A run whose records are remote, by the command line: a spec names a URL. Skipped without fsspec."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,11 +27,9 @@ folder = "out"
 CSV = b"sex,age\n" + b"F,30\nM,50\nM,60\n" * 40
 URL = "memory://b/visits.csv"
 
-Command: TypeAlias = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def memory() -> Iterator[Any]:
+def memory():
     """The records in fsspec's memory."""
     system = fsspec.filesystem("memory")
     system.pipe("/b/visits.csv", CSV)
@@ -44,7 +38,7 @@ def memory() -> Iterator[Any]:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Command:
+def run(capfd):
     """Runs `dpgm ...` here; returns exit code, stdout and stderr."""
 
     def command(*words: object) -> tuple[int, str, str]:
@@ -57,7 +51,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Callable[[str], Path]:
+def written(tmp_path):
     """Writes a spec whose data are these."""
     (tmp_path / "domain.toml").write_text(
         '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nbins = [0, 40, 99]\nunknown = "?"\n'
@@ -71,7 +65,7 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("data", [f'"{URL}"', f'{{ source = "csv", path = "{URL}" }}'])
-def test_a_spec_names_a_url(memory: Any, run: Command, written: Callable[[str], Path], data: str) -> None:
+def test_a_spec_names_a_url(memory, run, written, data):
     """Validated, planned, fitted and compared; the exact distance is that from the same records here."""
     spec = written(data)
     for command in ("validate", "plan", "fit"):
@@ -79,9 +73,8 @@ def test_a_spec_names_a_url(memory: Any, run: Command, written: Callable[[str], 
         assert code == 0, (command, out, err)
     model = max((spec.parent / "out").glob("*.dpgm"), key=lambda file: file.stat().st_mtime_ns)
     (spec.parent / "visits.csv").write_bytes(CSV)
-    exact = [
-        run("compare", model, "--data", where, "--allow-non-private") for where in (URL, spec.parent / "visits.csv")
-    ]
+    places = (URL, spec.parent / "visits.csv")
+    exact = [run("compare", model, "--data", where, "--allow-non-private") for where in places]
     assert exact[0][:2] == exact[1][:2] and exact[0][0] == 0
 
 
@@ -94,9 +87,7 @@ def test_a_spec_names_a_url(memory: Any, run: Command, written: Callable[[str], 
         ("nothing://b/x.csv", "its protocol is not known to fsspec"),
     ],
 )
-def test_what_cannot_be_read_costs_nothing(
-    memory: Any, run: Command, written: Callable[[str], Path], url: str, said: str
-) -> None:
+def test_what_cannot_be_read_costs_nothing(memory, run, written, url, said):
     """One line, exit 2, no ledger is spent, and no secret is said."""
     spec = written(f'"{url}"')
     for command in ("fit", "validate"):
@@ -105,7 +96,7 @@ def test_what_cannot_be_read_costs_nothing(
     assert not list((spec.parent / "out").glob("*.dpgm"))
 
 
-def test_init_writes_the_url(memory: Any, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_the_url(memory, run, tmp_path, monkeypatch):
     """Which it does not read; what describes the columns is here."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"sex": ["F"], "age": [1]}), "visits.parquet")

@@ -1,7 +1,5 @@
 """What sessions cost, computed again from their files by the formulas of docs/privacy.md, without core's accounting."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json
@@ -127,10 +125,9 @@ def test_the_cost_in_files_of_frank_wolfe(tmp_path, neighbours, kind, sizes):
     domain = Domain.from_sizes(dict(zip("abcd", SIZES[sizes], strict=True)))
     codes = np.random.default_rng(0).integers(0, SIZES[sizes], (300, 4))
     options = {"width": 0.5, "steps": 3} | ({"regression": "pairs"} if kind == "approx" else {})
-    release, _ = dpgm.select(
-        codes, {"name": "mrf-fw"} | options, BUDGETS[kind], Workload.all(domain, order=2),
-        terms=Terms(neighbours=neighbours), save_release=tmp_path / "x.dpgm",
-    )  # fmt: skip
+    asked = {"terms": Terms(neighbours=neighbours), "save_release": tmp_path / "x.dpgm"}
+    selector, workload = {"name": "mrf-fw"} | options, Workload.all(domain, order=2)
+    release, _ = dpgm.select(codes, selector, BUDGETS[kind], workload, **asked)
     document = read(tmp_path / "x.dpgm")
     assert sum(step["kind"] == "descend" for step in document["steps"]) >= 2
     check(document, release)
@@ -145,15 +142,12 @@ def test_the_cost_in_files_of_the_learner(tmp_path, rows):
     """The learner's file too, and persons of two rows."""
     names = "abcd"
     domain = Domain.from_sizes(dict.fromkeys(names, 2))
-    data = {
-        "id": np.arange(300) // 2,
-        **dict(zip(names, np.random.default_rng(0).integers(0, 2, (4, 300)), strict=True)),
-    }
+    codes = np.random.default_rng(0).integers(0, 2, (4, 300))
+    data = {"id": np.arange(300) // 2, **dict(zip(names, codes, strict=True))}
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=rows)
-    fit = dpgm.fit(
-        data, dpgm.Structure.complete(domain), Budget.zcdp("1/2"), learner={"name": "mrf-fw", "width": 0.5, "steps": 3},
-        terms=terms, save_release=tmp_path / "x.dpgm",
-    )  # fmt: skip
+    learner = {"name": "mrf-fw", "width": 0.5, "steps": 3}
+    asked = {"learner": learner, "terms": terms, "save_release": tmp_path / "x.dpgm"}
+    fit = dpgm.fit(data, dpgm.Structure.complete(domain), Budget.zcdp("1/2"), **asked)
     check(read(tmp_path / "x.dpgm"), fit.model.releases[0])
 
 

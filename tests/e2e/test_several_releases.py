@@ -1,7 +1,5 @@
 """Several releases as one, with holdouts, with (epsilon, delta) over all tables, and with stated totals."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -31,16 +29,8 @@ CODES = codes_of()
 
 def run(seed, structure=CHAIN, budget=4, codes=CODES, share="0.2", terms=ESTIMATED):
     """The release that was learned from, and that of the check."""
-    done = dpgm.fit(
-        codes,
-        structure,
-        Budget.pure(budget),
-        learner="naive-mle",
-        terms=terms,
-        split={"holdout": share},
-        randomness=SeededRandomness(seed),
-    )
-    return done.releases
+    asked = {"terms": terms, "split": {"holdout": share}, "randomness": SeededRandomness(seed)}
+    return dpgm.fit(codes, structure, Budget.pure(budget), learner="naive-mle", **asked).releases
 
 
 def released(structure, seed, budget=1, terms=ESTIMATED, codes=CODES):
@@ -175,16 +165,9 @@ def test_releases_over_other_attributes_are_refused_before_the_learning(runs, si
 
 def test_tables_paid_for_together_pool_with_others(tmp_path):
     """(epsilon, delta) over all tables, a check of the same run, and a release of a rho: costs add at the delta."""
-    done = dpgm.fit(
-        CODES,
-        Structure(DOMAIN, [*CHAIN.cliques, ("a",)]),
-        Budget.approx(1, DELTA),
-        "gaussian",
-        "naive-mle",
-        terms=ESTIMATED,
-        split={"tables": "optimal", "holdout": "0.1"},
-        randomness=SeededRandomness(1),
-    )
+    structure, split = Structure(DOMAIN, [*CHAIN.cliques, ("a",)]), {"tables": "optimal", "holdout": "0.1"}
+    asked = {"terms": ESTIMATED, "split": split, "randomness": SeededRandomness(1)}
+    done = dpgm.fit(CODES, structure, Budget.approx(1, DELTA), "gaussian", "naive-mle", **asked)
     together, check = done.releases
     assert done.model.cost == Budget.approx(1, DELTA) and together.measurement.together is not None
     assert not done.model.pooled and done.model.holdout is check

@@ -8,7 +8,7 @@ from attrs import frozen
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, Structure
 from dpgm_core.components.registry import default_registry
-from dpgm_core.releases.reading import load_release
+from dpgm_core.releases.release_file import load_release
 from dpgm_core.releases.views import equalize_totals
 from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 

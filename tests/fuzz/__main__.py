@@ -4,8 +4,6 @@ Each target runs in a process of its own, so that a crash is a failing case like
 tests/fuzz/cases/TARGET/ (--keep elsewhere) and read again by the tests from then on.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Spoils files and reads them: one case after the other, each repeatable by its target, seed and number."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import resource

@@ -1,7 +1,5 @@
 """How a sound file is spoiled: bytes, words, JSON values and members of archives, all drawn from one generator."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

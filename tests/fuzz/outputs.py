@@ -5,8 +5,6 @@ that it reads, with links, pipes, devices and folders under likely names, inside
 written unless a name leads there.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import io
@@ -101,20 +99,8 @@ _STRANGE = (
 )
 #: Of a name that is sound or not, what may stand before it.
 _BEFORE = (
-    *(
-        "./",
-        "in/../",
-        "linkdir/",
-        "linkdir/../",
-        "../",
-        "../work/",
-        "folder/",
-        "new/deeper/",
-        "dead/",
-        "BOX/",
-        "BOX/../",
-    ),
-    *("important.txt/", "null/", "loop/", "in//", "in/./", "out/"),
+    *("./", "in/../", "linkdir/", "linkdir/../", "../", "../work/", "folder/", "new/deeper/", "dead/", "BOX/"),
+    *("BOX/../", "important.txt/", "null/", "loop/", "in//", "in/./", "out/"),
 )
 
 
@@ -270,25 +256,12 @@ def _trick(rng: random.Random, sound: str, words: list[str]) -> str:
         name += rng.choice([suffix] * 4 + list(_SUFFIXES))
     elif how < 0.6:
         strange = rng.choice([*_STRANGE, "".join(rng.choices(string.printable, k=rng.randrange(1, 12)))])
-        name = (
-            strange
-            if "/" in strange and strange.startswith(("/", ".."))
-            else strange + rng.choice([suffix, suffix, ""])
-        )
+        name = strange if strange.startswith(("/", "../")) else strange + rng.choice([suffix, suffix, ""])
     elif how < 0.8:
         read = [word for word in words if "." in word and "{" not in word]
-        read += [
-            "spec.toml",
-            "domain.toml",
-            "data.csv",
-            "x.ledger",
-            "x.dpgm",
-            "x.release.dpgm",
-            "out",
-            "in",
-            "old.csv.dpgm.json",
-        ]
-        name = rng.choice([*read, "important.txt", "old.uai.names", ".x.reserved", "x.ledger-journal", "x.labels.json"])
+        read += ["spec.toml", "domain.toml", "data.csv", "x.ledger", "x.dpgm", "x.release.dpgm", "out", "in"]
+        read += ["old.csv.dpgm.json", "important.txt", "old.uai.names", ".x.reserved", "x.ledger-journal"]
+        name = rng.choice([*read, "x.labels.json"])
     else:
         name = sound
     if "/" not in name and rng.random() < 0.4:

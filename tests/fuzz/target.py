@@ -1,7 +1,5 @@
 """What a target of the fuzzing machine is."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ A reader returns a word for the summary, or raises. `Broken` is a promise that d
 not document are failures too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io
@@ -15,8 +13,9 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +67,8 @@ DOMAIN = Domain.from_dict(
     }
 )
 STRUCTURE = Structure(DOMAIN, [("p", "q"), ("r",)])
+T = TypeVar("T")
+CODES = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
 
 
 def _made(write: Callable[[Path], object], name: str = "file") -> bytes:
@@ -77,16 +78,22 @@ def _made(write: Callable[[Path], object], name: str = "file") -> bytes:
         return path.read_bytes()
 
 
+def _opened(content: bytes, read: Callable[[Path], T]) -> T:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(content)
+        return read(path)
+
+
 # --- models and releases ------------------------------------------------------------------------------------------
 
 
 @cache
 def models() -> dict[str, bytes]:
-    codes = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
-    fit = dpgm.fit(codes, STRUCTURE, Budget.pure(1), learner="naive-mle", neighbours="add-remove")
+    fit = dpgm.fit(CODES, STRUCTURE, Budget.pure(1), learner="naive-mle", neighbours="add-remove")
     files = {"new.dpgm": _made(fit.model.save)}
     for name, content in _sessions().items():  # merged codes, choices and scores, all in the model's release
-        files[name] = _made(lambda path, content=content: _learned(content).save(path), "m.dpgm")
+        files[name] = _made(_learned(content).save)
     for old in ("model", "model-replicates", "model-rounds", "model-without-release"):
         files[f"{old}.dpgm"] = (_DATA / f"{old}.schema1").read_bytes()
     return files
@@ -96,9 +103,8 @@ def models() -> dict[str, bytes]:
 def releases() -> dict[str, bytes]:
     old = {path.stem: path.read_bytes() for path in sorted(_DATA.glob("*.schema1"))}
     files = {f"{name}.dpgm": content for name, content in old.items() if not name.startswith(("model", "ledger"))}
-    codes = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
     for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
-        released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
+        released = dpgm.release(CODES, STRUCTURE, budget, mechanism, neighbours="replace-one")
         files[f"{mechanism}.dpgm"] = _made(released.save)
     opened = dpgm.Domain.from_dict(
         {"attributes": {"job": {"labels": {"private": True, "keep": 3}}, "sex": {"size": 2}}}
@@ -117,21 +123,13 @@ def _sessions() -> dict[str, bytes]:
 
 
 def _learned(release: bytes) -> dpgm.Model:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "file.dpgm"
-        path.write_bytes(release)
-        return dpgm.learn(load_release(path), "naive-mle").model
+    return dpgm.learn(_opened(release, load_release), "naive-mle").model
 
 
 def _session(budget: Budget) -> bytes:
     """A step of each kind, and merged codes."""
-    curator = LiveCurator(
-        as_source(np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)),
-        STRUCTURE,
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=budget,
-    )
+    terms = Terms(neighbours="add-remove")
+    curator = LiveCurator(as_source(CODES), STRUCTURE, make("mechanism", "laplace"), terms=terms, budget=budget)
     with curator.session(workload=Workload.all(DOMAIN, order=2)) as session:
         each = budget * Fraction(1, 8)
         session.measure(["p", "r"], each)
@@ -144,24 +142,14 @@ def _session(budget: Budget) -> bytes:
     return _made(curator.released[0].save)
 
 
-def read_model(path: Path, sound: bytes) -> str:
-    model = load_model(path)
-    model.guarantee()
-    repr(model)
+def _read_and_written(load: Callable[[Path], Any], path: Path, sound: bytes) -> str:
+    """What is read can be shown, and written, and read again."""
+    found = load(path)
+    found.guarantee()
+    repr(found)
     again = path.with_name("again")
-    model.save(again)  # what is read can be written
-    load_model(again)
-    again.unlink()
-    return "read"
-
-
-def read_release(path: Path, sound: bytes) -> str:
-    release = load_release(path)
-    release.guarantee()
-    repr(release)
-    again = path.with_name("again")
-    release.save(again)
-    load_release(again)
+    found.save(again)
+    load(again)
     again.unlink()
     return "read"
 
@@ -214,10 +202,7 @@ def ledgers() -> dict[str, bytes]:
 
 @cache
 def _spent(content: bytes) -> Budget:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "sound.ledger"
-        path.write_bytes(content)
-        return Ledger.open(path).spent()
+    return _opened(content, lambda path: Ledger.open(path).spent())
 
 
 def spoil_ledger(rng: random.Random, content: bytes, other: bytes) -> tuple[bytes, list[str]]:
@@ -524,14 +509,8 @@ def read_spec(path: Path, sound: bytes) -> str:
 
 def _records_at_the_door(source: object) -> int:
     """How many records a public total counts."""
-    curator = LiveCurator(
-        as_source(source),
-        STRUCTURE,
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="replace-one", total="public"),
-        budget=Budget.pure(1),
-    )
-    return int(curator.release().total)
+    terms, noise = Terms(neighbours="replace-one", total="public"), make("mechanism", "laplace")
+    return int(LiveCurator(as_source(source), STRUCTURE, noise, terms=terms, budget=Budget.pure(1)).release().total)
 
 
 @cache
@@ -636,12 +615,11 @@ def read_arrow(path: Path, sound: bytes) -> str:
     return "read"
 
 
-_ANY = (dpgm.DpgmError,)
+_ANY, _FILE = (dpgm.DpgmError,), (dpgm.ModelFileError, dpgm.PluginError)
+_MODEL, _RELEASE = partial(_read_and_written, load_model), partial(_read_and_written, load_release)
 TARGETS: dict[str, Target] = {
-    "model": Target(seeds=models, spoil=spoil_archive, read=read_model, errors=(dpgm.ModelFileError, dpgm.PluginError)),
-    "release": Target(
-        seeds=releases, spoil=spoil_archive, read=read_release, errors=(dpgm.ModelFileError, dpgm.PluginError)
-    ),
+    "model": Target(seeds=models, spoil=spoil_archive, read=_MODEL, errors=_FILE),
+    "release": Target(seeds=releases, spoil=spoil_archive, read=_RELEASE, errors=_FILE),
     "labels": Target(seeds=labels_files, spoil=spoil_text, read=read_labels, errors=(dpgm.ModelFileError,)),
     "ledger": Target(
         seeds=ledgers, spoil=spoil_ledger, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)

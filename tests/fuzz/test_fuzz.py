@@ -1,7 +1,5 @@
 """The fuzzing machine in small, and all that it ever found."""
 
-from __future__ import annotations
-
 import importlib
 import time
 import warnings

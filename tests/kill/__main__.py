@@ -1,7 +1,5 @@
 """python -m tests.kill --kills 1000 --processes 4: kill whole runs and look at what is left; exit 1 for any fault."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

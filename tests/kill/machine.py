@@ -17,8 +17,6 @@ some kills are aimed at the writing. What is looked at, after each kill and at t
   names one of them, and charges nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -37,11 +35,11 @@ from attrs import define, field
 from dpgm.cli import main
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
-from dpgm_core.models.files import load_model
-from dpgm_core.pipeline import learn
+from dpgm_core.models.model_file import load_model
+from dpgm_core.pipeline.run import learn
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release_file import load_release
 from tests.privacy.ledger.schema1 import write_old
 
 __all__ = ["Machine"]

@@ -1,7 +1,5 @@
 """Ledgers and files that are wrong on purpose: the machine has to find them out."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

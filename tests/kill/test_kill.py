@@ -1,7 +1,5 @@
 """Whole runs killed at random instants: charges and steps survive, and what loses some is found out."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

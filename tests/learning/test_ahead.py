@@ -8,7 +8,7 @@ import pytest
 from dpgm_core import Budget, BudgetError, Domain, Structure, StructureError, Terms
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.probe import DryRun, planned_tables
+from dpgm_core.learning.dry_run import DryRun, planned_tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b"), ("b",)])

@@ -1,7 +1,7 @@
 """Error bars: what replicates must vary by, what intervals must cover, and who cannot have them."""
 
-from __future__ import annotations
-
+import io
+import json
 import zipfile
 
 import attrs
@@ -39,13 +39,8 @@ def released(structure: Structure, records: int, epsilon: object, seed: int, tot
     sizes = [attribute.size for attribute in structure.domain]
     shares = SHARES if structure == ONE else np.full(int(np.prod(sizes)), 1 / np.prod(sizes))
     codes = np.stack(np.unravel_index(rng.choice(len(shares), size=records, p=shares), sizes), axis=1)
-    return dpgm.release(
-        codes,
-        structure,
-        Budget.pure(epsilon),
-        terms=dpgm.Terms(neighbours="add-remove", total=total),
-        randomness=SeededRandomness(seed),
-    )
+    terms = dpgm.Terms(neighbours="add-remove", total=total)
+    return dpgm.release(codes, structure, Budget.pure(epsilon), terms=terms, randomness=SeededRandomness(seed))
 
 
 def bootstrapped(noisy, count: int = 40, seed: int = 1, learner: object = Counts()) -> Model:
@@ -112,9 +107,8 @@ def test_every_query_of_a_model_can_have_an_interval(chain):
     error = np.sqrt(values.var(axis=0, ddof=1) + (values.mean(axis=0) - across.estimate) ** 2)
     np.testing.assert_allclose(across.standard_error, error)
     np.testing.assert_allclose(chain.standard_errors(("c", "a"), given={"b": "1"}), error)
-    np.testing.assert_allclose(
-        across.high, np.minimum(across.estimate + stats.t.ppf(0.9, len(chain.replicates) - 1) * error, 1.0)
-    )
+    high = across.estimate + stats.t.ppf(0.9, len(chain.replicates) - 1) * error
+    np.testing.assert_allclose(across.high, np.minimum(high, 1.0))
     assert chain.interval_of(lambda model: model.conditional("a", on="b"), within=(0, 1)).low.shape == (3, 2)
     difference = chain.interval_of(lambda model: model.marginal("a") @ [0.0, 1.0, 2.0])
     assert difference.low < difference.estimate < difference.high
@@ -146,14 +140,11 @@ def test_senseless_levels_are_refused(chain, level):
         chain.intervals("a", level=level)
 
 
-def test_what_is_infinite_has_no_interval(chain):
-    """The logarithm of 0 in one replicate is refused, not averaged."""
+def test_what_has_no_interval_says_why(chain):
+    """The logarithm of 0 in one replicate is refused, not averaged; without replicates intervals, standard errors and
+    data sets all say bootstrap."""
     with pytest.raises(InferenceError, match="not finite"):
         chain.interval_of(lambda model: 0.0 if model is chain else float("-inf"))
-
-
-def test_without_replicates_the_way_to_them_is_named(chain):
-    """Intervals, standard errors and data sets all say bootstrap."""
     bare = Model(chain.structure, chain.potentials)
     assert bare.replicates == ()
     for ask in (lambda: bare.intervals("a"), lambda: bare.standard_errors("a"), lambda: bare.sample_datasets(5, 2)):
@@ -195,40 +186,20 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
 
 
 def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path):
-    """Saved, read and saved again: the same intervals and the same bytes; `using` keeps them too."""
+    """Saved, read and saved again: the same intervals and the same bytes; `using` keeps them too. -inf is a legal
+    potential of a replicate. Before there were replicates, model.json did not speak of them."""
     chain.save(tmp_path / "m.dpgm")
     read = dpgm.load_model(tmp_path / "m.dpgm")
     for model in (read, read.using("junction-tree"), chain.using("junction-tree")):
         assert np.array_equal(model.intervals(("a", "c")).high, chain.intervals(("a", "c")).high)
     read.save(tmp_path / "again.dpgm")
     assert (tmp_path / "again.dpgm").read_bytes() == (tmp_path / "m.dpgm").read_bytes()
-
-
-def test_impossible_labels_survive_a_file(tmp_path):
-    """-inf is a legal potential of a replicate."""
     potentials = np.zeros((2, ONE.cells), dtype=np.float32)
     potentials[0, 5] = potentials[1, 6] = -np.inf
     Model(ONE, Tables.zeros(ONE), replicates=potentials).save(tmp_path / "m.dpgm")
     read = dpgm.load_model(tmp_path / "m.dpgm")
     assert read.replicates[0].marginal(("a", "b"))[1, 1] == 0
     assert read.intervals(("a", "b")).low.min() == 0
-
-
-def rewritten(source, target, changes: dict, **documents: object) -> None:
-    """A copy of an archive with members replaced, and facts of model.json."""
-    import json
-
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-        for name in old.namelist():
-            content = changes.get(name, old.read(name))
-            if name == "model.json":
-                content = json.dumps(json.loads(content) | documents).encode()
-            if content is not None:
-                new.writestr(name, content)
-
-
-def test_an_older_file_without_replicates_loads(chain, tmp_path):
-    """Before there were replicates, model.json did not speak of them."""
     bare = Model(chain.structure, chain.potentials, releases=[chain.release], provenance=chain.provenance)
     bare.save(tmp_path / "new.dpgm")
     with zipfile.ZipFile(tmp_path / "new.dpgm") as archive:
@@ -239,9 +210,18 @@ def test_an_older_file_without_replicates_loads(chain, tmp_path):
     assert dpgm.load_model(tmp_path / "old.dpgm").replicates == ()
 
 
-def packed(values: np.ndarray) -> bytes:
-    import io
+def rewritten(source, target, changes: dict, **documents: object) -> None:
+    """A copy of an archive with members replaced, and facts of model.json."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = changes.get(name, old.read(name))
+            if name == "model.json":
+                content = json.dumps(json.loads(content) | documents).encode()
+            if content is not None:
+                new.writestr(name, content)
 
+
+def packed(values: np.ndarray) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, values=values)
     return buffer.getvalue()
@@ -249,13 +229,7 @@ def packed(values: np.ndarray) -> bytes:
 
 CELLS = 40 * CHAIN.cells
 HOSTILE = {
-    "count too large": ({}, {"replicates": 10**9}),
-    "count of one": ({}, {"replicates": 1}),
-    "count negative": ({}, {"replicates": -40}),
-    "count true": ({}, {"replicates": True}),
-    "count text": ({}, {"replicates": "40"}),
-    "count none": ({}, {"replicates": None}),
-    "another count": ({}, {"replicates": 39}),
+    **{f"count {count}": ({}, {"replicates": count}) for count in (10**9, 1, -40, True, "40", None, 39)},
     "missing": ({"replicates.npz": None}, {}),
     "short": ({"replicates.npz": packed(np.zeros(CELLS - 1, np.float32))}, {}),
     "double": ({"replicates.npz": packed(np.zeros(CELLS))}, {}),
@@ -287,10 +261,30 @@ def test_senseless_numbers_of_replicates_are_refused(chain, count):
         bootstrap(chain, count)
 
 
-def test_a_model_without_a_release_is_refused(chain):
-    """Nobody knows its noise."""
+def test_what_cannot_be_simulated_is_refused(chain):
+    """Of a model without a release nobody knows the noise; loopy-bp answers, but draws no records; how much a simulated
+    person would add to a table of normalised contributions is in no release; psgd takes many releases of subsamples,
+    and the model holds one of them."""
     with pytest.raises(OptionError, match="carries no release"):
         bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
+    with pytest.raises(InferenceError, match="cannot draw records"):
+        bootstrap(chain.using("loopy-bp"), 2)
+    noisy = released(CHAIN, 500, 1, 1, "estimated")
+    noisy = attrs.evolve(noisy, terms=attrs.evolve(noisy.terms, contributions=dpgm.Contributions(per="clique")))
+    for count in (1, 2):
+        releases = [noisy, attrs.evolve(noisy, tables=noisy.tables * 2.0)][:count]
+        facts = {"learner": {"name": "naive-mle"}, "pooled": True}
+        model = Model(CHAIN, Tables.zeros(CHAIN), releases=releases, provenance=facts)
+        with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
+            bootstrap(model)
+    with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
+        bootstrap(model)
+    codes = np.array([[0, 1, 0], [1, 0, 1]] * 200)
+    learner = dpgm.make("learner", "psgd", epochs=1, sampling_rate=0.5)
+    more = {"terms": dpgm.Terms(neighbours="add-remove", total=400), "randomness": SeededRandomness(1)}
+    fit = dpgm.fit(codes, CHAIN, Budget.approx(1, "1e-6"), "gaussian", learner, **more)
+    with pytest.raises(OptionError, match="psgd cannot be bootstrapped: it trains on many noisy rounds"):
+        bootstrap(fit.model)
 
 
 @pytest.mark.sampled(2)
@@ -308,42 +302,6 @@ def test_pooled_releases_are_simulated_together(learner):
     noise = noisy[0].variances[0] / 2
     expected = 2000 * share * (1 - share) + noise * (1 - 1 / 16)
     assert cells.var(axis=0, ddof=1).mean() == pytest.approx(expected.mean(), rel=0.15)
-
-
-def test_training_in_rounds_is_refused():
-    """psgd takes many releases of subsamples; the model holds one of them."""
-    codes = np.array([[0, 1, 0], [1, 0, 1]] * 200)
-    fit = dpgm.fit(
-        codes,
-        CHAIN,
-        Budget.approx(1, "1e-6"),
-        "gaussian",
-        dpgm.make("learner", "psgd", epochs=1, sampling_rate=0.5),
-        terms=dpgm.Terms(neighbours="add-remove", total=400),
-        randomness=SeededRandomness(1),
-    )
-    with pytest.raises(OptionError, match="psgd cannot be bootstrapped: it trains on many noisy rounds"):
-        bootstrap(fit.model)
-
-
-def test_normalised_contributions_are_refused():
-    """How much a simulated person would add to a table is in no release."""
-    noisy = released(CHAIN, 500, 1, 1, "estimated")
-    noisy = attrs.evolve(noisy, terms=attrs.evolve(noisy.terms, contributions=dpgm.Contributions(per="clique")))
-    for count in (1, 2):
-        releases = [noisy, attrs.evolve(noisy, tables=noisy.tables * 2.0)][:count]
-        facts = {"learner": {"name": "naive-mle"}, "pooled": True}
-        model = Model(CHAIN, Tables.zeros(CHAIN), releases=releases, provenance=facts)
-        with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
-            bootstrap(model)
-    with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
-        bootstrap(model)
-
-
-def test_an_engine_that_cannot_sample_is_refused(chain):
-    """loopy-bp answers, but draws no records."""
-    with pytest.raises(InferenceError, match="cannot draw records"):
-        bootstrap(chain.using("loopy-bp"), 2)
 
 
 @frozen(kw_only=True)
@@ -386,26 +344,20 @@ class Stumbles(Logs):
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
 
-def test_an_unregistered_learner_has_to_be_given():
-    """A file cannot name it; given as an object, its tuning is fixed all the same."""
+def test_learners_that_cannot_be_refitted_say_why():
+    """A file cannot name an unregistered learner; given as an object, its tuning is fixed all the same. A simulated
+    release is one release: whoever wants another gets the reason. Leaving a failed refit out in silence would make the
+    error bars too short."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(model, learner="):
         bootstrap(model, 2)
     assert len(bootstrap(model, 2, learner=Logs()).replicates) == 2
     with pytest.raises(OptionError, match="has no option 'floor'"):
         bootstrap(model, 2, learner="naive-mle")
-
-
-def test_a_learner_that_asks_for_more_says_why():
-    """A simulated release is one release: whoever wants another gets the reason."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Greedy cannot be bootstrapped: .*replay") as caught:
         bootstrap(model, 2, learner=Greedy())
     assert isinstance(caught.value.__cause__, BudgetError)
-
-
-def test_one_failed_refit_stops_the_bootstrap():
-    """Leaving it out in silence would make the error bars too short."""
     learner = Stumbles()
     model = dpgm.learn(released(ONE, 500, 1, 1), learner).model
     with pytest.raises(InferenceError, match="lost") as caught:
@@ -427,9 +379,8 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
     assert len(bootstrap(model, 3, learner=Quick()).replicates) == 3
     assert calls == [1.0]
     assert bootstrap(model, 3, learner=Quick()).standard_errors("a").max() < 1e-6
-    wrong = Model(
-        ONE, model.potentials, releases=[model.release], provenance={**model.provenance, "tuning": {"floor": 7}}
-    )
+    made = {**model.provenance, "tuning": {"floor": 7}}
+    wrong = Model(ONE, model.potentials, releases=[model.release], provenance=made)
     with pytest.raises(IncompatiblePlugin, match="structure"):
         bootstrap(wrong, 3, learner=Quick())
 
@@ -461,13 +412,11 @@ def test_refits_that_go_together_are_asked_for_together():
             return together.__call__ if self.lost is None else together
 
     model = dpgm.learn(released(ONE, 500, 1, 1), Quick()).model
-    alone, many = (
-        bootstrap(model, 43, learner=Quick(lost=lost), randomness=SeededRandomness(1)).replicates for lost in (None, 0)
-    )
+    learners = (Quick(lost=lost) for lost in (None, 0))
+    alone, many = (bootstrap(model, 43, learner=one, randomness=SeededRandomness(1)).replicates for one in learners)
     assert seen == [40, 3]
-    assert all(
-        np.array_equal(one.potentials.values, two.potentials.values) for one, two in zip(alone, many, strict=True)
-    )
+    for one, two in zip(alone, many, strict=True):
+        assert np.array_equal(one.potentials.values, two.potentials.values)
     with pytest.raises(IncompatiblePlugin, match=r"3 releases .* gave 2"):
         bootstrap(model, 3, learner=Quick(lost=1))
     with pytest.raises(InferenceError, match="lost") as caught:

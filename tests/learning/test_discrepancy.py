@@ -1,7 +1,5 @@
 """How far noisy tables are expected to be from the truth."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

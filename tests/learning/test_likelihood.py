@@ -1,15 +1,18 @@
-"""The penalised likelihood that learners climb."""
-
-from __future__ import annotations
+"""The penalised likelihood that learners climb; consistent tables are the nearest ones that agree with each other."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core._util.progress import silent
+from dpgm_core.domain import Ordered
+from dpgm_core.learning.consistency import consistent
 from dpgm_core.learning.likelihood import Likelihood, together
+from dpgm_testing.oracles import incidence
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 
@@ -19,12 +22,9 @@ def test_the_gradient_is_that_of_the_value(l2):
     """Central differences of the objective, tied groups included."""
     structure = Structure(DOMAIN, [("a", "b")], tied=[[("a",), ("c",)]])
     rng = np.random.default_rng(4)
-    target = (
-        dpgm.make("inference", "junction-tree")
-        .compile(structure)
-        .infer(Tables(structure, rng.normal(size=structure.cells)))
-    )
-    problem = Likelihood(dpgm.make("inference", "junction-tree").compile(structure), target.marginals, silent)
+    engine = dpgm.make("inference", "junction-tree").compile(structure)
+    target = engine.infer(Tables(structure, rng.normal(size=structure.cells)))
+    problem = Likelihood(engine, target.marginals, silent)
     theta = rng.normal(size=structure.cells)
     gradient = problem.value(theta, l2)[1]
     step = 1e-5
@@ -33,8 +33,7 @@ def test_the_gradient_is_that_of_the_value(l2):
         slope = (problem.value(theta + shift, l2)[0] - problem.value(theta - shift, l2)[0]) / (2 * step)
         assert gradient[cell] == pytest.approx(slope, abs=1e-8)
     found, converged = problem.minimise(theta, l2, 1e-7, 500)
-    assert converged
-    assert problem.slope <= 1e-7
+    assert converged and problem.slope <= 1e-7
     said = problem.slope
     assert np.abs(problem.value(found, l2)[1]).max() == pytest.approx(said, abs=1e-12)
 
@@ -82,8 +81,7 @@ def test_a_share_ends_where_that_much_is_left_to_gain():
         best = problem.value(problem.minimise(start, 1e-3, 1e-9, 2000)[0], 1e-3)[0]
         whole, calls = problem.value(start, 1e-3)[0] - best, problem.calls
         theta, done = problem.minimise(start, 1e-3, 1e-9, 2000, share=1e-3)
-        assert done
-        assert problem.calls - calls < calls / 2
+        assert done and problem.calls - calls < calls / 2
         assert 0 < problem.value(theta, 1e-3)[0] - best < 1e-2 * whole
 
 
@@ -91,6 +89,47 @@ def test_a_tolerance_beyond_rounding_ends_all_the_same():
     """Where no step lowers anything any more it says that it did not converge, after a few hundred calls."""
     (problem,) = problems(1)
     _, converged = problem.minimise(np.zeros(problem.target.structure.cells), 1e-3, 1e-30, 10**6)
-    assert not converged
-    assert problem.slope < 1e-7
-    assert problem.calls < 1000
+    assert not converged and problem.slope < 1e-7 and problem.calls < 1000
+
+
+OF_LOOPS = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
+OVERLAPPING = Structure(OF_LOOPS, [("a", "b"), ("c", "b"), ("b", "a", "c"), ("a",), ()])
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_consistent_is_the_orthogonal_projection(seed):
+    """On the span of the sufficient statistics, which least squares computes another way."""
+    values = np.random.default_rng(seed).normal(size=OVERLAPPING.cells) * 100
+    basis = incidence(OVERLAPPING)
+    nearest = basis @ np.linalg.lstsq(basis, values, rcond=None)[0]
+    assert np.allclose(consistent(Tables(OVERLAPPING, values)).values, nearest, atol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_consistent_weighs_tables_by_their_noise(seed):
+    """Generalised least squares computed another way; equal variances change no digit."""
+    generator = np.random.default_rng(seed)
+    tables = Tables(OVERLAPPING, generator.normal(size=OVERLAPPING.cells) * 100)
+    variances = 10.0 ** generator.uniform(-1, 1, size=len(OVERLAPPING.groups))
+    scale = np.repeat(variances**0.5, OVERLAPPING.sizes)
+    basis = incidence(OVERLAPPING)
+    nearest = basis @ np.linalg.lstsq(basis / scale[:, None], tables.values / scale, rcond=None)[0]
+    assert np.allclose(consistent(tables, variances).values, nearest, atol=1e-8)
+    same = consistent(tables, np.full(len(OVERLAPPING.groups), 0.3))
+    assert np.array_equal(same.values, consistent(tables).values)
+
+
+def test_cells_that_constraints_rule_out_stay_zero():
+    """The nearest tables that agree and are 0 there: a least-squares problem over both says the same."""
+    plain = Domain.from_sizes({"a": 3, "b": 3, "c": 2})
+    domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
+    structure = Structure(domain, [("a", "b"), ("b", "c")])
+    values = np.where(structure.impossible, 0.0, np.random.default_rng(0).normal(size=structure.cells))
+    agreed = consistent(Tables(structure, values))
+    assert not agreed.values[structure.impossible].any()
+    np.testing.assert_allclose(agreed["a", "b"].sum(axis=0), agreed["b", "c"].sum(axis=1), atol=1e-8)
+    # Rows that say: both margins on b are one, and impossible cells are 0.
+    first, second = np.kron(np.ones(3), np.eye(3)), np.kron(np.eye(3), np.ones(2))
+    rows = np.vstack([np.hstack([first, -second]), np.eye(structure.cells)[structure.impossible]])
+    nearest = values - np.linalg.pinv(rows) @ (rows @ values)
+    np.testing.assert_allclose(agreed.values, nearest, atol=1e-8)

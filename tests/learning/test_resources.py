@@ -8,19 +8,20 @@ import pytest
 from attrs import evolve, frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Ledger, SelectionPlan, Structure, Terms, TooLarge, Workload, pipeline
-from dpgm_core import planning as verbs
+from dpgm_core import Budget, Domain, Structure, TooLarge, Workload
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning import Resources
 from dpgm_core.learning import contract as resources
 from dpgm_core.learning.contract import check_resources, memory_limit
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline import planning as verbs
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
+from tests.learning.pairs import TERMS, Undirected, new_ledger
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
 PAIR = Structure(DOMAIN, [("a", "b")])
 CODES = np.array([[0, 0], [1, 1]] * 50)
-TERMS = Terms(neighbours="add-remove")
 EPSILON = Budget.pure(1)
 GIB = 2**30
 
@@ -41,30 +42,19 @@ class Hungry:
         return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
 
 
-@frozen(kw_only=True)
-class Never:
-    """A selector that is planned and never asked to select."""
-
-    def plan(self, workload, budget, terms, records=None):
-        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={})
-
-    def select(self, session, *, inference, fitting, randomness, progress):
-        raise AssertionError("it was asked to select, so the budget was charged")
-
-
 def test_what_the_machine_lacks_is_refused_before_the_charge(tmp_path, monkeypatch):
     """By plan, check and fit, for named cliques, private bins' and a selector's; nothing is charged."""
     monkeypatch.setattr(resources, "memory_limit", lambda: 2 * GIB)
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=EPSILON, neighbours="add-remove")
+    book = new_ledger(tmp_path, EPSILON)
     asked = {"learner": Hungry(), "terms": TERMS}
     pairs = Workload.all(DOMAIN, 2)
     for refused in (
         lambda: pipeline.plan(PAIR, EPSILON, **asked),
         lambda: Run(CODES, PAIR, EPSILON, **asked).check(),
         lambda: pipeline.fit(CODES, PAIR, EPSILON, ledger=book, **asked),
-        lambda: pipeline.plan_selection(Never(), EPSILON, pairs, **asked),
-        lambda: Run(CODES, Never(), EPSILON, workload=pairs, **asked).check(),
-        lambda: pipeline.fit(CODES, Never(), EPSILON, workload=pairs, ledger=book, **asked),
+        lambda: pipeline.plan_selection(Undirected(), EPSILON, pairs, **asked),
+        lambda: Run(CODES, Undirected(), EPSILON, workload=pairs, **asked).check(),
+        lambda: pipeline.fit(CODES, Undirected(), EPSILON, workload=pairs, ledger=book, **asked),
     ):
         with pytest.raises(TooLarge, match=r"learner Hungry needs about 4\.0 GiB .* this machine has 2\.0 GiB"):
             refused()
@@ -106,7 +96,7 @@ def test_the_other_learners_say_what_they_take():
 
 
 @frozen(kw_only=True)
-class Bounded(Never):
+class Bounded(Undirected):
     """Its model has so many cells at most."""
 
     most: int = 100
@@ -134,10 +124,9 @@ def test_a_selection_states_the_most_that_its_learner_may_take(monkeypatch):
         assert told.learner_seconds == told.to_dict()["learner_seconds"] == 0.5 * cells
     monkeypatch.setattr(verbs, "memory_limit", lambda: 2**20)
     assert "lower max_model_cells" in pipeline.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
-    assert pipeline.plan_selection(Never(), EPSILON, wanted, **asked).learner_memory is None
-    assert (
-        pipeline.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS).learner_memory > resources.PROGRAM
-    )
+    assert pipeline.plan_selection(Undirected(), EPSILON, wanted, **asked).learner_memory is None
+    told = pipeline.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS)
+    assert told.learner_memory > resources.PROGRAM
 
 
 def test_an_answer_that_is_none():

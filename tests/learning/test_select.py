@@ -14,27 +14,24 @@ from dpgm_core import (
     Domain,
     DpgmError,
     LearningFailed,
-    Ledger,
     OptionError,
     SeededRandomness,
     Structure,
+    StructureError,
     Terms,
+    Workload,
     load_release,
-    pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.pipeline import Run
+from dpgm_core.learning.selector_run import selector_of, share_only, workload_of
+from dpgm_core.pipeline import run as pipeline
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.queries import session_budget
-from dpgm_core.structure.workload import Workload
+from dpgm_core.releases.steps import session_budget
+from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Unread, new_ledger
 
-DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
-WORKLOAD = Workload.all(DOMAIN, 2)
-CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
-TERMS = Terms(neighbours="add-remove")
-RHO = Budget.zcdp(4)
 #: What `Toy` plans that nobody should.
 PLANS = {
     "noise that nobody draws": {"deviation": 1e12},
@@ -90,16 +87,8 @@ class Toy:
 
 
 def fit(selector, budget=RHO, data=CODES, **more):
-    return pipeline.fit(
-        data,
-        selector,
-        budget,
-        learner="naive-mle",
-        workload=WORKLOAD,
-        terms=TERMS,
-        randomness=SeededRandomness(1),
-        **more,
-    )
+    asked = {"learner": "naive-mle", "workload": WORKLOAD, "terms": TERMS, "randomness": SeededRandomness(1)} | more
+    return pipeline.fit(data, selector, budget, **asked)
 
 
 @pytest.mark.parametrize("budget", [Budget.pure(20), RHO, Budget.approx(8, "1e-6")])
@@ -107,10 +96,7 @@ def test_a_model_without_a_clique_being_named(tmp_path, budget):
     """The pairs that go together are found, the budget is spent on them, and the model costs all of it."""
     toy = Toy()
     done = fit(toy, budget, save_release=tmp_path / "x.dpgm")
-    assert done.model.structure.cliques == (("a", "b"), ("c", "d")) or done.model.structure.cliques == (
-        ("c", "d"),
-        ("a", "b"),
-    )
+    assert sorted(done.model.structure.cliques) == [("a", "b"), ("c", "d")]
     assert done.model.cost == budget and len(done.releases) == 1
     assert done.model.marginal(("a", "b")) == pytest.approx(np.array([[0.5, 0], [0, 0.5]]), abs=0.06)
     assert "chosen privately" in done.model.guarantee() and "that was easy" in done.notes
@@ -183,8 +169,7 @@ def test_a_workload_without_pairs_leaves_nothing_to_check():
             structure = Structure(session.domain, alone.candidates)
             return Selection(structure=structure, measure=dict.fromkeys(alone.candidates, 1.0))
 
-    done = pipeline.fit(CODES, Alone(), RHO, learner="naive-mle", workload=alone, terms=TERMS, split={"holdout": 0.05},
-        randomness=SeededRandomness(1))  # fmt: skip
+    done = fit(Alone(), workload=alone, split={"holdout": 0.05})
     (step,) = done.releases[0].steps
     assert RHO * Fraction(999, 1000) <= step.cost <= RHO
     told = pipeline.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"holdout": 0.05})
@@ -193,9 +178,8 @@ def test_a_workload_without_pairs_leaves_nothing_to_check():
 
 def test_select_alone_and_learn_later():
     """The release is what a model can be made of, with any learner."""
-    noisy, selection = pipeline.select(
-        CODES, Toy(), RHO, WORKLOAD, learner="naive-mle", terms=TERMS, randomness=SeededRandomness(1)
-    )
+    asked = {"learner": "naive-mle", "terms": TERMS, "randomness": SeededRandomness(1)}
+    noisy, selection = pipeline.select(CODES, Toy(), RHO, WORKLOAD, **asked)
     assert noisy.cost == RHO and selection.notes[0] == "that was easy"
     model = pipeline.learn(noisy, "naive-mle", structure=selection.structure).model
     assert model.structure == selection.structure and model.cost == RHO
@@ -207,17 +191,13 @@ def test_select_alone_and_learn_later():
 @pytest.mark.parametrize("does", ["refuse", "plan nothing", *PLANS])
 def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
     """No record is read, nothing is charged; `check` says the same words."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
-
-    class Trap:
-        def batches(self, domain, columns):
-            raise AssertionError("the records were touched")
-
-    with pytest.raises(DpgmError) as caught:
-        fit(Toy(does=does), data=Trap(), ledger=book)
+    book = new_ledger(tmp_path)
+    with pytest.raises(IncompatiblePlugin if does == "plan nothing" else DpgmError) as caught:
+        fit(Toy(does=does), data=Unread(), ledger=book)
+    assert does != "plan nothing" or "not a SelectionPlan" in str(caught.value)
     assert not book.history() and not isinstance(caught.value, DataError)
     with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
-        Run(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS).check()
+        Run(Unread(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS).check()
 
 
 def test_a_mechanism_that_is_not_core_s_is_refused_before_the_charge(tmp_path):
@@ -226,14 +206,9 @@ def test_a_mechanism_that_is_not_core_s_is_refused_before_the_charge(tmp_path):
     class Foreign(type(dpgm.make("mechanism", "gaussian"))):
         """A mechanism of somebody else."""
 
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
-
-    class Trap:
-        def batches(self, domain, columns):
-            raise AssertionError("the records were touched")
-
+    book = new_ledger(tmp_path)
     with pytest.raises(OptionError, match="draws its noise with mechanism 'gaussian', exactly"):
-        fit(Toy(), data=Trap(), ledger=book, mechanism=Foreign())
+        fit(Toy(), data=Unread(), ledger=book, mechanism=Foreign())
     assert not book.history()
 
 
@@ -250,48 +225,27 @@ def test_check_reads_and_charges_nothing():
         Run("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS).check()
 
 
-def structure_of(session, *cliques):
-    return Structure(session.domain, list(cliques))
+def selection_of(cliques, measure=None):
+    """What a selector does that returns these whatever was chosen."""
+    cliques = list(cliques)
+    return lambda session, _: Selection(structure=Structure(session.domain, cliques), measure=measure or {})
 
 
 ALL = ("a", "b", "c", "d")
 WRONG = {
     "no selection": (lambda session, choice: choice, "not a Selection"),
-    "no structure": (lambda session, choice: Selection(structure=None), "not a Selection"),
+    "no structure": (lambda *_: Selection(structure=None), "not a Selection"),
     "other domain": (
-        lambda session, choice: Selection(structure=Structure(Domain.from_sizes({"a": 2}), [("a",)])),
+        lambda *_: Selection(structure=Structure(Domain.from_sizes({"a": 2}), [("a",)])),
         "another domain",
     ),
-    "left out": (
-        lambda session, choice: Selection(structure=structure_of(session, ("a", "b"))),
-        "out of its structure",
-    ),
-    "asked outside": (
-        lambda session, choice: Selection(
-            structure=structure_of(session, *zip(ALL, strict=True)), measure={("a", "b"): 1}
-        ),
-        "out of its structure",
-    ),
-    "weight 0": (
-        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): 0}),
-        "no positive number",
-    ),
-    "weight NaN": (
-        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): float("nan")}),
-        "no positive number",
-    ),
-    "weight True": (
-        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): True}),
-        "no positive number",
-    ),
-    "weight text": (
-        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): "1"}),
-        "no positive number",
-    ),
-    "no candidate": (
-        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b", "c"): 1}),
-        "not a candidate",
-    ),
+    "left out": (selection_of([("a", "b")]), "out of its structure"),
+    "asked outside": (selection_of(zip(ALL, strict=True), {("a", "b"): 1}), "out of its structure"),
+    **{
+        f"weight {weight}": (selection_of([ALL], {("a", "b"): weight}), "no positive number")
+        for weight in (0, float("nan"), True, "1")
+    },
+    "no candidate": (selection_of([ALL], {("a", "b", "c"): 1}), "not a candidate"),
     "too much": (lambda session, choice: session.measure(["a"], session.budget), "only rho"),
 }
 
@@ -301,7 +255,7 @@ WRONG = {
 def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, case):
     """LearningFailed in one line, with the release so far, which is saved; the ledger is spent."""
     does, words = WRONG[case]
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    book = new_ledger(tmp_path)
     with pytest.raises(LearningFailed, match=words) as caught:
         fit(Toy(does=does), ledger=book, save_release=tmp_path / "x.dpgm")
     assert "\n" not in str(caught.value) and book.spent() == RHO
@@ -311,7 +265,8 @@ def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, cas
 
 
 def test_a_selector_that_fails(tmp_path):
-    """Before it measured anything, after it, and by the user's interrupt, which stays one."""
+    """Before it measured anything, after it, and by the user's interrupt, which stays one. It cannot end the program:
+    its budget is spent, so that is a failure that says what is kept, whatever exit code it wanted."""
     with pytest.raises(LearningFailed, match=r"ValueError: no idea; .* nothing was measured yet") as caught:
         fit(Toy(does="fail at once"))
     assert not caught.value.releases
@@ -320,6 +275,13 @@ def test_a_selector_that_fails(tmp_path):
     with pytest.raises(KeyboardInterrupt) as interrupted:
         fit(Toy(does="interrupt"), save_release=tmp_path / "x.dpgm")
     assert isinstance(interrupted.value.__cause__, LearningFailed) and (tmp_path / "x.dpgm").exists()
+
+    def leave(session, choice):
+        raise SystemExit(0)
+
+    with pytest.raises(LearningFailed, match=r"failed, it tried to end the program \(0\)") as failed:
+        fit(Toy(does=leave))
+    assert len(failed.value.releases) == 1
 
 
 @pytest.mark.parametrize("selector", ["oneshot", "mst"])
@@ -363,30 +325,17 @@ def _fitter_raises(release, structure, before):
 )
 def test_a_wrong_fitter_is_the_learner_s_fault(made, words):
     """It comes up in the middle of a selector, which is not to blame; what was measured is kept."""
-    curator_fit = (CODES, Toy(), RHO, "gaussian", Looping(made=made))
     with pytest.raises(LearningFailed, match=words) as failed:
-        pipeline.fit(*curator_fit, workload=WORKLOAD, terms=TERMS, randomness=SeededRandomness(1))
+        fit(Toy(), mechanism="gaussian", learner=Looping(made=made))
     assert failed.value.releases[0].structure.cliques == (("a",), ("b",), ("c",), ("d",))
 
 
 def test_a_fitter_that_is_none_costs_nothing(tmp_path):
     """It is asked for before the charge."""
-    ledger = Ledger.create(tmp_path / "l", name="x", budget=RHO, neighbours="add-remove")
-    more = {"workload": WORKLOAD, "terms": TERMS, "randomness": SeededRandomness(1), "ledger": ledger}
+    ledger = new_ledger(tmp_path)
     with pytest.raises(IncompatiblePlugin, match=r"learner Looping made a NoneType of fitter\(inference\)"):
-        pipeline.fit(CODES, Toy(), RHO, "gaussian", Looping(), **more)
+        fit(Toy(), mechanism="gaussian", learner=Looping(), ledger=ledger)
     assert ledger.remaining() == RHO
-
-
-def test_a_selector_cannot_end_the_program():
-    """Its budget is spent, so it is a failure that says what is kept, whatever exit code it wanted."""
-
-    def leave(session, choice):
-        raise SystemExit(0)
-
-    with pytest.raises(LearningFailed, match=r"failed, it tried to end the program \(0\)") as failed:
-        fit(Toy(does=leave))
-    assert len(failed.value.releases) == 1
 
 
 def test_a_learner_that_fails_in_the_end_loses_nothing():
@@ -404,7 +353,7 @@ def test_a_learner_that_fails_in_the_end_loses_nothing():
             raise ValueError("too hard")
 
     with pytest.raises(LearningFailed, match="too hard") as caught:
-        pipeline.fit(CODES, Toy(), RHO, learner=Failing(), workload=WORKLOAD, terms=TERMS)
+        fit(Toy(), learner=Failing())
     (kept,) = caught.value.releases
     assert kept.cost == RHO
 
@@ -441,12 +390,6 @@ def test_terms_that_are_none(terms, words):
             ask()
 
 
-def test_an_engine_of_selectors_is_refused_by_its_type():
-    """What is no selector is said to be none."""
-    with pytest.raises(IncompatiblePlugin, match="not a SelectionPlan"):
-        fit(Toy(does="plan nothing"))
-
-
 # --- selectors that vote --------------------------------------------------------------------------------------------
 
 
@@ -481,28 +424,15 @@ KNOWN = Terms(neighbours="add-remove", total=400)
 def test_votes_and_what_they_leave(tmp_path):
     """The plan and the session have the rho of the rest, the ledger the whole, and the model states the sum; a share
     for a holdout is of what votes leave."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=APPROX, neighbours="add-remove")
+    book = new_ledger(tmp_path, APPROX)
     toy, rest = Voting(), Budget.approx(6, "3e-6").zcdp_within()
-    done = pipeline.fit(
-        CODES,
-        toy,
-        APPROX,
-        learner="naive-mle",
-        workload=WORKLOAD,
-        terms=KNOWN,
-        ledger=book,
-        randomness=SeededRandomness(1),
-        split={"holdout": 0.05},
-    )
+    done = fit(toy, APPROX, terms=KNOWN, ledger=book, split={"holdout": 0.05})
     assert set(done.model.structure.cliques) == {("a", "b"), ("c", "d")}
     assert [one.cost for one in book.history()] == [APPROX] == [done.model.cost]
     assert done.model.guarantee().count("for votes of records on the structure") == 1
     part, left = Budget.approx(2, "1e-6"), rest * Fraction(19, 20)
-    assert [one for one in toy.log if one[0] != "votes"] == [
-        ("plan", left),
-        ("foretell", part, None),
-        ("select", left, part),
-    ]
+    wanted = [("plan", left), ("foretell", part, None), ("select", left, part)]
+    assert [one for one in toy.log if one[0] != "votes"] == wanted
     told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
     assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
     assert toy.log[-2] == ("foretell", part, 77)
@@ -520,17 +450,32 @@ def test_votes_and_what_they_leave(tmp_path):
 )
 def test_votes_that_cannot_be_cast_cost_nothing(tmp_path, does, budget, error, why):
     """Refused alike by a fit, a plan and a dry run; no record is read."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
-
-    class Trap:
-        def batches(self, domain, columns):
-            raise AssertionError("the records were touched")
-
+    book = new_ledger(tmp_path, budget)
     toy, more = Voting(does=does), {"learner": "naive-mle", "terms": KNOWN}
     with pytest.raises(error, match=why):
-        pipeline.fit(Trap(), toy, budget, workload=WORKLOAD, ledger=book, **more)
+        pipeline.fit(Unread(), toy, budget, workload=WORKLOAD, ledger=book, **more)
     with pytest.raises(error, match=why):
         pipeline.plan_selection(toy, budget, WORKLOAD, **more)
     with pytest.raises(error, match=why):
-        Run(Trap(), toy, budget, workload=WORKLOAD, **more).check()
+        Run(Unread(), toy, budget, workload=WORKLOAD, **more).check()
     assert not book.history()
+
+
+def test_a_domain_is_short_for_its_default_workload():
+    """And only the attributes that are wanted stand alone in the first structure."""
+    assert workload_of(DOMAIN) == Workload.default(DOMAIN)
+    wanted = Workload.all(DOMAIN, 1)
+    assert workload_of(wanted) is wanted
+
+
+def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
+    """No workload, no selector, a split over cliques that nobody named, and another mechanism than the session's."""
+    with pytest.raises(OptionError, match="what the model is for"):
+        workload_of(None)
+    with pytest.raises(StructureError, match="a selector such as 'auto' that chooses one; got int"):
+        selector_of(3)
+    with pytest.raises(OptionError, match="split = 'optimal' divides a budget over named cliques"):
+        share_only("optimal", "laplace", Budget.pure(1))
+    with pytest.raises(OptionError, match="leave the mechanism out"):
+        share_only("even", "staircase", Budget.pure(1))
+    assert share_only({"tables": "even", "holdout": 0.25}, "laplace", Budget.pure(1)) == 0.25

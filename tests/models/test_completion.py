@@ -1,7 +1,5 @@
 """Rows with gaps: what stands stays, what is missing becomes an answer of the conditional law."""
 
-from __future__ import annotations
-
 import json
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,9 +9,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, fit
+from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, TooLarge, fit
 from dpgm_core.domain import Ordered
-from dpgm_core.models.completion import stamp_own_rows
+from dpgm_core.models import completion as module
+from dpgm_core.models.completion import conditional, stamp_own_rows
+from tests.models.enumerated import random_model, uniform_model
+from tests.models.test_merged import joint, model_of
 
 DOMAIN = Domain.from_dict(
     {
@@ -27,7 +28,7 @@ DOMAIN = Domain.from_dict(
 
 def model_over(domain: Domain, zeros=()) -> Model:
     structure = Structure.chain(domain)
-    tables = Tables(structure, np.random.default_rng(0).normal(size=structure.cells))
+    tables = random_model(structure).potentials
     arrays = {clique: np.array(tables[clique]) for clique in structure.cliques}
     for clique, cell in zeros:
         arrays[clique][cell] = -np.inf
@@ -118,16 +119,13 @@ def test_columns_named_twice_or_of_another_type_are_refused():
 
 
 def test_impossible_rows_are_refused_and_full_ones_pass():
-    """A row to fill has probability above 0, or its number is told; a row without gaps is not asked about."""
+    """A row to fill has probability above 0, or its number is told; a row without gaps is not asked about. A cell stays
+    empty where its value is missing for sure; else an answer is drawn, however rare."""
     model = model_over(DOMAIN, [(("age", "sex"), (1, 0))])
     with pytest.raises(DataError, match="row 2: what is given of it has probability 0"):
         completed(pa.table({"age": [1, 37], "sex": ["F", "F"], "seen": [None, None]}), model)
     full = pa.table({"age": [37], "sex": ["F"], "seen": ["01.02.2020"], "ok": [True]})
     assert completed(full, model).equals(full)
-
-
-def test_where_there_is_no_answer_a_cell_stays_empty():
-    """Of a row whose missing value is missing for sure; else an answer is drawn, however rare."""
     model = model_over(DOMAIN, [(("age", "sex"), (1, code)) for code in (0, 1)])
     made = completed(pa.table({"age": [37, 5] * 50, "sex": pa.array([None] * 100, pa.string())}), model)
     assert [cell is None for cell in made["sex"].to_pylist()] == [True, False] * 50
@@ -137,8 +135,7 @@ def test_orders_hold_for_what_is_filled_in():
     """In one bin with a given value, on either side."""
     whole = {"type": "integer", "bins": [0, 50, 100]}
     domain = Domain(
-        Domain.from_dict({"low": whole, "high": whole}).attributes,
-        [Ordered(name="order", columns=("low", "high"))],
+        Domain.from_dict({"low": whole, "high": whole}).attributes, [Ordered(name="order", columns=("low", "high"))]
     )
     structure = Structure(domain, [("low", "high")])
     values = np.zeros((3, 3))
@@ -225,8 +222,7 @@ def test_what_counts_as_other_is_given_as_other():
 @pytest.mark.parametrize("packed", [False, True])
 def test_views_of_texts_are_filled(packed):
     """Texts of polars frames, plain or as categories: no kernel replaces their cells, so large texts come out."""
-    structure = Structure.chain(Domain.from_dict({"sex": ["F", "M"], "job": ["a", "b"]}))
-    model = Model(structure, Tables(structure, np.zeros(structure.cells)))
+    model = uniform_model(Structure.chain(Domain.from_dict({"sex": ["F", "M"], "job": ["a", "b"]})))
     column = pa.array(["F", None, "M"]).cast(pa.string_view())
     if packed:
         words = pa.array(["F", "M"]).cast(pa.string_view())
@@ -234,3 +230,94 @@ def test_views_of_texts_are_filled(packed):
     made = model.complete(pa.table({"note": column, "sex": column}), randomness=SeededRandomness(1))
     assert made["note"].to_pylist() == ["F", None, "M"] and made["sex"].to_pylist()[::2] == ["F", "M"]
     assert made["sex"].null_count == made["job"].null_count == 0 and made["sex"].type == made["note"].type
+
+
+# --- codes drawn given others, against the table of all records -------------------------------------------------------
+
+
+SIZES = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 2, "f": 2})
+CLIQUES = [("a", "b"), ("b", "c"), ("c", "d", "a"), ("d", "e")]
+
+
+def plain(zeros: float) -> tuple[Model, np.ndarray]:
+    model = random_model(Structure(SIZES, CLIQUES), 5, zeros)
+    return model, model.marginal(SIZES.names)
+
+
+def held(model: Model, table: np.ndarray, allowed: dict[str, np.ndarray], seed: int) -> None:
+    """Rows with random gaps: given codes stay, rows are refused just where they are impossible, and the drawn codes of
+    each pattern of gaps have the table's conditional law (chi-squared over all patterns, false alarm 1e-6)."""
+    rng = np.random.default_rng(seed)
+    names, count = model.domain.names, 60_000
+    patterns = rng.random((7, len(names))) < np.array([0.2, 0.3, 0.5, 0.5, 0.7, 0.8, 1.1])[:, None]
+    which = rng.integers(0, len(patterns), count)
+    given = {name: rng.integers(0, model.domain[name].size, count) for name in names}
+    codes = {name: np.where(patterns[which, at], -1, given[name]) for at, name in enumerate(names)}
+    found, possible = conditional(model._distribution, model.domain, allowed).draw(codes, count, rng)
+    statistic, freedom = 0.0, 0
+    for number, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which == number)
+        law = table.copy()
+        for at, name in enumerate(names):
+            if pattern[at] and name in allowed:
+                law *= allowed[name].reshape([-1 if axis == at else 1 for axis in range(len(names))])
+        axes = tuple(np.flatnonzero(pattern))
+        mass = law.sum(axis=axes, keepdims=True)
+        zero = np.broadcast_to(mass, law.shape)[tuple(given[name][rows] for name in names)] == 0
+        np.testing.assert_array_equal(possible[rows], ~zero)
+        rows = rows[~zero]
+        for at, name in enumerate(names):
+            if not pattern[at]:
+                np.testing.assert_array_equal(found[name][rows], codes[name][rows])
+        seen = np.zeros(law.shape)
+        np.add.at(seen, tuple(found[name][rows] for name in names), 1)
+        share = np.divide(law, mass, out=np.zeros_like(law), where=mass > 0)
+        wanted = seen.sum(axis=axes, keepdims=True) * share
+        assert not seen[wanted == 0].any()
+        large = wanted > 5
+        scale = wanted[large] * (1 - share[large] * (share[large] < 1))
+        statistic += float(((seen - wanted)[large] ** 2 / scale).sum())
+        freedom += int((large & (share < 1)).sum())
+    # Each cell is scaled by its variance, so the sum has this mean; cells of one row share a total, which widens it.
+    assert abs(statistic - freedom) < 6 * np.sqrt(2 * freedom * max(table.shape))
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("zeros", [0.0, 0.15])
+def test_rows_with_gaps_have_the_conditional_law(zeros):
+    """With and without impossible cells; one attribute in no clique; some codes not to be drawn."""
+    held(*plain(zeros), {}, 1)
+    held(*plain(zeros), {"b": np.array([True, True, False]), "f": np.array([False, True])}, 2)
+
+
+@pytest.mark.parametrize("weight0", [False, True])
+def test_merged_codes_have_theirs(weight0):
+    """Blocks and the codes in them; codes of weight 0 are impossible; codes not allowed are left out of a block."""
+    model = model_of(3, weight0=weight0)
+    held(model, joint(model), {}, 4)
+    held(model, joint(model), {"a": np.array([True, False, True, True, False])}, 5)
+
+
+def test_batches_of_states_are_the_same_law(monkeypatch):
+    """Where few rows fit at once."""
+    monkeypatch.setattr(module, "_CELLS_AT_ONCE", 30)
+    held(*plain(0.15), {}, 7)
+
+
+def test_one_gap_is_drawn_with_its_probability():
+    """p(b | a, c) by hand: 40,000 rows with one gap, chi-squared with false alarm 1e-6, seed fixed."""
+    model, table = plain(0.0)
+    rows = 40_000
+    codes = {name: np.zeros(rows, int) for name in SIZES.names} | {"b": np.full(rows, -1)}
+    found, _ = conditional(model._distribution, SIZES, {}).draw(codes, rows, np.random.default_rng(0))
+    law = table[0, :, 0, 0, 0, 0] / table[0, :, 0, 0, 0, 0].sum()
+    assert stats.chisquare(np.bincount(found["b"], minlength=3), rows * law).pvalue > 1e-6
+
+
+def test_what_is_too_wide_is_refused(monkeypatch):
+    """With its size, before it is made."""
+    monkeypatch.setattr(module, "_MAX_ROW_CELLS", 5)
+    model, _ = plain(0.0)
+    codes = {name: np.full(3, -1) for name in SIZES.names}
+    with pytest.raises(TooLarge, match="leave fewer attributes out"):
+        conditional(model._distribution, SIZES, {}).draw(codes, 3, np.random.default_rng(0))

@@ -1,28 +1,16 @@
 """What a model says it cost is what its curator handed out and charged, whatever its learner shows."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    LiveCurator,
-    Model,
-    Structure,
-    Tables,
-    Terms,
-    load_model,
-    make,
-)
-from dpgm_core.learning.run import run
+from dpgm_core import Budget, BudgetError, Domain, Ledger, LiveCurator, Model, Structure, Terms, load_model, make
+from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
+from tests.models.enumerated import uniform_model
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
 CODES = np.array([[0, 1], [1, 2]] * 20)
@@ -43,7 +31,7 @@ def learned(learner, ledger=None, budget=ONE, mechanism="laplace", codes=CODES, 
     door = LiveCurator(
         as_source(codes), STRUCTURE, make("mechanism", mechanism), terms=stated, budget=budget, ledger=ledger
     )
-    return run(learner, door, EXACT), door
+    return run_learner(learner, door, EXACT), door
 
 
 @pytest.mark.parametrize("shares", SPLITS, ids=" ".join)
@@ -87,7 +75,7 @@ def test_one_seeded_release_makes_the_model_a_simulation():
     def release(randomness):
         return dpgm.release(CODES, STRUCTURE, ONE, neighbours="add-remove", randomness=randomness)
 
-    model = Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=[release(dpgm.SeededRandomness(1)), release(None)])
+    model = uniform_model(STRUCTURE, releases=[release(dpgm.SeededRandomness(1)), release(None)])
     assert model.private is False and model.guarantee().startswith("NOT PRIVATE")
 
 
@@ -103,7 +91,7 @@ def test_rounds_count_once_and_with_their_full_cost(adaptive, ledger):
             with curator.rounds(5, sampling_rate=0.5) as rounds:
                 rounds.next()
                 rounds.next()
-            return dpgm.Fit(model=Model(curator.structure, Tables.zeros(curator.structure)))
+            return dpgm.Fit(model=uniform_model(curator.structure))
 
     fit, _ = learned(Trains(), ledger)
     assert [one.cost for one in fit.releases] == [Budget.pure("1/4"), Budget.pure("3/4")]
@@ -120,7 +108,7 @@ def test_views_of_releases_stand_for_what_is_behind_them(tmp_path, adaptive):
     terms = {"person": "who", "rows_per_person": 2, "contributions": weights}
     fit, door = learned(adaptive(), codes=persons, **terms)
     assert adaptive.handed[0] is not door.released[0]
-    by_hand = Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=adaptive.handed)
+    by_hand = uniform_model(STRUCTURE, releases=adaptive.handed)
     assert by_hand.releases == fit.releases == door.released
     by_hand.save(tmp_path / "m.dpgm")
     assert load_model(tmp_path / "m.dpgm").cost == ONE
@@ -131,10 +119,10 @@ def test_releases_about_other_people_make_no_model():
     releases = [dpgm.release(CODES, STRUCTURE, ONE, neighbours=relation) for relation in ("add-remove", "replace-one")]
     for several in (releases, releases[::-1]):
         with pytest.raises(BudgetError, match="neighbours do not add up to one guarantee"):
-            Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=several)
+            uniform_model(STRUCTURE, releases=several)
 
 
-# --- mixed kinds of budget ----------------------------------------------------------------------------------------
+# --- mixed kinds of budget --------------------------------------------------------------------------------------------
 
 DELTA = Fraction(1, 10**6)
 
@@ -161,15 +149,12 @@ class Both:
     def learn(self, curator, inference, *, randomness, progress):
         curator.release(budget=Budget.pure(1))
         curator.release(budget=Budget.zcdp("1/2"))
-        return dpgm.Fit(model=Model(curator.structure, Tables.zeros(curator.structure)))
+        return dpgm.Fit(model=uniform_model(curator.structure))
 
 
 def test_mixed_kinds_are_refused_without_a_conversion_delta(mixed):
     """By the verb, the model and with one line that says what would do."""
-    for attempt in (
-        lambda: dpgm.learn(mixed, Both()),
-        lambda: Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=mixed),
-    ):
+    for attempt in (lambda: dpgm.learn(mixed, Both()), lambda: uniform_model(STRUCTURE, releases=mixed)):
         with pytest.raises(BudgetError, match="costs of kinds pure and zcdp do not add up; state a conversion delta"):
             attempt()
 
@@ -181,7 +166,7 @@ def test_a_conversion_delta_is_a_probability(mixed, delta):
         dpgm.learn(mixed, Both(), conversion_delta=delta)
     if isinstance(delta, (int, Fraction)):
         with pytest.raises(BudgetError, match="conversion_delta must be a probability above 0 and below 1"):
-            Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=mixed, conversion_delta=Fraction(delta))
+            uniform_model(STRUCTURE, releases=mixed, conversion_delta=Fraction(delta))
 
 
 @pytest.mark.parametrize("delta", ["1e-6", 1e-6, DELTA])
@@ -197,44 +182,39 @@ def test_mixed_kinds_add_up_at_a_stated_delta(tmp_path, mixed, delta):
     assert again.to_document()["conversion_delta"] == "1/1000000"
 
 
+@pytest.fixture
+def edited(tmp_path, mixed, members_of, written, changed):
+    """Reads the file x.dpgm of a model of both releases at DELTA, after changes to its facts."""
+    dpgm.learn(mixed, Both(), conversion_delta=DELTA).model.save(tmp_path / "m.dpgm")
+    members = members_of(tmp_path / "m.dpgm")
+
+    def read(**facts) -> Model:
+        content = changed(members["model.json"], {(key,): value for key, value in facts.items()})
+        return load_model(written(tmp_path / "x.dpgm", members | {"model.json": content}))
+
+    return read
+
+
 @pytest.mark.parametrize("delta", ["1/1000", "1/10000000", None, "0", "2", "-1", "nan", 3, []])
-def test_an_edited_conversion_delta_is_refused(tmp_path, mixed, members_of, written, changed, delta):
+def test_an_edited_conversion_delta_is_refused(edited, delta):
     """The cost that the file states must be the one at the delta that it states."""
-    dpgm.learn(mixed, Both(), conversion_delta=DELTA).model.save(tmp_path / "m.dpgm")
-    members = members_of(tmp_path / "m.dpgm")
-    content = changed(members["model.json"], {("conversion_delta",): delta})
     with pytest.raises(dpgm.ModelFileError) as caught:
-        load_model(written(tmp_path / "x.dpgm", members | {"model.json": content}))
+        edited(conversion_delta=delta)
     assert "x.dpgm" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_consistent_other_delta_is_another_true_statement(tmp_path, mixed, members_of, written, changed):
-    """Both changed as they belong together: the file says something else that is true of its releases."""
-    dpgm.learn(mixed, Both(), conversion_delta=DELTA).model.save(tmp_path / "m.dpgm")
-    members = members_of(tmp_path / "m.dpgm")
-    cost = converted(Fraction(1, 1000))
-    content = changed(members["model.json"], {("conversion_delta",): "1/1000", ("cost",): cost.to_dict()})
-    assert json.loads(content)["cost"] == cost.to_dict()
-    assert load_model(written(tmp_path / "x.dpgm", members | {"model.json": content})).cost == cost
-
-
-def restated(tmp_path, mixed, members_of, written, changed, cost):
-    """A model of both releases whose file states `cost` at DELTA."""
-    dpgm.learn(mixed, Both(), conversion_delta=DELTA).model.save(tmp_path / "m.dpgm")
-    members = members_of(tmp_path / "m.dpgm")
-    content = changed(members["model.json"], {("cost",): cost})
-    return load_model(written(tmp_path / "x.dpgm", members | {"model.json": content}))
 
 
 #: 1 + rho + 2 sqrt(rho ln(1/delta)), as it was computed and written under Bun and Steinke's conversion.
 OLDER = {"epsilon": "67565217697569319786301213581009960043487/10000000000000000000000000000000000000000"}
 
 
-def test_a_file_with_a_cost_by_the_older_conversion_is_read(tmp_path, mixed, members_of, written, changed):
-    """It stated more than is needed, which is still true; the model states what is proven now."""
+def test_another_true_statement_is_read(edited):
+    """Delta and cost both changed as they belong together; and a cost by the older conversion, which stated more than
+    is needed: the model states what is proven now."""
+    cost = converted(Fraction(1, 1000))
+    assert edited(conversion_delta="1/1000", cost=cost.to_dict()).cost == cost
     cost = OLDER | {"delta": "1/1000000"}
-    model = restated(tmp_path, mixed, members_of, written, changed, cost)
-    assert Budget.parse(cost).epsilon > Fraction("1.08") * converted().epsilon and model.cost == converted()
+    assert Budget.parse(cost).epsilon > Fraction("1.08") * converted().epsilon
+    assert edited(cost=cost).cost == converted()
 
 
 TOO_LITTLE = {
@@ -248,7 +228,7 @@ TOO_LITTLE = {
 
 
 @pytest.mark.parametrize("key", TOO_LITTLE)
-def test_a_converted_cost_below_the_proof_is_refused(tmp_path, mixed, members_of, written, changed, key):
+def test_a_converted_cost_below_the_proof_is_refused(edited, key):
     """Less than the releases cost at the stated delta, by however little, or at another delta."""
     with pytest.raises(dpgm.ModelFileError, match=r"x\.dpgm"):
-        restated(tmp_path, mixed, members_of, written, changed, TOO_LITTLE[key])
+        edited(cost=TOO_LITTLE[key])

@@ -1,7 +1,5 @@
 """Conditional tables: what they are made of, row by row, and what is no probability."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

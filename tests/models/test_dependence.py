@@ -1,7 +1,5 @@
 """Dependence of pairs: against the table of all records, closed forms, and what cannot be computed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,28 +10,18 @@ from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.errors import OptionError, StructureError, TooLarge
+from dpgm_core.inference.junction_tree.cluster_tree import cluster_tree
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.models import dependence as module
-from dpgm_core.models.dependence import Dependence, measure_dependence
+from dpgm_core.models.dependence import Dependence, measure_dependence, pair_tables
 from dpgm_core.models.model import Model
 from dpgm_testing.strategies import potentials, structures
+from tests.models.enumerated import joint, random_model, summed, uniform_model
 from tests.models.test_merged import model_of as merged_model
 
 TREE = Structure(
     Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "one": 1}), [("a", "b"), ("b", "c"), ("d",), ("one",)]
 )
-
-
-def all_records(theta: Tables) -> np.ndarray:
-    """p of every record by definition, an axis per attribute."""
-    domain = theta.structure.domain
-    logs = np.zeros(domain.shape(domain.names))
-    for number, group in enumerate(theta.structure.groups):
-        for clique, record in itertools.product(group, np.ndindex(*logs.shape)):
-            code = dict(zip(domain.names, record, strict=True))
-            logs[record] += theta.group(number)[tuple(code[name] for name in clique)]
-    weights = np.exp(logs - logs.max())
-    return weights / weights.sum()
 
 
 def expected(table: np.ndarray) -> tuple[float, float]:
@@ -49,11 +37,14 @@ def expected(table: np.ndarray) -> tuple[float, float]:
     return information, math.sqrt(squares / (labels - 1)) if labels > 1 else 0.0
 
 
-def model_of(structure: Structure, seed: int = 0, replicates: int = 0, **facts) -> Model:
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=structure.cells)
-    model = Model(structure, Tables(structure, values), **facts)
-    return model.with_replicates(values + 0.2 * rng.normal(size=(replicates, structure.cells))) if replicates else model
+def model_of(structure: Structure, replicates: int = 0, **facts) -> Model:
+    model, more = random_model(structure, **facts), np.random.default_rng(1).normal(size=(replicates, structure.cells))
+    return model.with_replicates(model.potentials.values + 0.2 * more) if replicates else model
+
+
+def of_one_table(structure: Structure, table: np.ndarray) -> Model:
+    """The same log-potentials in every clique."""
+    return Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, table)))
 
 
 @settings(max_examples=120, deadline=None)
@@ -63,10 +54,10 @@ def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
     names = theta.structure.domain.names
     asked = data.draw(st.permutations(names).flatmap(lambda some: st.integers(1, len(some)).map(lambda n: some[:n])))
     found = measure_dependence(Model(theta.structure, theta), asked)
-    table = all_records(theta)
+    table = joint(Model(theta.structure, theta))
     assert found.pairs == tuple(itertools.combinations(asked, 2))
     for at, (one, two) in enumerate(found.pairs):
-        pair = np.einsum(table, range(len(names)), [names.index(one), names.index(two)])
+        pair = summed(table, (one, two), names)
         information, v = expected(pair)
         assert found.mutual_information[at] == pytest.approx(information, abs=1e-9)
         if min(pair.sum(axis=0).min(), pair.sum(axis=1).min()) > 1e-12:  # else rounding may make a label impossible
@@ -74,7 +65,8 @@ def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
 
 
 def test_closed_forms():
-    """Independent attributes: 0 exactly across components; copies: log k and 1, impossible labels notwithstanding."""
+    """Independent attributes: 0 exactly across components; copies: log k and 1, impossible labels notwithstanding, and
+    with a label of probability 1e-100."""
     found = measure_dependence(model_of(TREE))
     apart = [at for at, pair in enumerate(found.pairs) if {"d", "one"} & set(pair)]
     assert found.mutual_information[apart].tolist() == found.cramers_v[apart].tolist() == [0.0] * len(apart)
@@ -82,29 +74,23 @@ def test_closed_forms():
         structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", size)))
         copy = np.full((size, size), -np.inf)
         np.fill_diagonal(copy[:possible, :possible], 0.0)
-        found = measure_dependence(
-            Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, copy)))
-        )
+        found = measure_dependence(of_one_table(structure, copy))
         assert found.mutual_information == pytest.approx([math.log(possible)] * 3)
         assert found.cramers_v == pytest.approx([1.0] * 3)
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    law = np.array([[0.0, -np.inf], [-np.inf, -100 * math.log(10)]])
+    assert measure_dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
 
 
 def test_a_chain_forgets():
     """Two labels, correlation r per step: V is r^n after n steps, and the information the capacity of that channel."""
     structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2)))
     step = np.log([[0.45, 0.05], [0.05, 0.45]])
-    found = measure_dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, step))))
+    found = measure_dependence(of_one_table(structure, step))
     steps = np.array([ord(two) - ord(one) for one, two in found.pairs])
     assert found.cramers_v == pytest.approx(0.8**steps)
     p, q = (1 + 0.8**steps) / 2, (1 - 0.8**steps) / 2
     assert found.mutual_information == pytest.approx(math.log(2) + p * np.log(p) + q * np.log(q))
-
-
-def test_rare_labels_do_not_underflow():
-    """Copies one of whose labels has probability 1e-100 have V = 1 all the same."""
-    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    law = np.array([[0.0, -np.inf], [-np.inf, -100 * math.log(10)]])
-    assert measure_dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
 
 
 def test_merged_codes_count_as_they_were():
@@ -121,7 +107,7 @@ def test_constraints_join_components():
     columns = {name: {"size": 3, "unknown": 0} for name in "ab"}
     domain = Domain.from_dict({"attributes": columns, "constraints": rules})
     structure = Structure(domain, [("a",), ("b",)])
-    model = Model(structure, Tables.zeros(structure))
+    model = uniform_model(structure)
     assert measure_dependence(model).mutual_information == pytest.approx([expected(model.marginal(("a", "b")))[0]])
     assert measure_dependence(model).mutual_information[0] > 0.1
 
@@ -150,10 +136,8 @@ def test_intervals_end_where_values_do():
 
 def test_chosen_pairs_are_the_same():
     """In the order asked, with their intervals; replicates of merged codes are answered too."""
-    for model in (
-        model_of(TREE, replicates=4),
-        merged_model(2, replicates=np.random.default_rng(0).normal(size=(3, 15))),
-    ):
+    rows = np.random.default_rng(0).normal(size=(3, 15))
+    for model in (model_of(TREE, replicates=4), merged_model(2, replicates=rows)):
         every = measure_dependence(model)
         some = measure_dependence(model, pairs=[("c", "a"), ("b", "a")])
         for at, pair in enumerate(some.pairs):
@@ -191,8 +175,9 @@ def wide(size: int = 3) -> Structure:
     return Structure(Domain.from_sizes(dict.fromkeys(names, 3)), [*zip(names, names[1:] + names[0], strict=True)])
 
 
-def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
-    """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too."""
+def test_what_does_not_fit_is_left_out_or_refused(monkeypatch):
+    """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too; where only
+    the replicates are too many, the numbers stay; a model that has no answer at all says so, as its marginals do."""
     model = model_of(wide(6), replicates=3)
     every = measure_dependence(model)
     monkeypatch.setattr(module, "_MAX_CELLS", 10)
@@ -201,19 +186,13 @@ def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
     assert found.mutual_information[inside] == pytest.approx(every.mutual_information[inside])
     assert np.isnan(found.cramers_v[~inside]).all() and inside.sum() == 6
     assert np.isnan(found.low).all()
-
-
-def test_where_only_replicates_are_too_many_the_numbers_stay(monkeypatch):
-    """All pairs are answered; only intervals are not."""
+    monkeypatch.undo()
     monkeypatch.setattr(module, "_MAX_ANSWERS", 20)
     found = measure_dependence(model_of(wide(5), replicates=3))
     assert np.isfinite(found.mutual_information).all() and np.isnan(found.v_high).all()
     monkeypatch.setattr(module, "_MAX_ANSWERS", 40)
     assert np.isfinite(measure_dependence(model_of(wide(5), replicates=3)).high).all()
-
-
-def test_nothing_fits():
-    """A model that has no answer at all says so, as its marginals do."""
+    monkeypatch.undo()
     model = model_of(wide(6)).using(JunctionTree(max_bytes=64))
     with pytest.raises(TooLarge, match="max_bytes"):
         measure_dependence(model)
@@ -221,9 +200,7 @@ def test_nothing_fits():
 
 def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
     """Loopy belief propagation: each pair as `marginal` has it; of too many only those in cliques, and 0 across."""
-    structure = Structure(
-        Domain.from_sizes(dict.fromkeys("abcde", 3)), [tuple(one) for one in ("ab", "bc", "ca", "cd", "e")]
-    )
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abcde", 3)), [*map(tuple, ("ab", "bc", "ca", "cd", "e"))])
     model = model_of(structure).using("loopy-bp")
     found = measure_dependence(model)
     for at, pair in enumerate(found.pairs):
@@ -256,3 +233,35 @@ def test_one_attribute_has_no_pairs():
     found = measure_dependence(model_of(TREE, replicates=2), ["a"])
     assert isinstance(found, Dependence) and found.pairs == () and found.high.shape == (0,)
     assert measure_dependence(model_of(TREE), pairs=[]).names == ()
+
+
+#: Three arms: wherever the root is, some cluster has two others below it.
+ARMS = Structure(
+    Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 2, "f": 4}),
+    [("a", "b", "c"), ("a", "d"), ("b", "e"), ("c", "f")],
+)
+
+
+@pytest.mark.parametrize("asked", ["abcdef", "df", "eca"])
+def test_each_pair_is_met_once_with_the_tables_of_all_models(asked):
+    """The walks of two attributes never both make their pair; attributes that are not asked for make none."""
+    rng = np.random.default_rng(0)
+    models = [Model(ARMS, Tables(ARMS, rng.normal(size=ARMS.cells))) for _ in range(3)]
+    tree = cluster_tree(ARMS)
+    tables = [np.stack([one.marginal(clique) for one in models]) for clique in tree.structure.cliques]
+    met = {}
+    for one, two, table in pair_tables(tree, tables, list(asked)):
+        assert frozenset((one, two)) not in met
+        met[frozenset((one, two))] = True
+        assert table == pytest.approx(np.stack([model.marginal((one, two)) for model in models]), abs=1e-12)
+    assert met.keys() == set(map(frozenset, itertools.combinations(asked, 2)))
+
+
+def test_where_a_separator_is_impossible_nothing_is_divided():
+    """A label of probability 0 passes on 0."""
+    structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+    tables = [np.array([[[0.5, 0.0], [0.5, 0.0]]]), np.array([[[0.25, 0.75], [0.0, 0.0]]])]
+    tree = cluster_tree(structure)
+    ((one, two, table),) = pair_tables(tree, tables, ["a", "c"])
+    by_a = table if (one, two) == ("a", "c") else table.transpose(0, 2, 1)
+    assert by_a.tolist() == [[[0.125, 0.375], [0.125, 0.375]]]

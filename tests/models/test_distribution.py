@@ -1,4 +1,4 @@
-"""The distribution behind a model, on codes; tests/models/test_model.py holds every query against all records."""
+"""The distribution behind a model, on codes, and potentials collected from pieces."""
 
 import itertools
 
@@ -7,9 +7,9 @@ import pytest
 
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core.errors import InferenceError
-from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.distribution import Distribution, check_potentials, collect_potentials, expectation
+from tests.models.enumerated import DOMAIN
 
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 STRUCTURE = Structure(DOMAIN, [("b", "a"), ("c",)], tied=[[("a", "c"), ("d", "a")]])
 
 
@@ -52,3 +52,37 @@ def test_potentials_without_a_distribution_are_refused(wrong):
     check_potentials(np.array([0.0, -np.inf]))
     with pytest.raises(InferenceError, match="log-potentials must"):
         check_potentials(np.array([0.0, wrong]))
+
+
+def test_pieces_on_the_same_attributes_add_up_in_any_order_of_axes():
+    """p(x) is the product of all pieces, by enumeration of the records; what is handed in stays as it was."""
+    rng = np.random.default_rng(1)
+    pieces = [(("a", "b"), rng.normal(size=(2, 3))), (("b", "a"), rng.normal(size=(3, 2))),
+              (("c",), rng.normal(size=2)), ((), rng.normal(size=())), (("c",), np.array([0.0, -np.inf]))]  # fmt: skip
+    structure, potentials = collect_potentials(DOMAIN, pieces)
+    assert [set(clique) for clique in structure.cliques] == [{"a", "b"}, {"c"}, set()]
+    for record in np.ndindex(2, 3, 2):
+        values = dict(zip("abc", record, strict=True))
+
+        def total(parts, values=values):
+            return sum(float(table[tuple(values[name] for name in clique)]) for clique, table in parts)
+
+        assert total(potentials.items()) == pytest.approx(total(pieces))
+    table = np.zeros(2)
+    collect_potentials(DOMAIN, [(("a",), table), (("a",), np.ones(2))])
+    assert table.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "values", "expected"),
+    [
+        ([0.5, 0.5], [1.0, 3.0], 2.0),
+        ([1.0, 0.0], [2.0, -np.inf], 2.0),
+        ([0.5, 0.5], [2.0, -np.inf], -np.inf),
+        ([0.0, 0.0], [np.inf, -np.inf], 0.0),
+        ([1e16, 1.0, -1e16], [1.0, 1.0, 1.0], 1.0),
+    ],
+)
+def test_weight_zero_silences_what_is_infinite(weights, values, expected):
+    """0 log 0 = 0; sums of finite terms are exact to the last digit."""
+    assert expectation(np.array(weights), np.array(values)) == expected

@@ -9,24 +9,14 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.models.model import Model
+from tests.models.enumerated import uniform_model
 
-DOMAIN = Domain.from_dict(
-    {
-        "a": {"labels": ["x", "y"], "unknown": "x"},
-        "c": {"labels": ["u", "v"], "unknown": "u"},
-        "b": {"labels": ["p", "q", "r"], "unknown": "p"},
-        "d": {"labels": ["s", "t"], "unknown": "s"},
-    }
-)
+LABELS = {"a": "xy", "c": "uv", "b": "pqr", "d": "st"}
+DOMAIN = Domain.from_dict({name: {"labels": list(own), "unknown": own[0]} for name, own in LABELS.items()})
 MEASURED = Structure(DOMAIN, [("a", "b")])
 WIDER = Structure(DOMAIN, [("a", "b"), ("b", "c")])  # the model's own: c was not measured for that, nor was d
-RELEASE = dpgm.release(
-    np.column_stack([np.arange(60) % one.size for one in DOMAIN]),
-    MEASURED,
-    Budget.pure(1),
-    neighbours="add-remove",
-    randomness=SeededRandomness(0),
-)
+CODES = np.column_stack([np.arange(60) % one.size for one in DOMAIN])
+RELEASE = dpgm.release(CODES, MEASURED, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
 
 
 def model(structure: Structure = WIDER) -> Model:
@@ -107,20 +97,17 @@ def test_records_are_without_what_no_release_measured():
     assert list(one.using(unmeasured="uniform").map_assignment({"c": "u"})) == ["a", "c", "b", "d"]
 
 
-def test_a_release_of_nothing_has_no_records():
-    """A release of the number of records alone: there is no column to sample, and it says so."""
+def test_releases_of_nothing_and_no_release():
+    """A release of the number of records alone has no column to sample, and says so. A model without one, written down
+    by hand or read from a network, answers everything: what it leaves open is uniform because it says so."""
     structure = Structure(DOMAIN, [()])
     release = dpgm.release(np.zeros((9, 4), int), structure, Budget.pure(1), neighbours="add-remove")
-    empty = Model(structure, Tables.zeros(structure), releases=[release])
+    empty = uniform_model(structure, releases=[release])
     assert empty.unmeasured == DOMAIN.names
     for ask in (lambda: empty.sample(3), empty.map_assignment):
         with pytest.raises(StructureError, match="no release behind the model measured 'a', 'c', 'b', 'd'"):
             ask()
-
-
-def test_a_model_without_a_release_answers_everything():
-    """Written down by hand or read from a network: what it leaves open is uniform because it says so."""
-    one = Model(MEASURED, Tables.zeros(MEASURED))
+    one = uniform_model(MEASURED)
     np.testing.assert_allclose(one.marginal("c", given={"d": "s"}), [0.5, 0.5])
     assert one.sample(3).column_names == list(DOMAIN.names)
     assert (one.unmeasured, one.left_out, one.stamp()["unmeasured"]) == ((), (), [])

@@ -36,7 +36,8 @@ def test_combined_intervals_are_wide_rather_than_wrong_where_data_sets_are_small
 
 
 def test_the_rule_is_the_published_one():
-    """q, T, t and its degrees of freedom, computed by hand for one case; and with T negative."""
+    """q, T, t and its degrees of freedom, computed by hand for one case; with T negative; and where nothing varies and
+    nothing was sampled, without division by 0."""
     q, u = np.array([1.0, 2.0, 4.0, 5.0]), np.array([0.5, 0.7, 0.6, 0.2])
     found = combine(q, u, level=0.95)
     total = 1.25 * np.var(q, ddof=1) - 0.5
@@ -47,10 +48,6 @@ def test_the_rule_is_the_published_one():
     negative = combine(q, 100 * u, level=0.95, ratio=0.25)
     assert negative.standard_error == pytest.approx(np.sqrt(0.25 * 50))
     assert negative.low == pytest.approx(3 - stats.t.ppf(0.975, 3) * np.sqrt(0.25 * 50))
-
-
-def test_equal_data_sets_give_a_point():
-    """Nothing varies and nothing was sampled: no division by 0."""
     found = combine([0.5, 0.5], [0.0, 0.0])
     assert (found.low, found.high) == (0.5, 0.5)
 
@@ -65,9 +62,7 @@ def test_equal_data_sets_give_a_point():
         ([1.0, 2.0], [1.0, -1.0], {}, "at least 0"),
         ([1.0, 2.0], [1.0, np.inf], {}, "finite"),
         ([1.0, 2.0], [1.0, 1.0], {"level": 1.0}, "level"),
-        ([1.0, 2.0], [1.0, 1.0], {"ratio": 0}, "ratio"),
-        ([1.0, 2.0], [1.0, 1.0], {"ratio": True}, "ratio"),
-        ([1.0, 2.0], [1.0, 1.0], {"ratio": "1"}, "ratio"),
+        *(([1.0, 2.0], [1.0, 1.0], {"ratio": wrong}, "ratio") for wrong in (0, True, "1")),
     ],
 )
 def test_senseless_input_is_refused(estimates, variances, more, words):

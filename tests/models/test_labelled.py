@@ -8,19 +8,13 @@ import pytest
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.models.arrow import probability_table
+from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.model import Model
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-DOMAIN = Domain.from_dict(
-    {
-        "sex": {"labels": ["F", "M"], "unknown": "F"},
-        "town": {"labels": ["A", "B", "C"], "unknown": "A"},
-        "one": {"labels": ["only"], "unknown": "only"},
-        "low": {"labels": ["x", "y"], "unknown": "x"},
-    }
-)
+LABELS = {"sex": ["F", "M"], "town": ["A", "B", "C"], "one": ["only"], "low": ["x", "y"]}
+DOMAIN = Domain.from_dict({name: {"labels": own, "unknown": own[0]} for name, own in LABELS.items()})
 
 
 @pytest.mark.parametrize("names", [("sex",), ("town", "sex"), ("sex", "one", "town"), ("low", "town", "sex", "one")])
@@ -51,13 +45,9 @@ def test_models_give_labelled_answers():
         model.table("town", level=0.9)
     refitted = model.with_replicates(theta + 0.1 * np.random.default_rng(2).normal(size=(5, theta.size)))
     found, interval = refitted.table("town", level=0.5), refitted.intervals("town", level=0.5)
-    for column, values in [
-        ("probability", interval.estimate),
-        ("standard_error", interval.standard_error),
-        ("low", interval.low),
-        ("high", interval.high),
-    ]:
-        np.testing.assert_array_equal(found[column], values)
+    np.testing.assert_array_equal(found["probability"], interval.estimate)
+    for column in ("standard_error", "low", "high"):
+        np.testing.assert_array_equal(found[column], getattr(interval, column))
     assert model.table("low").column_names == ["low", "probability", "standing"]
     with pytest.raises(StructureError, match="two columns 'low'"):
         refitted.table("low", level=0.9)

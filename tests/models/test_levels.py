@@ -1,17 +1,16 @@
 """Merged codes: how blocks are split, and what a session's file says of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, StructureError, Tables, Terms
+from dpgm_core import Budget, Domain, SeededRandomness, Structure, StructureError
 from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights, find_merged_codes
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
+from tests.models.enumerated import uniform_model
 
 DOMAIN = Domain.from_sizes({"a": 6, "b": 3, "c": 2})
 MERGES = {"a": (0, 1, 2, 2, 1, 2)}
@@ -22,9 +21,8 @@ CODES = np.stack([np.minimum(RNG.geometric(0.5, 500) - 1, size - 1) for size in 
 
 def measured(structure: Structure, codes: np.ndarray, seed: int) -> dpgm.NoisyTables:
     """One step; its own cost does not matter here."""
-    return dpgm.release(
-        codes, structure, Budget.pure("1/2"), neighbours="add-remove", randomness=SeededRandomness(seed)
-    )
+    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(seed)}
+    return dpgm.release(codes, structure, Budget.pure("1/2"), **terms)
 
 
 def session(merges=MERGES, singles=(("a",), ("b",), ("c",)), domain=DOMAIN) -> dpgm.NoisyTables:
@@ -37,9 +35,7 @@ def session(merges=MERGES, singles=(("a",), ("b",), ("c",)), domain=DOMAIN) -> d
     pairs = Structure(domain.coarsened(merges), [("a", "b"), ("b", "c")])
     steps.append(measured(pairs, coarse, 2))
     terms = SessionTerms(workload=Workload.all(domain, 2), budget=Budget.pure(1), merges=merges)
-    return session_release(
-        terms, steps, Terms(neighbours="add-remove"), cost=Budget.pure(1), private=False, provenance={}
-    )
+    return session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
 
 
 def test_weights_come_from_the_one_way_tables_of_a_session():
@@ -65,23 +61,19 @@ def test_weights_come_from_the_one_way_tables_of_a_session():
 def test_what_was_not_measured_is_even():
     """No one-way table, no difference between the codes of a block; the standing says so."""
     release = session(singles=[("b",), ("c",)])
-    np.testing.assert_allclose(
-        find_merged_codes(COARSE, [release]).of["a"].weights, [1, 1 / 2, 1 / 3, 1 / 3, 1 / 2, 1 / 3]
-    )
-    model = Model(Structure(COARSE, [("a", "b")]), Tables.zeros(Structure(COARSE, [("a", "b")])), releases=[release])
+    weights = find_merged_codes(COARSE, [release]).of["a"].weights
+    np.testing.assert_allclose(weights, [1, 1 / 2, 1 / 3, 1 / 3, 1 / 2, 1 / 3])
+    model = uniform_model(Structure(COARSE, [("a", "b")]), releases=[release])
     assert model.standing("a") == "by structure"
 
 
-def test_no_merges_no_levels():
-    """Neither for plain releases, nor for sessions that merged nothing or what the model lacks."""
+def test_merges_that_are_none_or_lead_elsewhere():
+    """No merged codes for plain releases, nor for sessions that merged nothing or what the model lacks; a model over
+    other codes than the session's, and two sessions that differ, are refused."""
     plain = measured(Structure(DOMAIN, [("a",)]), CODES, 1)
     assert find_merged_codes(DOMAIN, [plain]) is None and find_merged_codes(DOMAIN, []) is None
     assert find_merged_codes(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None
     assert find_merged_codes(Domain.from_sizes({"b": 3}), [session()]) is None
-
-
-def test_merges_that_lead_elsewhere_are_refused():
-    """A model over other codes than the session's, and two sessions that differ."""
     release = session()
     with pytest.raises(StructureError, match="merged the codes of 'a' to others"):
         find_merged_codes(DOMAIN, [release])
@@ -100,9 +92,8 @@ def test_shrinkage_is_a_distribution_and_between_the_counts_and_even():
         np.testing.assert_allclose(np.bincount(codes, weights=weights), 1)
     counts, codes = np.array([9000.0, 3000.0, 0.0]), np.zeros(3, dtype=int)
     np.testing.assert_allclose(block_weights(counts, 1e-9, codes), counts / 12000, atol=1e-3)
-    assert (
-        block_weights(np.array([900.0, 300.0, -50.0]), 16.0, codes)[2] > 0
-    )  # a code that may occur is never ruled out
+    rare = block_weights(np.array([900.0, 300.0, -50.0]), 16.0, codes)
+    assert rare[2] > 0  # a code that may occur is never ruled out
     np.testing.assert_allclose(block_weights(np.array([3.0, -1.0, 0.0]), 100.0, codes), 1 / 3)
     np.testing.assert_allclose(block_weights(np.array([-3.0, -1.0, 0.0]), 1.0, codes), 1 / 3)
 
@@ -133,9 +124,8 @@ def test_drawn_codes_follow_the_weights_and_never_have_weight_0():
 
 def test_weights_drawn_anew_keep_blocks_and_vary_as_the_noise_does():
     """Their spread in probability is that of the noise: between a third and 1.2 of it, as none can be negative."""
-    level = MergedAttribute(
-        codes=np.array([0, *[1] * 8]), weights=np.array([1.0, *[1 / 8] * 8]), counts=np.zeros(9), variance=100.0
-    )
+    codes, weights = np.array([0, *[1] * 8]), np.array([1.0, *[1 / 8] * 8])
+    level = MergedAttribute(codes=codes, weights=weights, counts=np.zeros(9), variance=100.0)
     levels = MergedCodes(fine=Domain.from_sizes({"a": 9}), of={"a": level})
     shares = {"a": np.array([0.92, *[0.01] * 8])}
     drawn = np.stack([levels.redraw(shares, 1000.0, np.random.default_rng(n)).of["a"].weights for n in range(200)])

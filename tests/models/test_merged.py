@@ -1,7 +1,5 @@
 """Models of merged codes: every kind of answer against the table of all records over the codes as they were."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -24,13 +22,13 @@ from dpgm_core import (
     bootstrap,
     learn,
 )
-from dpgm_core.models import merged_codes as levels
 from dpgm_core.models import merged_codes as merged
-from dpgm_core.models.evaluate import log_likelihood, total_variation
-from dpgm_core.models.files import load_model
-from dpgm_core.releases.queries import SessionTerms
+from dpgm_core.models.model_file import load_model
+from dpgm_core.pipeline.evaluation import log_likelihood, total_variation
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
+from tests.models.enumerated import summed as summed_of
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 4})
 MERGES = {"a": (2, 0, 1, 0, 0), "c": (0, 1, 1, 0)}
@@ -54,10 +52,8 @@ def session(holdout: bool = False) -> dpgm.NoisyTables:
     ]
     steps[2] = evolve(steps[2], holdout=True)
     terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(1), merges=MERGES)
-    return session_release(
-        terms, steps if holdout else steps[:2], steps[0].terms, cost=Budget.pure(1), private=False,
-        provenance={},
-    )  # fmt: skip
+    steps = steps if holdout else steps[:2]
+    return session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
 
 
 RELEASE = session()
@@ -73,7 +69,7 @@ def model_of(seed: int, cliques=PAIRS, zeros: float = 0.0, weight0: bool = False
     with pytest.MonkeyPatch.context() as patch:
         if weight0:
             release = _with_zeros(release)
-            patch.setattr(levels, "_MIN_NOISE_SHARE", 0.0)
+            patch.setattr(merged, "_MIN_NOISE_SHARE", 0.0)
         return Model(structure, Tables(structure, values), releases=[release], **more)
 
 
@@ -90,21 +86,15 @@ def joint(model: Model) -> np.ndarray:
     table = np.zeros(shape)
     of = model._merged_codes.of
     for record in np.ndindex(*shape):
-        block = {
-            name: int(of[name].codes[code]) if name in of else code for name, code in zip(NAMES, record, strict=True)
-        }
-        log = sum(
-            model.potentials.group(number)[tuple(block[name] for name in group[0])]
-            for number, group in enumerate(model.structure.groups)
-        )
+        codes = dict(zip(NAMES, record, strict=True))
+        block = {name: int(of[name].codes[code]) if name in of else code for name, code in codes.items()}
+        log = sum(model.potentials[clique][tuple(block[name] for name in clique)] for clique in model.structure.cliques)
         table[record] = math.exp(log) * math.prod(of[name].weights[record[NAMES.index(name)]] for name in of)
     return table / table.sum()
 
 
-def summed(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    left = [name for name in NAMES if name in names]
-    margin = table.sum(axis=tuple(i for i, name in enumerate(NAMES) if name not in names))
-    return margin.transpose([left.index(name) for name in names])
+def margin(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    return summed_of(table, names, NAMES)
 
 
 CASES = [(0, False, PAIRS), (0.2, False, PAIRS), (0, True, PAIRS), (0, True, [("a", "c", "b")]), (0, False, [("b",)])]
@@ -120,9 +110,9 @@ def test_answers_agree_with_the_table_of_all_records(zeros, weight0, cliques):
     assert (model._merged_codes.of["a"].weights == 0).any() == weight0
     queries = [names for size in (1, 2, 3) for names in itertools.permutations(NAMES, size)]
     for names, found in model.marginals_of(queries).items():
-        np.testing.assert_allclose(found, summed(table, names), atol=1e-12)
+        np.testing.assert_allclose(found, margin(table, names), atol=1e-12)
     for name, other in itertools.permutations(NAMES, 2):
-        both = summed(table, (name, other))
+        both = margin(table, (name, other))
         for code in range(DOMAIN[other].size):
             if both[:, code].sum() > 0:
                 found = model.marginal(name, given={other: code})
@@ -147,7 +137,7 @@ def test_answers_agree_with_the_table_of_all_records(zeros, weight0, cliques):
     rows = model.table(["c", "a"]).to_pylist()
     found = {(row["c"], row["a"]): row["probability"] for row in rows}
     for c, a in np.ndindex(4, 5):
-        assert found[DOMAIN["c"].labels[c], DOMAIN["a"].labels[a]] == pytest.approx(summed(table, ("c", "a"))[c, a])
+        assert found[DOMAIN["c"].labels[c], DOMAIN["a"].labels[a]] == pytest.approx(margin(table, ("c", "a"))[c, a])
 
 
 def test_divergences_are_exact_between_merged_and_unmerged_models():
@@ -165,37 +155,32 @@ def test_divergences_are_exact_between_merged_and_unmerged_models():
         one.kl(one.coarse)
 
 
+def records_of(model: Model, method: str) -> np.ndarray:
+    """How often each record is among 20,000; impossible ones never are."""
+    drawn = model.sample(20_000, method=method, randomness=SeededRandomness(1))
+    counts = np.zeros(DOMAIN.shape(NAMES))
+    np.add.at(counts, tuple(drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES), 1)
+    assert (counts[joint(model) == 0] == 0).all()
+    return counts
+
+
 def test_samples_have_the_distribution_of_all_codes():
-    """Chi-squared of 20,000 records against the table of all 60; false alarm 1e-6. Codes of weight 0 never come."""
+    """Chi-squared of 20,000 records against the table of all 60; false alarm 1e-6. Codes of weight 0 never come.
+
+    Rounded ones: one-way tables of all codes within 3 of N p, whatever was merged; pairs within a tenth of the distance
+    of independent rows; two merged attributes are split independently."""
     model = model_of(3, weight0=True)
     table = joint(model)
-    drawn = model.sample(20_000, randomness=SeededRandomness(1))
-    codes = [drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES]
-    counts = np.zeros(table.shape)
-    np.add.at(counts, tuple(codes), 1)
-    assert (counts[table == 0] == 0).all()
+    counts = {method: records_of(model, method) for method in ("rounded", "independent")}
     expected = 20_000 * table[table > 0]
-    assert ((counts[table > 0] - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-6, len(expected) - 1)
-
-
-def test_rounded_samples_are_near_what_is_expected():
-    """20,000 rows: one-way tables of all codes within 3 of N p, whatever was merged; pairs within a tenth of the
-    distance of independent rows; what is impossible never comes; two merged attributes are split independently."""
-    model = model_of(3, weight0=True)
-    table = joint(model)
-    errors = {}
-    for method in ("rounded", "independent"):
-        drawn = model.sample(20_000, method=method, randomness=SeededRandomness(1))
-        codes = [drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES]
-        counts = np.zeros(table.shape)
-        np.add.at(counts, tuple(codes), 1)
-        assert (counts[table == 0] == 0).all()
-        errors[method] = [
-            np.abs(summed(counts, names) - 20_000 * summed(table, names)).sum() for names in (("a", "b"), ("a", "c"))
-        ]
-        if method == "rounded":
-            for name in NAMES:
-                assert np.abs(summed(counts, (name,)) - 20_000 * summed(table, (name,))).max() < 3
+    statistic = ((counts["independent"][table > 0] - expected) ** 2 / expected).sum()
+    assert statistic < stats.chi2.ppf(1 - 1e-6, len(expected) - 1)
+    for name in NAMES:
+        assert np.abs(margin(counts["rounded"] - 20_000 * table, (name,))).max() < 3
+    errors = {
+        method: [np.abs(margin(seen - 20_000 * table, names)).sum() for names in (("a", "b"), ("a", "c"))]
+        for method, seen in counts.items()
+    }
     assert errors["rounded"][0] < 0.1 * errors["independent"][0] and errors["rounded"][1] < errors["independent"][1]
 
 
@@ -208,23 +193,15 @@ def test_records_are_scored_by_their_own_codes(tmp_path):
     ours = total_variation(model, CODES, allow_non_private=True)["a", "b"]
     share = np.zeros((5, 3))
     np.add.at(share, (CODES[:, 0], CODES[:, 1]), 1 / len(CODES))
-    assert ours == pytest.approx(np.abs(share - summed(table, ("a", "b"))).sum() / 2)
-    assert total_variation(model, RELEASE.tables)["a", "b"] == pytest.approx(
-        total_variation(model.coarse, RELEASE.tables)["a", "b"]
-    )
+    assert ours == pytest.approx(np.abs(share - margin(table, ("a", "b"))).sum() / 2)
+    over_blocks = total_variation(model.coarse, RELEASE.tables)["a", "b"]
+    assert total_variation(model, RELEASE.tables)["a", "b"] == pytest.approx(over_blocks)
     whole = model.expanded()
     write_uai(tmp_path / "m.uai", whole.structure, whole)
     read = read_uai(tmp_path / "m.uai")
     found = Model(read.structure, read.potentials)
     assert found.domain == DOMAIN
     np.testing.assert_allclose(found.marginal(NAMES), table, atol=1e-12)
-
-
-def test_a_model_too_large_to_write_out_is_refused(monkeypatch):
-    """By name, with the size, before anything is made."""
-    monkeypatch.setattr(merged, "_MAX_BYTES", 100)
-    with pytest.raises(TooLarge, match="2 merged attributes takes 216 B, against 100 B"):
-        model_of(1).expanded()
 
 
 def test_what_an_answer_rests_on():
@@ -238,13 +215,23 @@ def test_what_an_answer_rests_on():
     assert model.unmeasured == ()
 
 
-def test_a_model_file_gives_the_same_answers(tmp_path):
-    """The schema is that of every model; the weights come out of the release again."""
+def test_files_and_other_engines_give_the_same_answers(tmp_path, monkeypatch):
+    """The schema of a file is that of every model, and the weights come out of the release again; another engine takes
+    the same weights. A model too large to write out over all codes is refused with its size, before anything is
+    made."""
     model = model_of(1)
     model.save(tmp_path / "m.dpgm")
     read = load_model(tmp_path / "m.dpgm")
     np.testing.assert_array_equal(read.marginal(NAMES), model.marginal(NAMES))
     assert set(read.to_document()) == set(model.to_document()) and read.domain == DOMAIN
+    model = model_of(1)
+    found = model.using("loopy-bp")
+    np.testing.assert_allclose(found.marginal(["a", "b"]), model.marginal(["a", "b"]), atol=1e-6)
+    with pytest.raises(InferenceError, match="cannot maximise"):
+        found.map_assignment()
+    monkeypatch.setattr(merged, "_MAX_BYTES", 100)
+    with pytest.raises(TooLarge, match="2 merged attributes takes 216 B, against 100 B"):
+        model_of(1).expanded()
 
 
 def test_learned_and_bootstrapped_in_the_domain_of_the_session():
@@ -265,12 +252,3 @@ def test_learned_and_bootstrapped_in_the_domain_of_the_session():
     assert strapped.coarse.replicates[3].domain == COARSE
     assert strapped.checked and strapped.structure_error().estimate >= 0
     assert strapped.intervals(["a", "c"], given={"b": 0}).widened
-
-
-def test_loopy_propagation_answers_too():
-    """Another engine, the same weights."""
-    model = model_of(1)
-    found = model.using("loopy-bp")
-    np.testing.assert_allclose(found.marginal(["a", "b"]), model.marginal(["a", "b"]), atol=1e-6)
-    with pytest.raises(InferenceError, match="cannot maximise"):
-        found.map_assignment()

@@ -1,7 +1,5 @@
 """Models as Bayesian networks: enumeration of all records decides; what projection keeps, and what it may not."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,11 +10,13 @@ from scipy import stats
 import dpgm_core as dpgm
 from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, Structure, Tables, cpds, project
 from dpgm_core.errors import StructureError, TooLarge
-from dpgm_core.models.files import load_model
+from dpgm_core.models.model_file import load_model
 from dpgm_core.models.networks import network_of
-from dpgm_core.releases.queries import SessionTerms
 from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.structure.workload import Workload
+from tests.models.enumerated import joint as joint_of
+from tests.models.enumerated import summed, uniform_model
 
 NAMES = "abcde"
 SEEDS = range(12)
@@ -25,13 +25,8 @@ SEEDS = range(12)
 def some_dag(rng, domain) -> Dag:
     """At most three parents each, the order of the attributes another than the domain's."""
     order = [str(name) for name in rng.permutation(domain.names)]
-    return Dag(
-        domain,
-        {
-            name: [str(parent) for parent in rng.permutation(order[:at])[: rng.integers(0, 4)]]
-            for at, name in enumerate(order)
-        },
-    )
+    above = (rng.permutation(order[:at])[: rng.integers(0, 4)] for at in range(len(order)))
+    return Dag(domain, {name: [*map(str, parents)] for name, parents in zip(order, above, strict=True)})
 
 
 def some_cpds(rng, dag, zeros=0.0) -> dict[str, np.ndarray]:
@@ -51,19 +46,29 @@ def some_domain(rng) -> Domain:
 
 def some_model(rng, domain, zeros=0.0) -> Model:
     """Random potentials on random cliques, loops among them; all records may not be impossible."""
-    names = domain.names
-    picked = [rng.permutation(names)[: rng.integers(1, 4)] for _ in range(len(names))]
+    picked = [rng.permutation(domain.names)[: rng.integers(1, 4)] for _ in domain.names]
     structure = Structure(domain, [tuple(map(str, clique)) for clique in picked])
-    values = rng.normal(size=structure.cells) * 1.5
-    record = {name: int(rng.integers(domain[name].size)) for name in names}
-    parts = []
-    for clique, part in zip(structure.cliques, structure.slices, strict=True):
-        table = values[part].reshape(domain.shape(clique))
-        possible = table[tuple(record[name] for name in clique)]
-        table[rng.random(table.shape) < zeros] = -np.inf
-        table[tuple(record[name] for name in clique)] = possible
-        parts.append(table.reshape(-1))
-    return Model(structure, Tables(structure, np.concatenate(parts)))
+    record = {name: int(rng.integers(domain[name].size)) for name in domain.names}
+    tables = {clique: rng.normal(size=domain.shape(clique)) * 1.5 for clique in structure.cliques}
+    for clique, table in tables.items():
+        never = rng.random(table.shape) < zeros
+        never[tuple(record[name] for name in clique)] = False
+        table[never] = -np.inf
+    return Model(structure, Tables.from_arrays(structure, tables))
+
+
+def some_case(seed, zeros=0.0):
+    """A generator, a model, and a graph over its domain."""
+    rng = np.random.default_rng(seed)
+    domain = some_domain(rng)
+    return rng, some_model(rng, domain, zeros), some_dag(rng, domain)
+
+
+def some_network(seed, zeros=0.0):
+    """A generator, a graph and its conditional tables."""
+    rng = np.random.default_rng(seed)
+    dag = some_dag(rng, some_domain(rng))
+    return rng, dag, some_cpds(rng, dag, zeros)
 
 
 def product(dag, tables) -> np.ndarray:
@@ -77,30 +82,11 @@ def product(dag, tables) -> np.ndarray:
     return joint
 
 
-def enumerated(model) -> np.ndarray:
-    """The same of any model without merged codes, from its potentials."""
-    names = model.domain.names
-    joint = np.zeros(model.domain.shape(names))
-    for codes in np.ndindex(*joint.shape):
-        record = dict(zip(names, codes, strict=True))
-        joint[codes] = sum(
-            model.potentials[clique][tuple(record[name] for name in clique)] for clique in model.structure.cliques
-        )
-    joint = np.exp(joint)
-    return joint / joint.sum()
-
-
-def margin(joint, domain, names) -> np.ndarray:
-    table = joint.sum(axis=tuple(at for at, name in enumerate(domain.names) if name not in names), keepdims=False)
-    left = [name for name in domain.names if name in names]
-    return table.transpose([left.index(name) for name in names])
-
-
 def conditionals(joint, dag) -> tuple[dict[str, np.ndarray], int]:
     """P(child | parents) of a joint table by division, uniform where there is nothing to divide."""
     found, uniform = {}, 0
     for family in dag.families:
-        table = margin(joint, dag.domain, family).copy()
+        table = summed(joint, family, dag.domain.names).copy()
         for above in np.ndindex(*table.shape[1:]):
             row = (slice(None), *above)
             mass = table[row].sum()
@@ -110,16 +96,14 @@ def conditionals(joint, dag) -> tuple[dict[str, np.ndarray], int]:
     return found, uniform
 
 
-# --- networks from conditional tables -------------------------------------------------------------------------------
+# --- networks from conditional tables ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_network_is_the_product_of_its_tables(seed):
     """Of random graphs and tables, every third cell zero in half of them: log Z = 0, all records, entropy; and the
     graph and the tables can be read off it."""
-    rng = np.random.default_rng(seed)
-    dag = some_dag(rng, some_domain(rng))
-    tables = some_cpds(rng, dag, zeros=(seed % 2) / 3)
+    _, dag, tables = some_network(seed, zeros=(seed % 2) / 3)
     model = Model.from_cpds(dag, tables)
     joint = product(dag, tables)
     assert abs(model.log_partition) < 1e-9
@@ -167,35 +151,29 @@ def test_wrong_tables_make_no_network():
 HALF = {"a": np.array([0.5, 0.5])}
 
 
-# --- conditional tables of models, and projection -------------------------------------------------------------------
+# --- conditional tables of models, and projection ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conditional_tables_are_those_of_the_joint_table(seed):
     """Of loopy models with impossible cells, on graphs that are not theirs; the rows made uniform are counted."""
-    rng = np.random.default_rng(100 + seed)
-    domain = some_domain(rng)
-    model, dag = some_model(rng, domain, zeros=(seed % 2) / 2), some_dag(rng, domain)
-    expected, uniform = conditionals(enumerated(model), dag)
+    _, model, dag = some_case(100 + seed, zeros=(seed % 2) / 2)
+    expected, uniform = conditionals(joint_of(model), dag)
     found = cpds(model, dag)
-    assert list(found) == list(domain.names)
+    assert list(found) == list(model.domain.names)
     for name, table in expected.items():
         np.testing.assert_allclose(found[name], table, atol=1e-10)
     network = project(model, dag)
     assert network.structure == dag.structure() and abs(network.log_partition) < 1e-9
-    np.testing.assert_allclose(enumerated(network), product(dag, expected), atol=1e-12)
+    np.testing.assert_allclose(joint_of(network), product(dag, expected), atol=1e-12)
     told = [f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"]
     assert network.provenance.get("notes", []) == (told if uniform else [])
 
 
 def test_impossible_parents_are_among_the_cases():
     """The test above and those below see rows that nothing is known of, and models without."""
-    rows = []
-    for seed in SEEDS:
-        rng = np.random.default_rng(100 + seed)
-        domain = some_domain(rng)
-        model, dag = some_model(rng, domain, zeros=(seed % 2) / 2), some_dag(rng, domain)
-        rows.append(conditionals(enumerated(model), dag)[1])
+    cases = [some_case(100 + seed, zeros=(seed % 2) / 2) for seed in SEEDS]
+    rows = [conditionals(joint_of(model), dag)[1] for _, model, dag in cases]
     assert sum(uniform > 0 for uniform in rows) >= 2 and sum(uniform == 0 for uniform in rows) >= 6
 
 
@@ -203,7 +181,7 @@ def family_kl(joint, dag, tables) -> float:
     """Sum over families and parents' states of p(u) KL(p(. | u), q(. | u)): section 2 of our study."""
     found = 0.0
     for family in dag.families:
-        table = margin(joint, dag.domain, family)
+        table = summed(joint, family, dag.domain.names)
         for above in np.ndindex(*table.shape[1:]):
             row = table[(slice(None), *above)]
             if row.sum() > 0:
@@ -216,26 +194,23 @@ def family_kl(joint, dag, tables) -> float:
 def test_projection_is_the_nearest_network(seed):
     """Any other network q is farther by exactly sum p(u) KL(p(. | u), q(. | u)), which is 0 only for the same tables:
     networks at random and near it."""
-    rng = np.random.default_rng(200 + seed)
-    domain = some_domain(rng)
-    model, dag = some_model(rng, domain), some_dag(rng, domain)
-    joint, nearest = enumerated(model), project(model, dag)
+    rng, model, dag = some_case(200 + seed)
+    joint, nearest = joint_of(model), project(model, dag)
     least = model.kl(nearest)
     ours = cpds(model, dag)
-    assert least == pytest.approx(stats.entropy(joint.reshape(-1), enumerated(nearest).reshape(-1)), abs=1e-9)
+    assert least == pytest.approx(stats.entropy(joint.reshape(-1), joint_of(nearest).reshape(-1)), abs=1e-9)
     for weight in (1.0, 0.3, 1e-3):
         tables = {name: (1 - weight) * ours[name] + weight * table for name, table in some_cpds(rng, dag).items()}
         excess = family_kl(joint, dag, tables)
-        assert excess > 0 or max(one.size for one in domain) == 1
+        assert excess > 0 or max(one.size for one in model.domain) == 1
         assert model.kl(Model.from_cpds(dag, tables)) - least == pytest.approx(excess, rel=1e-6, abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_divergence_of_networks_is_the_sum_over_families(seed):
     """On one graph, without and with impossible cells, infinite where the second rules out what the first allows."""
-    rng = np.random.default_rng(300 + seed)
-    dag = some_dag(rng, some_domain(rng))
-    one, two = some_cpds(rng, dag, zeros=(seed % 2) / 3), some_cpds(rng, dag, zeros=(seed % 3) / 6)
+    rng, dag, one = some_network(300 + seed, zeros=(seed % 2) / 3)
+    two = some_cpds(rng, dag, zeros=(seed % 3) / 6)
     expected = family_kl(product(dag, one), dag, two)
     assert Model.from_cpds(dag, one).kl(Model.from_cpds(dag, two)) == pytest.approx(expected, abs=1e-9)
 
@@ -243,37 +218,28 @@ def test_divergence_of_networks_is_the_sum_over_families(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_network_on_its_own_graph_stays_as_it_is(seed):
     """Its distribution, and all rows but those of impossible parents; a second projection changes nothing at all."""
-    rng = np.random.default_rng(400 + seed)
-    dag = some_dag(rng, some_domain(rng))
-    tables = some_cpds(rng, dag, zeros=(seed % 2) / 2)
+    _, dag, tables = some_network(400 + seed, zeros=(seed % 2) / 2)
     model = Model.from_cpds(dag, tables)
     again = project(model, dag)
     joint = product(dag, tables)
-    np.testing.assert_allclose(enumerated(again), joint, atol=1e-12)
+    np.testing.assert_allclose(joint_of(again), joint, atol=1e-12)
     for family in dag.families:
-        there = np.broadcast_to(margin(joint, dag.domain, family).sum(axis=0) > 0, dag.domain.shape(family))
+        there = np.broadcast_to(summed(joint, family, dag.domain.names).sum(axis=0) > 0, dag.domain.shape(family))
         np.testing.assert_allclose(np.exp(again.potentials[family])[there], tables[family[0]][there], rtol=1e-9)
     twice = project(again, dag)
     np.testing.assert_allclose(np.exp(twice.potentials.values), np.exp(again.potentials.values), rtol=1e-9)
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------------
+# --- what is kept -----------------------------------------------------------------------------------------------------
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 DAG = Dag(DOMAIN, {"b": ["a"], "c": ["b"]})
 CODES = np.random.default_rng(1).integers(0, 2, size=(300, 3))
 
 
-def released(cliques, budget=None, seed=3, **more) -> dpgm.NoisyTables:
-    return dpgm.release(
-        CODES,
-        Structure(DOMAIN, cliques),
-        budget or Budget.pure(1),
-        more.pop("mechanism", "laplace"),
-        neighbours="add-remove",
-        randomness=SeededRandomness(seed),
-        **more,
-    )
+def released(cliques, budget=None, seed=3, mechanism="laplace", codes=CODES, domain=DOMAIN) -> dpgm.NoisyTables:
+    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(seed)}
+    return dpgm.release(codes, Structure(domain, cliques), budget or Budget.pure(1), mechanism, **terms)
 
 
 def test_facts_and_files_survive_projection(tmp_path):
@@ -317,7 +283,7 @@ def test_attributes_that_were_not_measured_stay_so():
     with pytest.raises(StructureError, match="no release behind the model measured 'c'"):
         model.marginal("c")
     found = cpds(model, DAG)
-    expected, _ = conditionals(enumerated(model), DAG)
+    expected, _ = conditionals(joint_of(model), DAG)
     for name, table in expected.items():
         np.testing.assert_allclose(found[name], table, atol=1e-12)
     network = project(model, DAG)
@@ -332,13 +298,9 @@ MERGES = {"b": (1, 0, 1)}
 def merged_model() -> Model:
     """Over a domain in which a session put the first and last label of b together."""
     coarse = DOMAIN.coarsened(MERGES)
-    one, two = released([("a",), ("b",), ("c",)], seed=5), dpgm.release(
-        np.stack([CODES[:, 0], np.array(MERGES["b"])[CODES[:, 1]], CODES[:, 2]], axis=1),
-        Structure(coarse, [("a", "b"), ("b", "c")]),
-        Budget.pure(1),
-        neighbours="add-remove",
-        randomness=SeededRandomness(6),
-    )  # fmt: skip
+    codes = np.stack([CODES[:, 0], np.array(MERGES["b"])[CODES[:, 1]], CODES[:, 2]], axis=1)
+    one = released([("a",), ("b",), ("c",)], seed=5)
+    two = released([("a", "b"), ("b", "c")], seed=6, codes=codes, domain=coarse)
     one = evolve(one, tables=Tables(one.structure, np.array([150, 150, 120, 60, 30, 100, 200])))
     terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(2), merges=MERGES)
     release = session_release(terms, [one, two], one.terms, cost=Budget.pure(2), private=False, provenance={})
@@ -374,10 +336,10 @@ def test_merged_codes_are_projected_as_blocks_and_answered_as_codes(tmp_path):
         project(model, fine)
 
 
-def test_graphs_over_other_domains_and_models_too_wide_are_refused():
-    """By what differs; a model that no engine can hold is priced, not attempted."""
-    structure = Structure(DOMAIN, [("a", "b", "c")])
-    model = Model(structure, Tables.zeros(structure))
+def test_what_cannot_be_projected_is_refused():
+    """Graphs over other domains by what differs; a model that no engine can hold is priced, not attempted; and what is
+    no model in words, by each of the three functions."""
+    model = uniform_model(Structure(DOMAIN, [("a", "b", "c")]))
     other = Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {})
     with pytest.raises(StructureError, match="over another domain than the model"):
         cpds(model, other)
@@ -385,33 +347,25 @@ def test_graphs_over_other_domains_and_models_too_wide_are_refused():
         project(model, other)
     wide = Structure.complete(Domain.from_sizes({f"x{at}": 2 for at in range(60)}))
     with pytest.raises(TooLarge):
-        cpds(Model(wide, Tables.zeros(wide)), Dag(wide.domain, {"x1": ["x0"]}))
-
-
-def test_models_that_are_no_network_are_told_from_those_that_are():
-    """By structure and by tables; what would make one is said."""
-    pair = Structure(DOMAIN, [("a", "b"), ("b", "c")])
-    no = "the model is no Bayesian network: .*; learner 'bayes-net' makes one, and project\\(model, dag\\)"
-    with pytest.raises(StructureError, match=no.replace(".*", ".*'c' stands first in no clique.*")):
-        network_of(Model(pair, Tables.zeros(pair)))
-    families = DAG.structure()
-    with pytest.raises(StructureError, match=no.replace(".*", "its tables are no conditional probabilities")):
-        network_of(Model(families, Tables.zeros(families)))
-    dag, tables = network_of(project(Model(families, Tables.zeros(families)), DAG))
-    assert dag == DAG
-    for family in DAG.families:
-        np.testing.assert_allclose(tables[family[0]], 1 / DOMAIN[family[0]].size)
-
-
-def test_what_is_no_model_is_refused_in_words():
-    """By each of the three."""
+        cpds(uniform_model(wide), Dag(wide.domain, {"x1": ["x0"]}))
     for ask in (lambda: cpds(None, DAG), lambda: project(5, DAG), lambda: network_of(DAG)):
         with pytest.raises(StructureError, match="a Model is needed, got"):
             ask()
 
 
-def test_large_potentials_are_no_probabilities():
-    """Their exponentials are beyond every float, which is no warning but an answer."""
+def test_models_that_are_no_network_are_told_from_those_that_are():
+    """By structure and by tables, also where their exponentials are beyond every float; what would make one is said."""
+    pair = Structure(DOMAIN, [("a", "b"), ("b", "c")])
+    no = "the model is no Bayesian network: .*; learner 'bayes-net' makes one, and project\\(model, dag\\)"
+    with pytest.raises(StructureError, match=no.replace(".*", ".*'c' stands first in no clique.*")):
+        network_of(uniform_model(pair))
+    families = DAG.structure()
+    with pytest.raises(StructureError, match=no.replace(".*", "its tables are no conditional probabilities")):
+        network_of(uniform_model(families))
+    dag, tables = network_of(project(uniform_model(families), DAG))
+    assert dag == DAG
+    for family in DAG.families:
+        np.testing.assert_allclose(tables[family[0]], 1 / DOMAIN[family[0]].size)
     structure = DAG.structure()
     with pytest.raises(StructureError, match="no conditional probabilities"):
         network_of(Model(structure, Tables.zeros(structure).like(np.full(structure.cells, 1e4))))

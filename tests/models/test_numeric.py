@@ -1,14 +1,13 @@
 """Means, variances, quantiles and correlations, against records written out and closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
-from dpgm_core import Domain, DomainError, InferenceError, Model, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core import Domain, DomainError, InferenceError, Model, OptionError, SeededRandomness, Structure
 from dpgm_core.models.numeric import correlation_of, mean_of, number_distribution, quantile_of, share_of, variance_of
+from tests.models.enumerated import random_model
 
 DOMAIN = Domain.from_dict(
     {
@@ -22,7 +21,7 @@ STRUCTURE = Structure(DOMAIN, [("age", "wage"), ("age", "rank"), ("wage", "rank"
 
 
 def model_of(seed: int) -> Model:
-    return Model(STRUCTURE, Tables(STRUCTURE, np.random.default_rng(seed).normal(size=STRUCTURE.cells)))
+    return random_model(STRUCTURE, seed)
 
 
 def spelled(name: str, code: int) -> np.ndarray:
@@ -76,9 +75,8 @@ def test_correlations_are_those_of_records_with_both(pair):
             parts = one.mean(), other.mean(), (one**2).mean(), (other**2).mean(), one.mean() * other.mean()
             sums += mass * np.array(parts)
     a, b, aa, bb, ab = sums / total
-    assert math.isclose(
-        model.correlation(*pair), (ab - a * b) / math.sqrt((aa - a * a) * (bb - b * b)), rel_tol=1e-4, abs_tol=1e-6
-    )
+    wanted = (ab - a * b) / math.sqrt((aa - a * a) * (bb - b * b))
+    assert math.isclose(model.correlation(*pair), wanted, rel_tol=1e-4, abs_tol=1e-6)
 
 
 def test_decoded_records_have_these_moments():
@@ -97,17 +95,14 @@ def test_decoded_records_have_these_moments():
     assert abs(np.corrcoef(pair)[0, 1] - model.correlation("age", "wage")) < 5 * 2 / math.sqrt(pair.shape[1])
 
 
-def test_dates_lose_no_digits():
-    """The variance of two neighbouring days of this century is 1/4."""
+def test_dates_lose_no_digits_and_codes_without_weight_are_no_quantile():
+    """The variance of two neighbouring days of this century is 1/4; at either end and between; shares are of what has a
+    number."""
     domain = Domain.from_dict({"day": {"type": "date", "min": "2024-02-28", "max": "2024-02-29"}})
     law = number_distribution(domain["day"])
     table = np.array([0.5, 0.5, 0.0])
     assert variance_of(law, table) == 0.25 and mean_of(law, table) == 19_781.5 - 0.0
     assert domain["day"].values.text(quantile_of(law, table, 0.5)) == "2024-02-28"
-
-
-def test_codes_without_weight_are_no_quantile():
-    """At either end and between; shares are of what has a number."""
     law = number_distribution(DOMAIN["age"])
     assert [quantile_of(law, np.array([0.0, 0.4, 0.0, 0.6]), share) for share in (0.0, 1.0)] == [5.0, 9.0]
     assert [quantile_of(law, np.array([0.5, 0.0, 0.5, 0.0]), share) for share in (0.5, 0.51)] == [4.0, 10.0]

@@ -1,7 +1,5 @@
 """Numbers that keep an order inside overlapping bins: always, and by the law inside the bins given the order."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -87,15 +85,12 @@ def test_no_record_breaks_an_order(name, strict):
 
 
 def test_the_law_is_that_of_the_bins_given_the_order():
-    """Two whole numbers of 0 .. 9: each of the 55 ordered pairs as likely (false alarm 1e-6, seed fixed)."""
+    """Two whole numbers of 0 .. 9: each of the 55 ordered pairs as likely; three in strict order: each of 120 triples
+    (false alarm 1e-6 each, seed fixed)."""
     _, orders, _ = made({"a": WHOLE, "b": WHOLE})
     places = orders.places({"a": np.zeros(50_000, int), "b": np.zeros(50_000, int)}, {}, np.random.default_rng(3))
     counts = np.unique(10 * places["a"] + places["b"], return_counts=True)[1]
     assert len(counts) == 55 and stats.chisquare(counts).pvalue > 1e-6
-
-
-def test_a_chain_in_one_bin_has_its_law_too():
-    """Three whole numbers of 0 .. 9, strictly ascending: 120 triples (false alarm 1e-6, seed fixed)."""
     _, orders, _ = made(TABLES["whole"], strict=True)
     places = orders.places({name: np.zeros(60_000, int) for name in "abc"}, {}, np.random.default_rng(3))
     counts = np.unique(100 * places["a"] + 10 * places["b"] + places["c"], return_counts=True)[1]
@@ -137,31 +132,25 @@ def test_given_values_rule_out_bins_on_their_wrong_side():
             assert (left == 0).tolist() == wanted
 
 
+def ascends(record, strict):
+    return all(None in (x, y) or (x < y if strict else x <= y) for x, y in itertools.pairwise(record))
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_codes_fit_where_values_ascend(strict):
     """By enumeration of whole numbers; a column without a value binds nothing, one that is given does."""
     tables = {"a": [0, 2, 7], "b": [1, 4, 6], "c": [0, 3, 7]}
     domain, orders, decoders = made({n: {"type": "integer", "bins": edges} for n, edges in tables.items()}, strict)
     codes = dict(zip("abc", np.indices([3, 3, 3]).reshape(3, -1), strict=True))
-    values = [[domain[name].bin_codes(np.arange(8.0)).tolist(), [*range(8)]] for name in "abc"]
+    values = []
+    for name, edges in tables.items():
+        bins = dict(enumerate(domain[name].bin_codes(np.arange(8.0)).tolist()))
+        values.append([[n for n in bins if bins[n] == code and edges[0] <= n <= edges[-1]] for code in (0, 1)])
+        values[-1].append([None])
     wanted = []
     for record in zip(*codes.values(), strict=True):
-        choices = [
-            [None]
-            if code == 2
-            else [
-                n
-                for n, of in zip(numbers, held, strict=True)
-                if of == code and n <= domain[name].edges[-1] and n >= domain[name].edges[0]
-            ]
-            for name, code, (held, numbers) in zip("abc", record, values, strict=True)
-        ]
-        wanted.append(
-            any(
-                all(None in (x, y) or (x < y if strict else x <= y) for x, y in itertools.pairwise(made_of))
-                for made_of in itertools.product(*choices)
-            )
-        )
+        choices = [own[code] for own, code in zip(values, record, strict=True)]
+        wanted.append(any(ascends(made_of, strict) for made_of in itertools.product(*choices)))
     assert orders.fit(codes, {}).tolist() == wanted and not all(wanted)
     assert not orders.fit({"a": np.array([1]), "b": np.array([1]), "c": np.array([1])}, {"a": 7.0})[0]
     assert decoders.keys() == codes.keys()

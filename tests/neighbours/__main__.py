@@ -3,8 +3,6 @@
 With `--engine duckdb` (repeatable) so many pairs of tables in that engine instead, where its plugin is installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Pairs of tables that differ in one row: typed columns in files and frames, columns of Python objects, and codes."""
 
-from __future__ import annotations
-
 import datetime
 import io
 import random

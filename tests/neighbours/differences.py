@@ -1,7 +1,5 @@
 """Which pairs there are, and what tells the two sides of one apart."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pairs of tables that differ in one row, in a database, in Spark or in dask: typed columns over several partitions."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -362,9 +360,8 @@ def _frame(shape: Shape, rows: Rows) -> Any:
     elif shape.way == "inferred":
         odd = _inferred([cell.to_pylist()[0] for cell in cells])
     else:
-        odd = pandas.Series(
-            pa.concat_arrays([pa.nulls(0, KINDS[shape.kind]), *cells]), dtype=pandas.ArrowDtype(KINDS[shape.kind])
-        )
+        kind = KINDS[shape.kind]
+        odd = pandas.Series(pa.concat_arrays([pa.nulls(0, kind), *cells]), dtype=pandas.ArrowDtype(kind))
     columns = {name: series([_plain(shape.role, person)[name] for _, person in rows]) for name in _COLUMNS}
     return pandas.DataFrame(columns | {shape.role: odd})
 
@@ -520,55 +517,22 @@ def _spark_files(folder: Path) -> Iterator[Callable[[Shape, Sequence[Rows]], Pla
 _COUNTED = ("auto", "stream", "push")
 _ARROW = tuple(KINDS)
 
+_FRAMES = {"kinds": (*_ARROW, *["object"] * 12), "cell": _object, "ways": ("promised", "inferred"), "mixed": True}
+_OF_SPARK = {"needs": ("dpgm_spark", "pyspark"), "mixed": True, "logs": lambda folder: (folder / _LOG,)}
+
+
+def _database(needs: tuple[str, ...], opened: Any, literals: Mapping[str, tuple[str, ...]]) -> Engine:
+    cell = partial(_literal, literals)
+    return Engine(needs=("dpgm_sql", *needs), opened=opened, kinds=tuple(literals), cell=cell, ways=_COUNTED)
+
+
 ENGINES: Mapping[str, Engine] = {
-    "duckdb": Engine(
-        needs=("dpgm_sql", "duckdb"),
-        opened=_duckdb,
-        kinds=tuple(_DUCKDB),
-        cell=partial(_literal, _DUCKDB),
-        ways=_COUNTED,
-    ),
-    "sqlite": Engine(
-        needs=("dpgm_sql",), opened=_sqlite, kinds=tuple(_SQLITE), cell=partial(_literal, _SQLITE), ways=_COUNTED
-    ),
-    "postgresql": Engine(
-        needs=("dpgm_sql", "adbc_driver_postgresql", "pgserver"),
-        opened=_postgresql,
-        kinds=tuple(_POSTGRESQL),
-        cell=partial(_literal, _POSTGRESQL),
-        ways=_COUNTED,
-    ),
+    "duckdb": _database(("duckdb",), _duckdb, _DUCKDB),
+    "sqlite": _database((), _sqlite, _SQLITE),
+    "postgresql": _database(("adbc_driver_postgresql", "pgserver"), _postgresql, _POSTGRESQL),
     "dask-files": Engine(needs=("dpgm_dask",), opened=_dask_files, kinds=_ARROW, cell=_arrow_cell, mixed=True),
-    "dask-frames": Engine(
-        needs=("dpgm_dask", "pandas"),
-        opened=_dask_frames,
-        kinds=(*_ARROW, *["object"] * 12),
-        cell=_object,
-        ways=("promised", "inferred"),
-        mixed=True,
-    ),
-    "dask-client": Engine(
-        needs=("dpgm_dask", "pandas", "distributed"),
-        opened=_dask_client,
-        kinds=(*_ARROW, *["object"] * 12),
-        cell=_object,
-        ways=("promised", "inferred"),
-        mixed=True,
-    ),
-    "spark-frames": Engine(
-        needs=("dpgm_spark", "pyspark"),
-        opened=_spark_frames,
-        kinds=(*_SPARK, "csv", "csv"),
-        cell=_spark_cell,
-        mixed=True,
-        logs=lambda folder: (folder / _LOG,),
-    ),
-    "spark-files": Engine(
-        needs=("dpgm_spark", "pyspark"),
-        opened=_spark_files,
-        kinds=_ARROW,
-        cell=_arrow_cell,
-        mixed=True,
-        logs=lambda folder: (folder / _LOG,),
-    ),
+    "dask-frames": Engine(needs=("dpgm_dask", "pandas"), opened=_dask_frames, **_FRAMES),
+    "dask-client": Engine(needs=("dpgm_dask", "pandas", "distributed"), opened=_dask_client, **_FRAMES),
+    "spark-frames": Engine(opened=_spark_frames, kinds=(*_SPARK, "csv", "csv"), cell=_spark_cell, **_OF_SPARK),
+    "spark-files": Engine(opened=_spark_files, kinds=_ARROW, cell=_arrow_cell, **_OF_SPARK),
 }

@@ -1,7 +1,5 @@
 """Pairs of CSV files that differ in one line, which may hold any bytes but a line end."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import string

@@ -6,8 +6,6 @@ Then everything else must be the same to the last byte: what is printed, raised,
 and how many random words a choice takes. So must what whole selectors make of such results.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import os
@@ -46,18 +44,13 @@ __all__ = ["MODES", "Run", "observed", "said"]
 MODES = ("default", "warnings as errors", "numpy raises")
 
 #: Whose argument `data` is the records themselves, as whoever called them holds them too.
-_TAKE_DATA = ("dpgm_core.pipeline",)
+_TAKE_DATA = ("dpgm_core.pipeline.run",)
 
 #: What a ledger says of when it was charged.
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
 
-_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = (
-    Measurement.draw,
-    session.draw_candidates,
-    session.add_noise,
-    steps.draw_publication,
-)
-_DRAWN = discovery._drawn
+_DRAW, _CHOSEN, _ADD_NOISE = Measurement.draw, session.draw_candidates, session.add_noise
+_PUBLISHED, _DRAWN = steps.draw_publication, discovery._draw_labels
 
 
 @frozen(kw_only=True)
@@ -94,7 +87,7 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(descent, "draw_candidates", partial(_first_of_all, words)),
         patch.object(steps, "draw_publication", partial(_never, words)),
         patch.object(steps, "draw_candidates", partial(_first_of_all, words)),
-        patch.object(discovery, "_drawn", _same_labels_for_all),
+        patch.object(discovery, "_draw_labels", _same_labels_for_all),
         patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),
     )

@@ -3,8 +3,6 @@
 The structure is given, or chosen by a selector at a fixed seed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,17 +14,9 @@ import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
 __all__ = [
-    "DOMAIN",
-    "SELECTORS",
-    "TERMS",
-    "Pair",
-    "by_discovery",
-    "by_selector",
-    "file_run",
-    "python_run",
-    "spec_run",
+    "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run", "spec_run",
     "with_uses",
-]
+]  # fmt: skip
 
 #: What changes between neighbours: a record more, or another record in the place of one.
 TERMS = {"add": "add-remove", "replace": "replace-one"}
@@ -88,10 +78,8 @@ def spec_run(data: str, change: str, keyed: bool, files: Mapping[str, bytes], do
     person = 'person = "id"\nrows_per_person = 2' if keyed else ""
     spec = _SPEC.format(neighbours=TERMS[change], more=f"data = {data}\n{person}")
     command = "fit" if keyed else "release"
-    return Run(
-        words=("--debug", command, "FOLDER/x.toml"),
-        files={"x.toml": spec.encode(), "domain.toml": domain, **files},
-    )
+    read = {"x.toml": spec.encode(), "domain.toml": domain, **files}
+    return Run(words=("--debug", command, "FOLDER/x.toml"), files=read)
 
 
 def file_run(name: str, content: bytes, data: str, change: str, keyed: bool) -> Run:
@@ -105,26 +93,19 @@ def python_run(data: Callable[[], object], change: str, keyed: bool, described: 
     def run(folder: Path, selector: Mapping[str, object] | None = None, kind: str = "epsilon") -> object:
         (folder / "domain.toml").write_bytes(described + (b"" if keyed or selector is None else _MORE))
         domain = dpgm.Domain.load(folder / "domain.toml")
-        terms = dpgm.Terms(
-            neighbours=TERMS[change], person="id" if keyed else None, rows_per_person=2 if keyed else 1, unit="one"
-        )
-        ledger = dpgm.Ledger.create(
-            folder / "x.ledger", name="x", budget=_BUDGETS[kind], neighbours=terms.neighbours, unit=terms.unit,
-            person=terms.person, rows_per_person=terms.rows_per_person,
-        )  # fmt: skip
-        learner = {"name": "naive-mle", "l2": 0.01}
-        path = folder / "x.release.dpgm"
+        budget, person = _BUDGETS[kind], {"person": "id", "rows_per_person": 2} if keyed else {}
+        stated = {"neighbours": TERMS[change], "unit": "one", **person}
+        asked = {
+            "learner": {"name": "naive-mle", "l2": 0.01},
+            "terms": dpgm.Terms(**stated),
+            "ledger": dpgm.Ledger.create(folder / "x.ledger", name="x", budget=budget, **stated),
+            "save_release": folder / "x.release.dpgm",
+        }
         if selector is None:
-            structure = dpgm.Structure(domain, [("sex", "age")])
-            done = dpgm.fit(
-                data(), structure, _BUDGETS[kind], learner=learner, terms=terms, ledger=ledger, save_release=path
-            )
-            return done.model.guarantee()
+            return dpgm.fit(data(), dpgm.Structure(domain, [("sex", "age")]), budget, **asked).model.guarantee()
         steps: list[object] = []
-        done = dpgm.fit(
-            data(), selector, _BUDGETS[kind], learner=learner, terms=terms, ledger=ledger, save_release=path,
-            workload=domain, randomness=dpgm.SeededRandomness(7), progress=lambda *step: steps.append(step),
-        )  # fmt: skip
+        seeded = {"randomness": dpgm.SeededRandomness(7), "progress": lambda *step: steps.append(step)}
+        done = dpgm.fit(data(), selector, budget, workload=domain, **asked, **seeded)
         return done.model.guarantee(), done.model.structure, done.notes, steps
 
     return Run(python=run)

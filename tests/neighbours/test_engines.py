@@ -1,7 +1,5 @@
 """Neighbours in a database, in Spark or in dask cannot be told apart; engines that are not installed are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import cycle, islice

@@ -1,11 +1,9 @@
 """Neighbours cannot be told apart by anything but the noise; a version that lets it slip is found out."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from fractions import Fraction
 from itertools import cycle, islice
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Ledger, LiveCurator, Structure, Terms, learn, make
+from dpgm_core import LiveCurator, Structure, learn, make
 from dpgm_core.counting import statistic
 from dpgm_core.curator import labels as discovery
 from dpgm_core.curator import redaction as shield
@@ -50,41 +48,26 @@ def told_apart(pairs: Iterable[Pair], folder: Path) -> list[str]:
     return found
 
 
-def test_lines_cannot_be_told_apart(folder: Path) -> None:
+def test_lines_cannot_be_told_apart(folder):
     """Some of the named lines; `python -m tests.neighbours` tries all of them, and any number of random ones."""
     assert told_apart(islice(named_lines(), 0, None, 4), folder) == []
 
 
-def test_cells_cannot_be_told_apart(folder: Path) -> None:
+def test_cells_cannot_be_told_apart(folder):
     """Some of the named cells."""
     pytest.importorskip("pandas")
     assert told_apart(islice(named_cells(), 0, None, 3), folder) == []
 
 
-def test_random_pairs_cannot_be_told_apart(folder: Path) -> None:
+def test_random_pairs_cannot_be_told_apart(folder):
     """After all named ones; a fixed seed."""
     assert told_apart((pair for pair, _ in islice(pairs(500, seed=1), 420, None)), folder) == []
 
 
-def through_a_session(  # what a `fit` is given, for a choice and a table
-    data: object,
-    structure: Structure,
-    budget: Budget,
-    *,
-    learner: object,
-    terms: Terms,
-    ledger: Ledger,
-    save_release: Path,
-) -> Any:
-    curator = LiveCurator(
-        as_source(data),
-        structure,
-        make("mechanism", "laplace"),
-        terms=terms,
-        budget=budget,
-        ledger=ledger,
-        save_to=save_release,
-    )
+def through_a_session(data, structure, budget, *, learner, terms, ledger, save_release) -> Any:
+    """What a `fit` is given, for a choice and a table."""
+    asked = {"terms": terms, "budget": budget, "ledger": ledger, "save_to": save_release}
+    curator = LiveCurator(as_source(data), structure, make("mechanism", "laplace"), **asked)
     with curator.session(workload=Workload.all(structure.domain)) as session:
         each = budget * Fraction(1, 2)
         pairs = Structure(structure.domain, [("sex",), ("age",)])
@@ -93,20 +76,20 @@ def through_a_session(  # what a `fit` is given, for a choice and a table
     return learn(curator.released[0], learner)
 
 
-def test_sessions_cannot_be_told_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_cannot_be_told_apart(folder, monkeypatch):
     """The same pairs, their records in the hands of a session: all but its choices and numbers is the same."""
     monkeypatch.setattr(dpgm, "fit", through_a_session)
     by_python = [pair for pair in named_cells() if pair.one.python is not None]
     assert told_apart(islice(by_python, 0, None, 12), folder) == []
 
 
-def test_selectors_cannot_be_told_apart(folder: Path) -> None:
+def test_selectors_cannot_be_told_apart(folder):
     """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
     ones. Each selector meets each of the modes."""
     assert told_apart((pair for pair, _ in choosing(24, seed=2)), folder) == []
 
 
-def test_what_is_made_of_the_files_cannot_be_told_apart(folder: Path) -> None:
+def test_what_is_made_of_the_files_cannot_be_told_apart(folder):
     """Models, reports, comparisons, answers and samples, byte for byte, and the size of the ledger."""
     style = Style(keyed=True)
     lines = [line_pair("line", style, [b"M,50,p"] * 3, odd, random.Random(1)) for odd in (b"F,3,p", b"F,1e999,\xff")]
@@ -120,12 +103,12 @@ def find_labels() -> Iterator[Pair]:
     return (by_discovery(pair) for pair in islice(in_files, 5, None, 24))
 
 
-def test_what_is_found_first_cannot_be_told_apart(folder: Path) -> None:
+def test_what_is_found_first_cannot_be_told_apart(folder):
     """Whole runs that find labels and bins, given the same ones and the same tables."""
     assert told_apart(find_labels(), folder) == []
 
 
-def test_labels_that_refuse_a_record_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_that_refuse_a_record_are_found_out(folder, monkeypatch):
     """A version that fails where one record more has a label of its own."""
 
     def picky(*given: Any) -> Any:
@@ -169,9 +152,8 @@ def more_records() -> Iterator[Pair]:
 
 def odd_objects() -> Iterator[Pair]:
     """Objects that cannot be told as text among them."""
-    return (
-        pair for pair in named_cells() if pair.name.startswith(("object _Refuses", "object list", "object Decimal"))
-    )
+    odd = ("object _Refuses", "object list", "object Decimal")
+    return (pair for pair in named_cells() if pair.name.startswith(odd))
 
 
 def planted(module: ModuleType, function: Any) -> Any:
@@ -208,61 +190,31 @@ def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any) -> Any:
 BY_TYPE, DISTANCES, CHOSEN = objects._by_type, session.distances, observe._CHOSEN
 
 
-@contextmanager
-def changed(*names: tuple[Any, str, Any]) -> Iterator[None]:
-    """Core with some of its functions replaced."""
-    with pytest.MonkeyPatch.context() as patch:
-        for where, name, new in names:
-            patch.setattr(where, name, new)
-        yield
-
-
-WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], Callable[[], Any]]] = {
-    "quotes the first line": (
-        first_lines,
-        lambda: changed((csv.CsvSource, "_located", planted(csv, quoting_the_first_line))),
-    ),
-    "says which column is missing": (
-        first_lines,
-        lambda: changed((csv.CsvSource, "_located", planted(csv, saying_what_is_missing))),
-    ),
-    "raises on a bad cell": (
-        odd_objects,
-        lambda: changed((objects, "_classified", raising_on_a_bad_cell)),
-    ),
-    "warns of scores": (
-        more_records,
-        lambda: changed((session, "distances", warning_of_scores)),
-    ),
-    "draws words by scores": (
-        more_records,
-        lambda: changed((observe, "_CHOSEN", drawing_by_scores)),
-    ),
-    "judges keys by batches": (
-        cells(["double"], "id", "parquet"),
-        lambda: changed((arrow, "check_key", lambda key, kind: None)),
-    ),
+QUOTING, MISSING = planted(csv, quoting_the_first_line), planted(csv, saying_what_is_missing)
+ALL_QUIET = [(where, "quiet", nullcontext) for where in (reading, shield, statistic, lanes)]
+#: What is wrong: the pairs that find it out, and what is replaced in core.
+WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], list[tuple[Any, str, Any]]]] = {
+    "quotes the first line": (first_lines, [(csv.CsvSource, "_located", QUOTING)]),
+    "says which column is missing": (first_lines, [(csv.CsvSource, "_located", MISSING)]),
+    "raises on a bad cell": (odd_objects, [(objects, "_classified", raising_on_a_bad_cell)]),
+    "warns of scores": (more_records, [(session, "distances", warning_of_scores)]),
+    "draws words by scores": (more_records, [(observe, "_CHOSEN", drawing_by_scores)]),
+    "judges keys by batches": (cells(["double"], "id", "parquet"), [(arrow, "check_key", lambda key, kind: None)]),
     "judges labels by batches": (
         cells(["month_day_nano_interval"], "sex", "arrow"),
-        lambda: changed((arrow, "check_types", lambda domain, types: None)),
+        [(arrow, "check_types", lambda domain, types: None)],
     ),
-    "lets numpy warn": (
-        cells(["double", "float"], "sex", "parquet"),
-        lambda: changed(
-            (reading, "quiet", nullcontext),
-            (shield, "quiet", nullcontext),
-            (statistic, "quiet", nullcontext),
-            (lanes, "quiet", nullcontext),
-        ),
-    ),
+    "lets numpy warn": (cells(["double", "float"], "sex", "parquet"), ALL_QUIET),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_version_is_told(wrong: str, folder: Path) -> None:
+def test_a_wrong_version_is_told(wrong, folder):
     """The pairs that find it out find nothing in core as it is."""
     pytest.importorskip("pandas")
-    make, version = WRONG[wrong]
-    with version():
+    make, replaced = WRONG[wrong]
+    with pytest.MonkeyPatch.context() as patch:
+        for where, name, new in replaced:
+            patch.setattr(where, name, new)
         assert told_apart(make(), folder) != []
     assert told_apart(make(), folder) == []

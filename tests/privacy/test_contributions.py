@@ -1,12 +1,8 @@
 """Normalised contributions: what one person adds is bounded as declared, and learners get tables they understand."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,14 +12,15 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Contributions, Domain, Neighbours, SeededRandomness, Structure
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.statistic import pieces, sum_pieces
+from dpgm_core.counting.table_counts import count
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.learning import Simulator, expected_absolute
 from dpgm_core.releases.views import ScaledNoise, equalize_totals
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
-from tests.persons import Row, everybody, norms, rows_of, source_of, structures
+from tests.fixtures import Unread
+from tests.persons import everybody, norms, rows_of, source_of, structures
 
 AB = Domain.from_dict(
     {"attributes": {name: {"labels": ["away", "home", "work"], "unknown": "away"} for name in ("x1", "x2", "x3")}}
@@ -34,15 +31,10 @@ CHAIN = Structure(AB, [("x1",)], tied=[[("x1", "x2"), ("x2", "x3")]])
 def count_contributions(source, structure, contributions):
     """The weighted tables of all records."""
     statistic = WeightedCounts(structure, contributions)
-    return statistic.tables(summed(statistic, pieces(source, structure.domain, statistic.columns)))
+    return statistic.tables(sum_pieces(statistic, pieces(source, structure.domain, statistic.columns)))
 
 
-def by_hand(
-    structure: Structure,
-    contributions: Contributions,
-    persons: Sequence[Sequence[Row]],
-    rounded: Callable[[float], int] = math.floor,
-) -> np.ndarray:
+def by_hand(structure, contributions, persons, rounded=math.floor):
     """The weighted tables, one row and one clique at a time; each person has at most r rows already."""
     names = structure.domain.names
     values = np.zeros(structure.cells, np.int64)
@@ -68,24 +60,17 @@ def by_hand(
     return values
 
 
-def counted(
-    structure: Structure,
-    contributions: Contributions,
-    persons: Sequence[Sequence[Row]],
-    r: int,
-    order: int = 0,
-    chunk: int = 5,
-) -> np.ndarray:
+def counted(structure, contributions, persons, r, order=0, chunk=5):
     """The same by the real counting, the rows shuffled and cut into batches."""
     return count_contributions(source_of(structure, persons, r, order, chunk), structure, contributions).values
 
 
-def declared(structure: Structure, contributions: Contributions, neighbours: Neighbours, r: int) -> tuple[int, ...]:
+def declared(structure, contributions, neighbours, r):
     found = contributions.sensitivity(structure, neighbours, rows_per_person=r)
     return found.l0, found.l1, found.l2_squared, found.linf
 
 
-def weightings() -> st.SearchStrategy[Contributions]:
+def weightings():
     grids, empties = st.integers(1, 60), st.sampled_from([None, "0", "1"])
     return st.builds(Contributions, per=st.sampled_from(["clique", "group"]), grid=grids, empty=empties)
 
@@ -221,10 +206,7 @@ def test_many_persons_are_counted_piece_by_piece():
         source=as_source({"id": people, "a": np.ones(150_000, np.int64)}), person="id", rows_per_person=3
     )
     structure = sized({"a": 2}, [("a",)])
-    assert count_contributions(source, structure, Contributions(per="clique", grid=10))["a"].tolist() == [
-        0,
-        50_000 * 9,
-    ]
+    assert count_contributions(source, structure, Contributions(per="clique", grid=10))["a"].tolist() == [0, 50_000 * 9]
 
 
 def test_tables_that_cannot_fit_are_refused_with_their_size():
@@ -254,41 +236,26 @@ def test_bad_settings_are_refused(plain, message):
         Contributions.parse(plain)
 
 
-class Unread:
-    """A source that must not be touched."""
-
-    def batches(self, domain, columns):
-        raise AssertionError("read")
-
-    def keyed_batches(self, domain, columns, key):
-        raise AssertionError("read")
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("contributions", "more", "message"),
     [
-        ({"contributions": Contributions(per="group", grid=40)}, "too coarse: a person can have 48"),
-        ({"contributions": Contributions(per="clique", grid=10)}, "too coarse: a person can have 24"),
-        ({"contributions": Contributions(per="group", empty="Away")}, "did you mean 'away'"),
-        ({"contributions": Contributions(per="group"), "total": "public"}, "no public total"),
-        ({"contributions": Contributions(per="group"), "total": 500}, "no public total"),
-        ({"contributions": {"per": "group"}}, "must be Contributions"),
-        ({"contributions": Contributions(per="group"), "learner": {"name": "psgd"}}, "rounds of subsamples"),
+        (Contributions(per="group", grid=40), {}, "too coarse: a person can have 48"),
+        (Contributions(per="clique", grid=10), {}, "too coarse: a person can have 24"),
+        (Contributions(per="group", empty="Away"), {}, "did you mean 'away'"),
+        (Contributions(per="group"), {"total": "public"}, "no public total"),
+        (Contributions(per="group"), {"total": 500}, "no public total"),
+        ({"per": "group"}, {}, "must be Contributions"),
+        (Contributions(per="group"), {"learner": {"name": "psgd"}}, "rounds of subsamples"),
     ],
 )
-def test_what_cannot_be_is_refused_before_any_record_is_read(arguments, message):
-    said = {name: value for name, value in arguments.items() if name != "learner"}
+def test_what_cannot_be_is_refused_before_any_record_is_read(contributions, more, message):
+    stated = {"neighbours": "add-remove", "person": "id", "rows_per_person": 24, "contributions": contributions} | more
+    learner = stated.pop("learner", "naive-mle")
     with pytest.raises(dpgm.DpgmError, match=message):
-        dpgm.fit(
-            Unread(),
-            CHAIN,
-            Budget.pure(1),
-            learner=arguments.get("learner", "naive-mle"),
-            terms=dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=24, **said),
-        )
+        dpgm.fit(Unread(), CHAIN, Budget.pure(1), learner=learner, terms=dpgm.Terms(**stated))
 
 
-def walks(persons: int, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
+def walks(persons, rows, seed=0):
     """Persons with different numbers of rows, of different habits, some of them away."""
     rng = np.random.default_rng(seed)
     ids, codes = [], []
@@ -304,16 +271,10 @@ def walks(persons: int, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def released(per="group", empty="away", budget=None, **more):
-    return dpgm.release(
-        walks(400, 4),
-        CHAIN,
-        budget or Budget.pure(50),
-        terms=dpgm.Terms(
-            neighbours="add-remove", person="id", rows_per_person=4, contributions=Contributions(per=per, empty=empty)
-        ),
-        randomness=SeededRandomness(4),
-        **more,
-    )
+    weights = Contributions(per=per, empty=empty)
+    terms = dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=4, contributions=weights)
+    spent = budget or Budget.pure(50)
+    return dpgm.release(walks(400, 4), CHAIN, spent, terms=terms, randomness=SeededRandomness(4), **more)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -329,33 +290,24 @@ def test_a_release_comes_back_from_its_file(mechanism, tmp_path):
     assert "at most 1 per group, in units of 1/5040, cells that are 'away' throughout left out" in back.guarantee()
 
 
-def edited(path: Path, **changes: object) -> Path:
+def edited(path, **changes):
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     document = json.loads(parts["release.json"])
-    for key, value in changes.items():
-        if value is ...:
-            del document["terms"][key]
-        else:
-            document["terms"][key] = value
+    document["terms"] = {key: value for key, value in (document["terms"] | changes).items() if value is not ...}
+    parts["release.json"] = json.dumps(document).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, part in parts.items():
-            archive.writestr(name, json.dumps(document) if name == "release.json" else part)
+            archive.writestr(name, part)
     return path
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"contributions": {"per": "group", "grid": 2520, "empty": "away"}},
-        {"contributions": {"per": "clique", "grid": 5040, "empty": "away"}},
-        {"contributions": {"per": "group", "grid": 5040, "empty": "away", "more": 1}},
-        {"contributions": None},
-        {"contributions": ...},
-        {"contributions": 3},
-        {"total": "public"},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {"contributions": {"per": "group", "grid": 2520, "empty": "away"}},
+    {"contributions": {"per": "clique", "grid": 5040, "empty": "away"}},
+    {"contributions": {"per": "group", "grid": 5040, "empty": "away", "more": 1}}, {"contributions": None},
+    {"contributions": ...}, {"contributions": 3}, {"total": "public"},
+])  # fmt: skip
 def test_a_file_that_claims_other_weights_is_refused(changes, tmp_path):
     """A finer grid, another reading or none would make the same noise look like more privacy."""
     released().save(tmp_path / "r")
@@ -452,22 +404,14 @@ def test_what_is_kept_is_the_release_and_not_its_levelled_view():
 def test_a_plan_prices_the_weights_in_persons():
     """The same noise as the release, without a record; one person has sd of 1 unit / D."""
     noisy = released(per="group", budget=Budget.pure(2))
-    planned = dpgm.plan(
-        CHAIN,
-        Budget.pure(2),
-        terms=noisy.terms,
-        records=300,
-    )
+    planned = dpgm.plan(CHAIN, Budget.pure(2), terms=noisy.terms, records=300)
     assert planned.sensitivity == noisy.calibrations[0].sensitivity and planned.cost == noisy.cost
     sd = math.sqrt(noisy.variances[0])
     assert [table.noise for table in planned.tables] == pytest.approx([sd / 5040, 2 * sd / 5040])
     assert planned.to_dict()["contributions"]["per"] == "group"
+    coarse = dpgm.Terms(neighbours="add-remove", contributions=Contributions(per="group", grid=1))
     with pytest.raises(dpgm.BudgetError, match="too coarse"):
-        dpgm.plan(
-            CHAIN,
-            Budget.pure(2),
-            terms=dpgm.Terms(neighbours="add-remove", contributions=Contributions(per="group", grid=1)),
-        )
+        dpgm.plan(CHAIN, Budget.pure(2), terms=coarse)
 
 
 def test_budgets_per_table_are_charged_by_their_own_weights():

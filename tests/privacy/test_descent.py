@@ -1,24 +1,35 @@
 """What a descent costs, held against exact probabilities between all data sets that one person tells apart.
 
-The same comparison finds the paper's printed noise out.
+The same comparison finds the paper's printed noise out. And what is regressed on what, as values.
 """
 
 import itertools
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
-from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure
+from dpgm_core import Budget, BudgetError, Domain, OptionError, SeededRandomness, Structure, StructureError, TooLarge
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.privacy.descent import NodeGradients, Regressions, descent_cost, descent_temperature, steepest
-from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, entries, probabilities
-from dpgm_core.privacy.terms import of_exchange
+from dpgm_core.privacy.descent import (
+    NodeGradients,
+    Regressions,
+    descent_cost,
+    descent_temperature,
+    largest_residual,
+    reach,
+    steepest,
+)
+from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, probabilities, table_length
+from dpgm_core.privacy.terms import exchange_budget
+from tests.privacy.candidates import regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
 KINDS = [Budget.pure("0.6"), Budget.zcdp("0.02")]
@@ -45,14 +56,10 @@ def covered(ones, others, budget):
     )
 
 
-def pair_gradients(weights=None, **given):
+def pair_gradients(weights=None, loss="logistic", **given):
     """Of three binary attributes."""
-    own = Regressions(
-        candidates=Structure.complete(Domain.from_sizes(dict.fromkeys("abc", 2))), loss=given.pop("loss", "logistic")
-    )
-    return NodeGradients(
-        **{"regressions": own, "weights": own.zeros() if weights is None else weights, "radius": 2, **given}
-    )
+    own = regressions(loss)
+    return gradients(own, **given | ({} if weights is None else {"weights": weights}))
 
 
 def random_weights(own, units, generator):
@@ -143,8 +150,8 @@ def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(budget):
     vertex = pair_gradients().regressions.zeros()
     vertex[:, -1] = 128
     made = pair_gradients(vertex, clip="0.3")
-    less = Budget.pure("0.6") if budget.kind == "pure" else of_exchange(budget, tables_alone=True)
-    assert checks(made, budget, "replace-one", lambda cost: of_exchange(cost, tables_alone=False), person=1)
+    less = Budget.pure("0.6") if budget.kind == "pure" else exchange_budget(budget, tables_alone=True)
+    assert checks(made, budget, "replace-one", lambda cost: exchange_budget(cost, tables_alone=False), person=1)
     assert not checks(made, budget, "replace-one", lambda _: less, person=1)
 
 
@@ -182,7 +189,7 @@ def test_the_printed_laplace_scale_is_found_out_and_ours_is_not():
     assert float((one * np.log(one / other)).sum()) / float(rho) == pytest.approx(1.36, abs=0.01)
 
     # Ours on the same two data sets, at the same budget for the whole round of both regressions.
-    own = Regressions(candidates=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), loss="logistic")
+    own = regressions("logistic", p=2)
     weights = own.zeros()
     weights[0, 1] = weights[1, 0] = 12 * 64
     made = NodeGradients(regressions=own, weights=weights, radius=radius)
@@ -216,8 +223,8 @@ def test_too_little_says_what_would_do_and_much_is_cut():
             descent_temperature(budget, 49152, 2, 10)
         told = re.search(r"(epsilon|rho) = ~?([0-9.e-]+)", str(caught.value).partition("give")[2])
         enough = Budget.pure(told[2]) if told[1] == "epsilon" else Budget.zcdp(told[2])
-        assert entries(descent_temperature(enough, 49152, 2, 10)) <= MAX_TABLE_LENGTH
-    assert entries(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == MIN_TABLE_LENGTH
+        assert table_length(descent_temperature(enough, 49152, 2, 10)) <= MAX_TABLE_LENGTH
+    assert table_length(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == MIN_TABLE_LENGTH
     with pytest.raises(BudgetError, match="share of the session's rho"):
         descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
 
@@ -247,7 +254,7 @@ def test_a_choice_draws_two_words_whatever_the_scores():
 
 def test_directions_follow_the_exact_law():
     """1,500 descents against the exact probabilities of each choice; one run in a thousand fails by chance."""
-    own = Regressions(candidates=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), loss="softmax")
+    own = regressions("softmax", p=2)
     sums, h, randomness = np.arange(20) * 3 - 30, Fraction(1, 25), SeededRandomness(11)
     seen = [list(steepest(sums, own, h, randomness)) for _ in range(1500)]
     for number, (rows, law) in enumerate(zip(own.choices, laws(sums, own, h), strict=True)):
@@ -256,3 +263,158 @@ def test_directions_follow_the_exact_law():
         picked = [every.index(one[number]) for one in seen]
         counts = np.bincount(picked, minlength=len(every))
         assert chisquare(counts, [1500 * float(p) for p in law]).pvalue > 5e-4
+
+
+def gradients(own, **given):
+    """With no weights, unless they are given."""
+    return NodeGradients(**{"regressions": own, "weights": own.zeros(), "radius": 2, **given})
+
+
+@pytest.mark.parametrize("name", ["radius", "clip", "weights_grid", "residual_grid"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1, 0, True, "many", 2**30, Fraction(3, 10**9)])
+def test_units_that_do_not_fit_are_refused(name, value):
+    """NaN, infinity, negatives, 0, bools, texts, and what float32 could not add exactly."""
+    with pytest.raises(BudgetError):
+        gradients(regressions("logistic"), **{name: value})
+
+
+WEIGHTS = np.zeros((3, 4), np.int64)
+SPOILT = {
+    "shape": WEIGHTS[:2], "float": WEIGHTS.astype(float), "bool": WEIGHTS.astype(bool), "nan": np.full((3, 4), np.nan),
+    "list": WEIGHTS.tolist(), "self": ((0, 0), 1), "long": ((0, 1), 129), "far": ((0, 1), 2**62),
+    "least": ((0, 1), -(2**63)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+def test_weights_that_do_not_fit_are_refused(spoil):
+    """Whole numbers of the right shape, 0 where none is allowed, and within the radius."""
+    own, weights = regressions("logistic"), SPOILT[spoil]
+    assert own.zeros().shape == WEIGHTS.shape and own.zeros().dtype == WEIGHTS.dtype
+    if isinstance(weights, tuple):
+        weights, (place, units) = WEIGHTS.copy(), weights
+        weights[place] = units
+    with pytest.raises(OptionError, match="weights"):
+        gradients(own, weights=weights)
+
+
+def test_weights_of_a_choice_are_bounded_together():
+    """Of "softmax" all rows of an attribute have one radius."""
+    own = regressions("softmax", 2)
+    weights = own.zeros()
+    weights[0, 2], weights[1, 3] = 64, -64
+    assert gradients(own, weights=weights).units == 128
+    weights[1, 3] = -65
+    with pytest.raises(OptionError, match="radius"):
+        gradients(own, weights=weights)
+
+
+def test_weights_cannot_be_changed_afterwards():
+    """What was checked is what is used."""
+    own = regressions("logistic")
+    weights = own.zeros()
+    made = gradients(own, weights=weights)
+    weights[0, 0] = 7
+    assert not made.weights.any()
+    assert not made.weights.flags.writeable
+
+
+def test_only_core_says_what_is_regressed():
+    """A child of Regressions could hide a residual."""
+
+    class Mine(Regressions):
+        pass
+
+    own = regressions("logistic")
+    with pytest.raises(OptionError, match="Mine"):
+        gradients(Mine(candidates=own.candidates, loss="logistic"), weights=own.zeros())
+
+
+@pytest.mark.parametrize("grid", [2, 3, 128, 4096])
+@pytest.mark.parametrize("radius", ["1/1000", "0.8", "12", "40"])
+def test_the_largest_residual_is_that_of_sigma_at_the_radius(grid, radius):
+    """floor(G sigma(R)) by another formula, in decimals of 28 digits."""
+    exact = Fraction(radius)
+    power = (Decimal(exact.numerator) / Decimal(exact.denominator)).exp()
+    found = largest_residual("logistic", exact, grid)
+    assert found == math.floor(Decimal(grid) * power / (1 + power))
+    assert found == largest_residual("pairs", exact, grid)
+    assert largest_residual("softmax", exact, grid) == grid
+
+
+def test_clipping_never_reaches_further_than_none():
+    """The lesser of both bounds, whole numbers, for every loss and kind."""
+    for loss, kind in itertools.product(("logistic", "softmax", "pairs"), ("pure", "zcdp")):
+        given = {"radius": Fraction(2), "grid": 128, "kind": kind}
+        none = reach(loss, 10, clip=None, **given)
+        assert [reach(loss, 10, clip=Fraction(clip, 10), **given) for clip in (3, 10)] == [
+            math.floor(Fraction(3, 10) * 10 * (128 if kind == "pure" else 128**2)),
+            none,
+        ]
+        assert none == 10 * largest_residual(loss, Fraction(2), 128) ** (1 if kind == "pure" else 2)
+
+
+def test_gradients_are_alike_only_by_identity():
+    """Arrays do not compare as values; evolving one is allowed and checked."""
+    made = gradients(regressions("logistic"))
+    assert attrs.evolve(made, clip="0.3").clip == Fraction(3, 10)
+    with pytest.raises(BudgetError):
+        attrs.evolve(made, clip=2)
+
+
+@pytest.mark.parametrize(("loss", "k"), [("logistic", 2), ("softmax", 3), ("pairs", 3), ("pairs", 2)])
+def test_an_attribute_is_never_regressed_on_itself_nor_on_pairs_left_out(loss, k):
+    """A weight is allowed exactly where row and column together are a candidate, or the column is the constant."""
+    own = regressions(loss, k, p=4, cliques=[("b", "a"), ("b", "c")])
+    assert own.nodes == ("a", "b", "c")
+    for row, (name, _) in enumerate(own.rows):
+        for column, (others, _) in enumerate(own.columns):
+            meant = not others or {name, *others} in ({"a", "b"}, {"b", "c"})
+            assert own.allowed[row, column] == meant
+    assert own.columns[-1] == ((), ())
+
+
+def test_each_regression_has_the_rows_and_the_choices_of_its_loss():
+    """One a node; one for each label and a choice over all of them; one for each two labels, and touched by k - 1."""
+    logistic, softmax, pairs = regressions("logistic"), regressions("softmax", 3), regressions("pairs", 3)
+    assert logistic.rows == (("a", (0, 1)), ("b", (0, 1)), ("c", (0, 1)))
+    assert logistic.choices == ((0,), (1,), (2,))
+    assert softmax.rows[:4] == (("a", (0,)), ("a", (1,)), ("a", (2,)), ("b", (0,)))
+    assert softmax.choices == ((0, 1, 2), (3, 4, 5), (6, 7, 8))
+    assert pairs.rows[:4] == (("a", (0, 1)), ("a", (0, 2)), ("a", (1, 2)), ("b", (0, 1)))
+    assert pairs.choices == tuple((row,) for row in range(9))
+    assert (logistic.touched, softmax.touched, pairs.touched) == (3, 3, 6)
+
+
+def test_products_are_those_of_the_other_attributes_of_each_clique():
+    """A triple gives each of its attributes the product of the two others, and no weight on them one by one."""
+    own = regressions("logistic", cliques=[("c", "a", "b")])
+    names = [names for names, _ in own.columns]
+    assert names == [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c"), ()]
+    assert [names[column] for column in np.flatnonzero(own.allowed[1])] == [("a", "c"), ()]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: regressions("logistic", 3), StructureError, "3 codes"),
+        (lambda: regressions("softmax", 2, cliques=[("a", "b", "c")]), StructureError, "takes pairs"),
+        (lambda: regressions("softmax", 1), StructureError, "one code"),
+        (lambda: regressions("logistic", cliques=[("a",)]), StructureError, "nothing to be regressed on"),
+        (lambda: regressions("hinge"), OptionError, "loss must be"),
+        (lambda: regressions(True), OptionError, "loss must be"),
+        (lambda: regressions("softmax", 1000, p=6), TooLarge, "6,000 x 6,001"),
+        (lambda: Regressions(candidates=[("a", "b")], loss="pairs"), StructureError, "must be a Structure"),
+    ],
+)
+def test_regressions_that_do_not_fit_are_refused(make, error, match):
+    """One sentence that says what is wrong."""
+    with pytest.raises(error, match=match):
+        make()
+
+
+def test_tied_candidates_are_refused():
+    """Tied cliques would share weights."""
+    domain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    with pytest.raises(StructureError, match="tied"):
+        Regressions(candidates=Structure(domain, [], tied=[[("a", "b"), ("b", "c")]]), loss="logistic")

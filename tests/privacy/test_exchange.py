@@ -1,10 +1,8 @@
 """What exchanging one person costs where a budget bounds adding or removing one: exact divergences between data sets of
-equal N, of every kind of query, against `of_exchange`.
+equal N, of every kind of query, against `exchange_budget`.
 
-Private bins and descents stand with their own brute force, in tests/privacy/test_bisection.py and test_descent.py.
+Private bins and descents stand with their own brute force, in tests/privacy/test_bins.py and test_descent.py.
 """
-
-from __future__ import annotations
 
 import itertools
 import math
@@ -18,15 +16,15 @@ from scipy.special import logsumexp
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, ClippedScore, Domain, Structure, Terms, make
-from dpgm_core.counting.clipped import ClippedScores
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.clipped_scores import ClippedScores
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.counting.votes import by_threshold, pair_sums
+from dpgm_core.counting.table_counts import count
+from dpgm_core.counting.votes import agreement_by_threshold, pair_sums
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.measurement import measure, noisy_contrasts
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, cost_of, probabilities
-from dpgm_core.privacy.terms import exchange_text, of_exchange
+from dpgm_core.privacy.terms import exchange_budget, exchange_text
 from dpgm_core.privacy.votes import publication_odds
 from dpgm_core.releases.release import condition_of
 from dpgm_core.releases.session import caveats_of, score_sensitivity
@@ -62,7 +60,7 @@ def lost(noises, shift, budget):
 
 def times(budget, tables_alone):
     """What is claimed, as a multiple of the budget."""
-    claim = of_exchange(budget, tables_alone=tables_alone)
+    claim = exchange_budget(budget, tables_alone=tables_alone)
     return float(claim.epsilon / budget.epsilon if budget.kind == "pure" else claim.rho / budget.rho)
 
 
@@ -140,9 +138,7 @@ def test_clipped_scores():
 # in one cell and up in the next.
 PAIRS = Structure(CUBE, [("a", "b"), ("b", "c"), ("c",)])
 SCORES = TableDistance(
-    candidates=PAIRS,
-    predicted=np.where(np.arange(PAIRS.cells) % 2 == 0, 50.0, 0.0),
-    offsets=(100.0, 100.0, 50.0),
+    candidates=PAIRS, predicted=np.where(np.arange(PAIRS.cells) % 2 == 0, 50.0, 0.0), offsets=(100.0, 100.0, 50.0)
 )
 DISTANCES = [distances(counts(PAIRS, [row, ROWS[2], ROWS[5]]), SCORES) for row in ROWS]
 
@@ -182,10 +178,10 @@ def test_votes():
 
     def distance(rows):
         codes = [np.array([row[place] for row in rows], np.uint8) for place in (0, 1)]
-        return by_threshold(pair_sums(pair, [(codes, None)]), Fraction(5), 1)
+        return agreement_by_threshold(pair_sums(pair, [(codes, None)]), Fraction(5), 1)
 
     odds = [float(one) for one in publication_odds(APPROX)]
-    claim, others = of_exchange(APPROX, tables_alone=False), [(0, 0, 0)] * 8 + [(0, 1, 0)]
+    claim, others = exchange_budget(APPROX, tables_alone=False), [(0, 0, 0)] * 8 + [(0, 1, 0)]
     worst = 0.0
     for one, other in itertools.permutations([(0, 0, 0), (0, 1, 0)], 2):
         before, after = distance([*others, one]), distance([*others, other])
@@ -280,7 +276,7 @@ def test_terms_alone_state_a_bound_for_every_kind():
     assert words == "2 epsilon, 4 rho or (2 epsilon, (1 + e^epsilon) delta)" and words in TERMS.condition
     for kind, budget in (("pure", EPSILON), ("zcdp", RHO), ("approx", APPROX)):
         for alone in (True, False):
-            claim = of_exchange(budget, tables_alone=alone)
+            claim = exchange_budget(budget, tables_alone=alone)
             told = exchange_text([kind], tables_alone=alone)
             value = eval(  # the words, read as a formula
                 told.replace("2 epsilon", "2 * epsilon")

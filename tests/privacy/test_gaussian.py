@@ -1,4 +1,4 @@
-"""The Gaussian's (epsilon, delta): brute force over product spaces, published figures, limits, soundness, mutants."""
+"""The Gaussian's (epsilon, delta): brute force, published figures, limits, soundness, mutants, and continuous noise."""
 
 import itertools
 import math
@@ -22,14 +22,13 @@ from dpgm_core.privacy.gaussian import (
     discrete_variance,
     least_variance,
     log_normaliser,
+    moved_cells,
+    normal_delta,
+    smoothed,
+    smoothed_delta,
     unit_shift_delta,
 )
 from dpgm_core.privacy.sensitivity import Sensitivity
-
-
-def units(cells):
-    """One person moves so many cells by 1."""
-    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
 
 
 def norms(shift):
@@ -38,15 +37,22 @@ def norms(shift):
     return Sensitivity(l0=len(size), l1=sum(size), l2_squared=sum(one**2 for one in size), linf=max(size))
 
 
-def enumerated(variance, shift, epsilon):
-    """sum over all outputs z of a wide box of (P(z) - e^epsilon Q(z))_+, Q shifted: the definition of delta."""
-    variance = float(variance)
-    reach = math.ceil(9 * math.sqrt(variance)) + max(map(abs, shift))
-    z = np.arange(-reach, reach + 1)
+def units(cells):
+    """One person moves so many cells by 1."""
+    return norms((1,) * cells)
+
+
+def enumerated(variances, shift, epsilon):
+    """sum over all outputs of a wide box of (P(z) - e^epsilon P(z - s))_+: the definition of delta.
+
+    variances: one for each cell, or one for all.
+    """
     here, there = np.ones(1), np.ones(1)
-    for moved in shift:
-        here = np.multiply.outer(here, discrete_mass(z.astype(float), variance)).ravel()
-        there = np.multiply.outer(there, discrete_mass((z - moved).astype(float), variance)).ravel()
+    for variance, moved in zip(np.broadcast_to(np.array(variances, float), len(shift)), shift, strict=True):
+        reach = math.ceil(9 * math.sqrt(variance)) + abs(moved)
+        z = np.arange(-reach, reach + 1.0)
+        here = np.multiply.outer(here, discrete_mass(z, float(variance))).ravel()
+        there = np.multiply.outer(there, discrete_mass(z - moved, float(variance))).ravel()
     return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
 
 
@@ -299,8 +305,7 @@ def test_extreme_questions_get_sound_answers():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "message"),
-    [("1", "1e-201", "too small"), ("1e-12", "1e-12", "too wide")],
+    ("epsilon", "delta", "message"), [("1", "1e-201", "too small"), ("1e-12", "1e-12", "too wide")]
 )
 def test_calibration_refuses_what_cannot_be_had(epsilon, delta, message):
     """delta beyond double precision, and noise beyond 2^29 records."""
@@ -321,3 +326,103 @@ def test_mass_and_variance_are_those_of_the_sums(variance):
     assert discrete_mass(z, variance).sum() == pytest.approx(1, rel=1e-12)
     assert discrete_variance(variance) == pytest.approx((z**2 * weight).sum() / weight.sum(), rel=1e-12, abs=0)
     assert discrete_variance(variance) <= variance * (1 + 1e-13)  # equal from about 4 on, but for rounding
+
+
+@pytest.mark.parametrize(("variance", "spread"), [(1.0, 0.3), (2.0, 0.5), (3.5, 1.2)])
+def test_a_discrete_gaussian_is_nearly_drawn_from_a_continuous_one(variance, spread):
+    """The claim of the module, by quadrature at each whole number: within (1 - h) / (1 + h) and 1 + h."""
+    height = 2 * sum(math.exp(-2 * math.pi**2 * spread * j**2) for j in range(1, 5))
+
+    def joint(x, y):
+        around = np.arange(-12, 13) + round(x)
+        normaliser = np.exp(-((around - x) ** 2) / (2 * spread)).sum()
+        return math.exp(-(x**2) / (2 * (variance - spread)) - (y - x) ** 2 / (2 * spread)) / normaliser
+
+    for y in range(4):
+        drawn, _ = integrate.quad(joint, -14, 14, args=(y,), limit=300, epsabs=1e-13)
+        ratio = float(discrete_mass(np.array(float(y)), variance))
+        ratio /= drawn / math.sqrt(2 * math.pi * (variance - spread))
+        assert (1 - height) / (1 + height) - 1e-9 <= ratio <= 1 + height + 1e-9
+
+
+@pytest.mark.parametrize("admissible", [(1, 3, 9, 3), (2, 4, 8, 2), (3, 6, 14, 3)])
+@pytest.mark.parametrize("variances", [(6.0, 6.0, 6.0), (2.5, 6.0, 11.0)])
+def test_no_shift_exceeds_the_comparison(admissible, variances):
+    """All whole-numbered shifts within (L0, L1, L2^2, Linf), enumerated, under equal and unequal noise."""
+    sensitivity = Sensitivity(**dict(zip(("l0", "l1", "l2_squared", "linf"), admissible, strict=True)))
+    widths = variances[: sensitivity.l0]
+    least = (Fraction(min(widths)), sensitivity)  # as if all had the least noise
+    for epsilon in (0.5, 1.5, 4.0):
+        bound = smoothed_delta({least: 1}, Fraction(epsilon))
+        for shift in itertools.product(range(sensitivity.linf + 1), repeat=sensitivity.l0):
+            if 0 < sum(shift) <= sensitivity.l1 and sum(one**2 for one in shift) <= sensitivity.l2_squared:
+                assert enumerated(widths, shift, epsilon) <= bound
+
+
+@pytest.mark.parametrize("shift", [(1,), (3,), (2, 1), (4, 3)])
+def test_tables_of_unequal_noise_are_one_normal_number(shift):
+    """Each cell a part of its own: above the enumeration, and within what 2 records**2 less of sigma^2 would give."""
+    variances = (9.0, 21.0)[: len(shift)]
+    parts = {(Fraction(v), norms((s,))): 1 for v, s in zip(variances, shift, strict=True)}
+    for epsilon in (0.3, 1.0, 2.5):
+        exact, bound = enumerated(variances, shift, epsilon), smoothed_delta(parts, Fraction(epsilon))
+        square = sum(s**2 / (v - 2) for v, s in zip(variances, shift, strict=True))
+        assert exact <= bound <= float(normal_delta(math.sqrt(square), np.array(epsilon)))
+
+
+def test_taking_the_variance_as_it_is_would_be_too_little():
+    """A mutant that forgets to take t off the variance is found out: some true delta is above its bound."""
+    cases = [(Fraction(v), (s,), e / 4) for v in (2, 3, 6) for s in (1, 2, 5) for e in range(1, 60)]
+    mutant = [analytic_delta(v, norms(s), Fraction(e)) for v, s, e in cases]
+    assert any(enumerated((float(v),), s, e) > m * (1 + 1e-6) for (v, s, e), m in zip(cases, mutant, strict=True))
+    real = [smoothed_delta({(v, norms(s)): 1}, Fraction(e)) for v, s, e in cases]
+    assert all(enumerated((float(v),), s, e) <= r for (v, s, e), r in zip(cases, real, strict=True))
+
+
+def test_what_is_taken_from_epsilon_grows_with_the_cells():
+    """k cells pay k log((1 + h)^2 / (1 - h)) and (1 + h)^k, of the h that their t gives."""
+    for cells in (1, 24, 1000):
+        part = (Fraction(10**4), norms((1,) * cells))
+        mu, cost, factor = smoothed({part: 1}, 1e-3)
+        spread = 10**4 - cells / mu**2
+        height = 2 * math.exp(-2 * math.pi**2 * spread)
+        assert cost >= cells * math.log((1 + height) ** 2 / (1 - height)) * (1 - 1e-6)
+        assert factor >= (1 + height) ** cells * (1 - 1e-9) and cost < 2e-3
+        assert smoothed({part: 3})[0] == pytest.approx(math.sqrt(3) * smoothed({part: 1})[0], rel=1e-4)
+    assert smoothed({(Fraction(1, 2), norms((1,))): 1})[0] == math.inf
+    assert smoothed_delta({(Fraction(1, 3), norms((1,))): 1}, Fraction(1)) == 1
+
+
+def test_shifts_by_more_than_one_need_hardly_more_noise_than_continuous_noise():
+    """At (1, 1e-6), squared widths over those of the analytic mechanism; it was 1.0045 for nine records of a person."""
+    for rows, cells, most in ((9, 1, 1.0011), (10, 24, 1.00005), (60, 100, 1.000001)):
+        sensitivity = Sensitivity(l0=cells, l1=rows * cells, l2_squared=rows**2 * cells, linf=rows)
+        smooth, ours, before = (
+            float(least_variance(delta_of, sensitivity, Fraction(1), Fraction(1, 10**6)))
+            for delta_of in (analytic_delta, discrete_delta, any_shift_delta)
+        )
+        assert ours / smooth < most and ours < before
+
+
+@pytest.mark.landing
+def test_no_noise_is_wider_than_zcdp_would_have_it():
+    """As in mbi, whose sigma is that of the best conversion: never wider, whatever a person moves."""
+
+    def zcdp(variance, sensitivity, at):
+        return concentrated_delta(sensitivity.l2_squared / (2 * variance), at)
+
+    for shift in ((1,), (1, 1), (1,) * 24, (2,), (5,), (3, 3)):
+        for epsilon, delta in (("0.1", 1e-9), ("1", 1e-6), ("10", 1e-9), ("20", 1e-9)):
+            budget = norms(shift), Fraction(epsilon), Fraction(delta)
+            ours, theirs = (least_variance(one, *budget) for one in (discrete_delta, zcdp))
+            assert ours <= theirs * (1 + Fraction(1, 10**8))
+
+
+def test_the_normal_delta_at_epsilons_below_zero():
+    """delta(-e) = 1 - exp(-e) (1 - delta(e)): the two directions of a symmetric pair; 10 digits, never below."""
+    for mu, epsilon in itertools.product((1e-3, 0.05, 0.6, 2.0, 30.0), (1e-6, 0.1, 1.5, 3.0, 40.0)):
+        above, below = normal_delta(mu, np.array([epsilon, -epsilon])).tolist()
+        expected = -math.expm1(-epsilon) + math.exp(-epsilon) * above
+        assert expected * (1 - 1e-9) <= below <= min(1.0, expected * (1 + 5e-9))
+    assert normal_delta(1e-3, np.array([-800.0, 800.0])).tolist() == [1.0, 0.0]
+    assert moved_cells(Sensitivity(l0=0, l1=0, l2_squared=0, linf=0)) == 1

@@ -1,15 +1,12 @@
 """What a holdout measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Domain, Structure
-from dpgm_core.errors import OptionError, StructureError
+from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
 from dpgm_core.privacy.holdout import MAX_PAIRS, Split, chosen_pairs, holdout_share, unmeasured_pairs
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))

@@ -23,14 +23,10 @@ from dpgm_core.privacy.gaussian import (
 )
 from dpgm_core.privacy.joint_gaussian import largest_rho, normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
-from tests.privacy.test_continuous import enumerated, norms
+from tests.privacy.test_gaussian import enumerated, units
 
 # variances, one cell each; epsilons from where delta is near 1 to where it is near 1e-9
 UNEQUAL = [(1.0, 2.0), (0.3, 0.7, 5.0), (4.0, 9.0, 17.0), (0.1, 0.5), (30.0, 50.0), (0.5, 0.5, 0.9), (2.0, 70.0)]
-
-
-def units(cells):
-    return norms((1,) * cells)
 
 
 def parts(variances, cells=1):

@@ -3,18 +3,8 @@
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    Domain,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Tables,
-    Terms,
-    make,
-)
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, Tables, Terms, make
 from dpgm_core.privacy.contrasts import monomials, products
 from dpgm_core.privacy.measurement import measure, noisy_contrasts
 
@@ -73,7 +63,7 @@ def test_table_by_table_is_the_same_noise():
 BINARY = Domain.from_sizes(dict.fromkeys("abcd", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "d")])
 GAUSSIAN = make("mechanism", "gaussian")
-WEIGHTED = Terms(neighbours="add-remove", contributions=Contributions(per="clique"))
+WEIGHTED = Terms(neighbours="add-remove", contributions=dpgm.Contributions(per="clique"))
 FLAT = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
 
 

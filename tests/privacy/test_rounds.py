@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
-from dpgm_core.privacy.accounting import compose, replaced, sampling_probability
+from dpgm_core.privacy.accounting import compose, replaced_epsilon, sampling_probability
 from dpgm_core.privacy.rounds import round_noise
 
 
@@ -58,7 +58,7 @@ def test_pure_rounds_under_replace_one_use_the_budget_up(lap, epsilon, rounds, r
     """The scale is that at which presence and exchange cost the budget together."""
     noise, _ = round_noise(lap(), EXCHANGE, Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, **REPLACED)
     q, scale = float(sampling_probability(rate)), noise.event.scale
-    spent = rounds * replaced(3 / scale, 4 / scale, q)
+    spent = rounds * replaced_epsilon(3 / scale, 4 / scale, q)
     wanted = float(Fraction(epsilon))
     assert wanted * (1 - 1e-9) <= spent <= wanted * (1 + 1e-12)
 

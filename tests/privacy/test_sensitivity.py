@@ -6,10 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError
+from dpgm_core import BudgetError, Domain, Structure
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-from dpgm_core.structure.structure import Structure
 
 
 @pytest.mark.parametrize("name", ["", "add_remove", "ADD-REMOVE", None, 1, True, b"add-remove"])

@@ -13,7 +13,7 @@ from scipy import optimize
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core.planning import delta_note
+from dpgm_core.pipeline.planning import delta_note
 from dpgm_core.privacy.holdout import check_split
 from dpgm_core.privacy.joint_gaussian import together_delta
 from dpgm_core.privacy.measurement import optimal_split
@@ -121,15 +121,18 @@ def test_the_plan_prices_the_split():
     """The plan's noise is the release's, table by table."""
     budget = dpgm.Budget.zcdp("0.1")
     planned = dpgm.plan(PLAIN, budget, "gaussian", neighbours="add-remove", split="optimal")
-    release = dpgm.release(
-        CODES, PLAIN, budget, "gaussian",
-        neighbours="add-remove", split="optimal", randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    release = released(budget, seed=1)
     assert [table.noise**2 for table in planned.tables] == pytest.approx(release.variances)
     assert planned.cost == release.cost <= budget and planned.scale == max(one.event.scale for one in release.noise)
 
 
 ONE = dpgm.Budget.approx(1, "1e-6")
+
+
+def released(budget=ONE, seed=2, **more):
+    """A release of three tables whose budget is split for the least error."""
+    said = {"neighbours": "add-remove", "split": "optimal", "randomness": dpgm.SeededRandomness(seed)} | more
+    return dpgm.release(CODES, PLAIN, budget, "gaussian", **said)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -138,9 +141,7 @@ def test_one_release_splits_epsilon_and_delta(neighbours, tmp_path):
     terms = {"neighbours": neighbours, "split": "optimal"}
     ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=ONE, neighbours=neighbours)
     saved = tmp_path / "r"
-    release = dpgm.release(
-        CODES, PLAIN, ONE, "gaussian", ledger=ledger, save_release=saved, randomness=dpgm.SeededRandomness(2), **terms
-    )
+    release = released(ledger=ledger, save_release=saved, **terms)
     assert release.cost == release.measurement.budget == ONE and ledger.remaining().is_zero
     assert [entry.cost for entry in ledger.history()] == [ONE] and str(ONE) in release.guarantee()
     planned = dpgm.plan(PLAIN, ONE, "gaussian", **terms)
@@ -156,9 +157,7 @@ def test_one_release_splits_epsilon_and_delta(neighbours, tmp_path):
 
 def test_what_a_split_costs_is_proven_of_what_is_drawn():
     """delta of the noises in the release is what was asked, within 0.2 %, of enumerated sensitivities."""
-    release = dpgm.release(
-        CODES, PLAIN, ONE, "gaussian", neighbours="replace-one", split="optimal", randomness=dpgm.SeededRandomness(2)
-    )
+    release = released(neighbours="replace-one")
     two = dpgm.Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     assert [one.sensitivity for one in release.calibrations] == [two] * 3
     drawn = {(one.sigma_squared, two): 1 for one in release.noise}
@@ -187,9 +186,7 @@ def test_epsilon_and_delta_are_split_for_gaussian_noise_only():
 
 def test_tables_paid_for_together_are_not_replayed_as_budgets_of_tables():
     """Each has a rho of its own, and their sum is more than the release says it cost in zCDP: it says nothing there."""
-    release = dpgm.release(
-        CODES, PLAIN, ONE, "gaussian", neighbours="add-remove", split="optimal", randomness=dpgm.SeededRandomness(2)
-    )
+    release = released()
     apart = {group[0]: one.budget for group, one in zip(PLAIN.groups, release.calibrations, strict=True)}
     assert dpgm.Budget.sum(apart.values()).rho > ONE.zcdp_within().rho
     with pytest.raises(dpgm.BudgetError, match="other budgets per clique"):

@@ -10,13 +10,20 @@ import pytest
 from scipy.stats import binom
 
 from dpgm_core import Budget, BudgetError, Domain, PrivacyEvent, Sensitivity, Structure, Terms
-from dpgm_core.privacy.accounting import ORDERS, amplified, compose, replaced, replaced_gaussian, sampled_gaussian
+from dpgm_core.privacy.accounting import (
+    ORDERS,
+    amplified_epsilon,
+    compose,
+    replaced_epsilon,
+    replaced_gaussian,
+    sampled_gaussian,
+)
 from dpgm_core.privacy.rounds import round_noise
 
 RATES = [0.05, 0.5, 0.9]
 
 
-def law(kind: str, scale: float, shift: tuple[int, ...], reach: int) -> np.ndarray:
+def law(kind, scale, shift, reach):
     """Logarithms of the joint masses of noisy cells on -reach ... reach, one per entry of the shift, up to a constant
     that is the same for every shift. Of Laplace noise the ends stand for all beyond, where ratios of masses are alike.
     """
@@ -30,12 +37,12 @@ def law(kind: str, scale: float, shift: tuple[int, ...], reach: int) -> np.ndarr
     return found
 
 
-def mixed(rate: float, without: np.ndarray, there: np.ndarray) -> np.ndarray:
+def mixed(rate, without, there):
     """The law of a person who takes part with probability `rate`."""
     return np.logaddexp(math.log1p(-rate) + without, math.log(rate) + there)
 
 
-def counts(structure: Structure, rows: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+def counts(structure, rows):
     """What rows of codes add to all cells of tables of one attribute each."""
     found = np.zeros(structure.cells, int)
     for row in rows:
@@ -57,7 +64,7 @@ TABLES = {
 }
 
 
-def exactly(structure: Structure, most: int, scale: float, rate: float) -> float:
+def exactly(structure, most, scale, rate):
     """The largest loss over all outputs and all pairs of persons with 1 (or up to `most`) rows each, enumerated."""
     row = list(itertools.product(*(range(size) for size in structure.domain.sizes.values())))
     # with one row each nobody is without rows; of several some may be left out
@@ -78,7 +85,7 @@ def test_the_pure_loss_is_the_largest_of_all_outputs_and_persons(case, scale, ra
     structure = Structure(Domain.from_sizes(sizes), [(name,) for name in sizes])
     terms = Terms(neighbours="replace-one", person="id" if most > 1 else None, rows_per_person=most)
     presence, exchange = terms.presence(structure).l1 / scale, terms.sensitivity(structure).l1 / scale
-    found, exact = replaced(presence, exchange, rate), exactly(structure, most, scale, rate)
+    found, exact = replaced_epsilon(presence, exchange, rate), exactly(structure, most, scale, rate)
     assert exact <= found + 1e-9
     if case != "two rows, one cell beside":  # there the sensitivity is an upper bound itself
         assert found == pytest.approx(exact, abs=1e-9)
@@ -91,12 +98,12 @@ def test_mutants_of_the_pure_bound_miss_the_exact_loss(mutant):
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",), ("b",), ("c",)])
     exact = exactly(structure, 1, 1.0, 0.5)
     wrong = {
-        "one cell forgotten": replaced(2.0, 4.0, 0.5),
-        "presence as exchange": replaced(4.0, 4.0, 0.5),
-        "as add-remove": amplified(3.0, 0.5),
+        "one cell forgotten": replaced_epsilon(2.0, 4.0, 0.5),
+        "presence as exchange": replaced_epsilon(4.0, 4.0, 0.5),
+        "as add-remove": amplified_epsilon(3.0, 0.5),
         "nobody without": 4.0,  # the coin cannot help where P0 is in neither law
     }[mutant]
-    assert replaced(3.0, 4.0, 0.5) == pytest.approx(exact, abs=1e-9)
+    assert replaced_epsilon(3.0, 4.0, 0.5) == pytest.approx(exact, abs=1e-9)
     assert abs(wrong - exact) > 0.01
     assert (wrong < exact) == (mutant in ("one cell forgotten", "as add-remove"))
 
@@ -111,7 +118,7 @@ def test_the_pure_bound_keeps_its_digits(rate, presence, part):
         e, q = Decimal(float(presence)), Decimal(rate.numerator) / Decimal(rate.denominator)
         d = e * Decimal(float(part))
         exact = ((1 - q + q * e.exp()) / (1 - q + q * (e - d).exp())).ln()
-        found = replaced(float(e), float(e) * float(part), float(rate))
+        found = replaced_epsilon(float(e), float(e) * float(part), float(rate))
         assert abs(Decimal(found) / exact - 1) < Decimal("1e-12")
 
 
@@ -128,13 +135,13 @@ SHIFTS = {  # of one person and another, and whether there is more than one row 
 }
 
 
-def squares(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, int]:
+def squares(one, other):
     """The longest of two shifts and their distance, squared."""
     longest = max(sum(x * x for x in one), sum(x * x for x in other))
     return longest, sum((x - y) ** 2 for x, y in zip(one, other, strict=True))
 
 
-def gaussian_laws(scale: float, rate: float, one: tuple[int, ...], other: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def gaussian_laws(scale, rate, one, other):
     """Logarithms of P and Q, masses, of discrete Gaussian noise, all that counts enumerated."""
     reach = math.ceil(9 * scale) + 2
     reach = reach if len(one) < 3 else math.ceil(6 * scale) + 1
@@ -201,7 +208,7 @@ NEAR = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 REPLACED = Terms(neighbours="replace-one")
 
 
-def composed(kind: str, scale: float, rounds: int, rate: float, structure: Structure = NEAR, terms: Terms = REPLACED):
+def composed(kind, scale, rounds, rate, structure=NEAR, terms=REPLACED):
     """The accountant of one structure under replace-one."""
     sensitivity = terms.sensitivity(structure)
     event = PrivacyEvent(

@@ -1,9 +1,21 @@
-"""Voters: what is refused, and plain values back and forth."""
+"""Votes as values, and publishing what is stable: in exact fractions, nothing more often, one coin of two words."""
 
+import itertools
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
-from dpgm_core import Domain, ModelFileError, OptionError, Structure, StructureError, Terms
-from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, voter_of
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Domain, ModelFileError, OptionError, Structure, StructureError, Terms
+from dpgm_core.privacy.votes import (
+    EdgeVotes,
+    ThresholdVotes,
+    draw_publication,
+    likely_distance,
+    publication_odds,
+    voter_of,
+)
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 3})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
@@ -68,3 +80,130 @@ def test_plain_values_and_back():
                 voter_of(wrong, voter.pairs)
     with pytest.raises(ModelFileError, match="blocks must be"):
         voter_of(EdgeVotes(pairs=PAIRS, blocks=7).to_dict() | {"blocks": "7"}, PAIRS)
+
+
+BUDGETS = [("0.75", "1e-6"), ("0.2", "1e-3"), ("3", "1e-9"), ("0.5", "1/3"), ("1/3", "0.9")]
+
+
+def power(epsilon):
+    """Bounds of e^epsilon: 80 terms of its series, and with what all others come to at most."""
+    term, total = Fraction(1), Fraction(1)
+    for number in range(1, 80):
+        term *= epsilon / number
+        total += term
+    return total, total + 2 * term
+
+
+def holes(odds, epsilon, delta):
+    """Distances d at which publishing with q_d and q_{d+1}, or another output at d <= 1, is not (epsilon, delta)-DP."""
+    e, _ = power(epsilon)
+    found = []
+    for d, (q, more) in enumerate(itertools.pairwise(odds)):
+        both = [(q, more), (more, q), (1 - q, 1 - more), (1 - more, 1 - q)]
+        if any(one > e * other + delta for one, other in both):
+            found.append(d)
+    if odds[0] != 0 or odds[1] > delta:  # where another output may be next door
+        found.append(0)
+    return found
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_every_neighbour_is_within_epsilon_and_delta(budget):
+    """In fractions, both events, both directions, to the end of the table; it starts at 0 and never falls."""
+    epsilon, delta = map(Fraction, budget)
+    odds = publication_odds(Budget.approx(*budget))
+    assert not holes(odds, epsilon, delta)
+    assert odds[0] == 0 and odds[-1] == 1 and all(one <= other for one, other in itertools.pairwise(odds))
+    assert all((q * 2**128).denominator == 1 for q in odds)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_nothing_is_published_more_often(budget):
+    """Within 2^-80 of the recursion without rounding, at e^epsilon rounded up; one part in 10^9 more is a hole."""
+    epsilon, delta = map(Fraction, budget)
+    _, e = power(epsilon)
+    odds, best = publication_odds(Budget.approx(*budget)), Fraction(0)
+    for d, q in enumerate(odds):
+        assert 0 <= best - q < Fraction(1, 2**80)
+        best = min(e * best + delta, 1 - (1 - best - delta) / e, Fraction(1))
+        if 0 < q < 1 - Fraction(1, 10**6):
+            more = q * (1 + Fraction(1, 10**9))
+            assert more > delta if d == 1 else holes([Fraction(0), Fraction(0), odds[d - 1], more], epsilon, delta)
+
+
+def test_the_first_bound_alone_is_not_enough():
+    """E q + delta without the second bound, and a table of a larger epsilon, are caught by the same test."""
+    epsilon, delta = Fraction(3, 4), Fraction(1, 10**6)
+    e, _ = power(epsilon)
+    wrong = [Fraction(0)]
+    while wrong[-1] < 1:
+        wrong.append(min(e * wrong[-1] + delta, Fraction(1)))
+    assert holes(wrong, epsilon, delta)
+    assert holes(publication_odds(Budget.approx("0.751", "1e-6")), epsilon, delta)
+    assert holes([Fraction(0), *publication_odds(Budget.approx("0.75", "1e-6"))[2:]], epsilon, delta)
+
+
+def test_the_numbers_of_the_specification():
+    """eps = .75, delta = 1e-6; a Laplace threshold has .08 to .96 there."""
+    odds = publication_odds(Budget.approx("0.75", "1e-6"))
+    found = [round(float(odds[d]), 2) for d in (16, 17, 18, 19, 20, 22)]
+    assert found == [0.15, 0.31, 0.65, 0.84, 0.92, 0.98]
+    assert likely_distance(Budget.approx("0.75", "1e-6")) == 20
+
+
+class Words:
+    """Two words that stand for a number of 128 bits; how many were asked for."""
+
+    private = True
+
+    def __init__(self, number=0):
+        self.number, self.asked = number, []
+
+    def words(self, count):
+        self.asked.append(count)
+        return np.array([self.number >> 64, self.number % 2**64], np.uint64)
+
+
+def test_the_coin_is_exact_and_takes_two_words_whatever_the_distance():
+    """The last number below q_d 2^128 publishes, the next does not; distances beyond the table are its last."""
+    budget = Budget.approx("0.75", "1e-6")
+    odds = publication_odds(budget)
+    for distance in (0, 1, 2, 17, len(odds) - 2, len(odds) - 1, 10**9):
+        threshold = int(odds[min(distance, len(odds) - 1)] * 2**128)
+        words = Words(threshold - 1 if threshold else 0)
+        assert draw_publication(distance, budget, words) is (threshold > 0) and words.asked == [2]
+        if threshold < 2**128:
+            words = Words(threshold)
+            assert draw_publication(distance, budget, words) is False and words.asked == [2]
+
+
+def test_the_coin_falls_as_often_as_it_should():
+    """20,000 coins at four distances: within 5 standard deviations; a false alarm once in 400,000 seeds."""
+    budget, source = Budget.approx("0.75", "1e-6"), dpgm.SeededRandomness(3)
+    odds, count = publication_odds(budget), 5000
+    for distance in (16, 18, 20, 22):
+        q = float(odds[distance])
+        shown = sum(draw_publication(distance, budget, source) for _ in range(count))
+        assert abs(shown - count * q) < 5 * (count * q * (1 - q)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        (Budget.pure(1), "delta is what stability spends"),
+        (Budget.zcdp(1), "delta is what stability spends"),
+        (Budget("approx", delta=Fraction(1, 100)), "cost an"),
+        (Budget.approx(1, Fraction(1, 2**101)), "below 2\\^-100"),
+        ("1", "must be a Budget"),
+    ],
+)
+def test_what_stability_cannot_be_bought_with(budget, why):
+    """One line, before a coin."""
+    with pytest.raises(BudgetError, match=why):
+        draw_publication(3, budget, Words())
+
+
+def test_too_little_to_ever_be_heard():
+    """The table ends, and what would take more is refused with what to do."""
+    with pytest.raises(BudgetError, match=r"too little for votes.*larger epsilon or delta"):
+        likely_distance(Budget.approx("1e-6", "1e-9"))

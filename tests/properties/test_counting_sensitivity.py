@@ -1,7 +1,5 @@
 """The declared sensitivity is what counting really does: never exceeded by any neighbours, attained by the worst."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,14 +14,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import LiveCurator, SeededRandomness, Terms, Workload, make
-from dpgm_core.counting.kernel import count
 from dpgm_core.counting.selection import distances
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-from dpgm_core.privacy.terms import of_group
+from dpgm_core.privacy.terms import group_budget
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure.structure import Structure
@@ -214,7 +212,7 @@ def test_rows_without_a_key_cost_what_the_page_says(neighbours: Neighbours, mixe
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_delta_of_the_page_is_that_of_a_group(k: int) -> None:
     """k steps, each between neighbours: k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)."""
-    of_all = of_group(Budget.approx("0.7", "1e-6"), k)
+    of_all = group_budget(Budget.approx("0.7", "1e-6"), k)
     assert of_all is not None and of_all.epsilon == k * Fraction("0.7")
     assert float(of_all.delta) == pytest.approx(1e-6 * math.expm1(k * 0.7) / math.expm1(0.7), rel=1e-12)
 

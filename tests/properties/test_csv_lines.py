@@ -1,7 +1,5 @@
 """One physical line of a CSV file is one record: whatever bytes it is given, no other record changes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import count
+from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.privacy.sensitivity import Sensitivity

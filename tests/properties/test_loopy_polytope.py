@@ -1,7 +1,5 @@
 """Loopy BP's beliefs lie in the local polytope, whatever the graph, the sizes and the zeros."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

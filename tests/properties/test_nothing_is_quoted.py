@@ -3,8 +3,6 @@
 `said` shows of an error what a traceback with the variables of all frames would.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -17,10 +15,10 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.curator import funds
+from dpgm_core.counting.table_counts import Counts
+from dpgm_core.curator import measurer
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy import measurement
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.releases.release import NoisyTables
@@ -69,7 +67,7 @@ STAGES: dict[str, tuple[Any, str, bool]] = {
     "tables": (Counts, "tables", False),
     "drawing": (Measurement, "draw", True),
     "adding noise": (measurement, "add_noise", True),
-    "totalling": (funds, "estimate_total", True),
+    "totalling": (measurer, "estimate_total", True),
     "saving": (NoisyTables, "write", True),
 }
 

@@ -8,27 +8,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure, Terms
-from dpgm_core.counting.clipped import FewCounts, cell_numbers, clipped_sum
+from dpgm_core.counting.clipped_scores import FewCounts, cell_numbers, clipped_sum
 from dpgm_core.counting.rows import read_persons
-from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.statistic import sum_pieces
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
+from tests.persons import norms
 
 NAMES = "abc"
 PLAIN = Structure(Domain.from_sizes(dict.fromkeys(NAMES, 3)), [("a", "b"), ("b", "c"), ("c", "a"), ("b",)])
 TIED = Structure(Domain.from_sizes(dict.fromkeys(NAMES, 2)), [("a",)], tied=[(("a", "b"), ("b", "c"), ("c", "a"))])
 
 
-def norms(change: np.ndarray) -> tuple[int, int, int, int]:
-    """L0, L1, L2 squared and Linf of a whole-numbered change."""
-    size = [abs(int(value)) for value in change]
-    return sum(v > 0 for v in size), sum(size), sum(v * v for v in size), max(size, default=0)
-
-
 def within(change: np.ndarray, allowed: Sensitivity) -> bool:
     """Whether all four norms are covered."""
-    l0, l1, l2_squared, linf = norms(change)
-    return l0 <= allowed.l0 and l1 <= allowed.l1 and l2_squared <= allowed.l2_squared and linf <= allowed.linf
+    bounds = (allowed.l0, allowed.l1, allowed.l2_squared, allowed.linf)
+    return all(one <= bound for one, bound in zip(norms(change), bounds, strict=True))
 
 
 @st.composite
@@ -107,7 +102,7 @@ def test_a_person_moves_a_round_within_the_sensitivity(case):
         }
         keyed = PersonSource(source=as_source(table), person="id", rows_per_person=most)
         persons = read_persons(keyed, TIED.domain, statistic.columns)
-        return summed(statistic, persons.subsample(Fraction(1), SeededRandomness(1)))
+        return sum_pieces(statistic, persons.subsample(Fraction(1), SeededRandomness(1)))
 
     change = counted([*rows, *(("new", codes) for codes in more)]) - counted(rows)
     assert within(change, statistic.sensitivity(Terms(neighbours="add-remove", person="id", rows_per_person=most)))

@@ -1,18 +1,21 @@
 """What the tests of releases share: a file of each kind that core writes."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import Beliefs, Budget, ClippedScore, Contributions, Domain, LiveCurator, Structure, Tables, Terms, make
-from dpgm_core.sources import as_source
+from dpgm_core import Beliefs, Budget, ClippedScore, Contributions, Domain, Structure, Tables, Terms, make
+from tests.fixtures import live_curator
 from tests.releases.held import KINDS, held
 
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
+DOMAIN, APPROX = Domain.from_sizes({"a": 2, "b": 3}), Budget.approx(1, "1e-6")
 
 
-def textbook(name: str) -> dict[str, object]:
+def textbook(name):
     return {"name": name, "exact": False, "allow_unsafe": True}
 
 
@@ -28,18 +31,14 @@ def released(tmp_path_factory, members_of):
         "laplace": ("laplace", Budget.pure(8), {}),
         "laplace zcdp": ("laplace", Budget.zcdp("1/3"), {}),
         "gaussian": ("gaussian", Budget.zcdp("1/3"), {}),
-        "gaussian approx": ("gaussian", Budget.approx(1, "1e-6"), {}),
+        "gaussian approx": ("gaussian", APPROX, {}),
         "replace-one": ("laplace", Budget.pure(1), {"neighbours": "replace-one"}),
         "gaussian replace-one": ("gaussian", Budget.zcdp("1/3"), {"neighbours": "replace-one"}),
         "optimal": ("laplace", Budget.pure(1), {"split": "optimal"}),
         "optimal gaussian": ("gaussian", Budget.zcdp(1), {"split": "optimal"}),
-        "together": ("gaussian", Budget.approx(1, "1e-6"), {"split": "optimal"}),
-        "together replace-one": (
-            "gaussian",
-            Budget.approx(1, "1e-6"),
-            {"split": "optimal", "neighbours": "replace-one"},
-        ),
-        "textbook together": (textbook("gaussian"), Budget.approx(1, "1e-6"), {"split": "optimal"} | simulated),
+        "together": ("gaussian", APPROX, {"split": "optimal"}),
+        "together replace-one": ("gaussian", APPROX, {"split": "optimal", "neighbours": "replace-one"}),
+        "textbook together": (textbook("gaussian"), APPROX, {"split": "optimal"} | simulated),
         "textbook": (textbook("laplace"), Budget.pure(8), simulated),
         "textbook gaussian": (textbook("gaussian"), Budget.zcdp(1), simulated),
     }
@@ -49,63 +48,41 @@ def released(tmp_path_factory, members_of):
     made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), terms=Terms(neighbours="add-remove", total=70))
     alone = Structure(DOMAIN, [("a", "b")])
     made["one table together"] = dpgm.release(
-        codes, alone, Budget.approx(1, "1e-6"), "gaussian", neighbours="add-remove", split="optimal"
+        codes, alone, APPROX, "gaussian", neighbours="add-remove", split="optimal"
     )
     one_cell = Structure(Domain.from_sizes({"a": 1, "b": 3}), [("a",)])
     for name in ("laplace", "gaussian"):
-        made[f"one cell {name}"] = dpgm.release(
-            codes * [0, 1], one_cell, Budget.zcdp(1), name, neighbours="replace-one"
-        )
-
-    def curator(mechanism, budget, **more):
-        return LiveCurator(
-            as_source(codes),
-            structure,
-            make("mechanism", mechanism),
-            terms=Terms(neighbours="add-remove", **more),
-            budget=budget,
-        )
+        cell = dpgm.release(codes * [0, 1], one_cell, Budget.zcdp(1), name, neighbours="replace-one")
+        made[f"one cell {name}"] = cell
 
     persons = pa.table({"who": ["x", "x", "y"] * 13, "a": ["0", "1", "1"] * 13, "b": ["0", "1", "2"] * 13})
-    made["persons"] = dpgm.release(
-        persons, structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="who", rows_per_person=2)
-    )
-    made["weighted"] = dpgm.release(
-        persons,
-        structure,
-        Budget.pure(1),
-        terms=Terms(
-            neighbours="add-remove",
-            person="who",
-            rows_per_person=2,
-            contributions=Contributions(per="clique", grid=12),
-        ),
-    )
-    made["public total"] = dpgm.release(
-        codes, structure, Budget.pure(1), terms=Terms(neighbours="add-remove", total="public", unit="one visit")
-    )
+    two_rows = Terms(neighbours="add-remove", person="who", rows_per_person=2)
+    weights = Contributions(per="clique", grid=12)
+    visits = Terms(neighbours="add-remove", total="public", unit="one visit")
+    for name, data, terms in (
+        ("persons", persons, two_rows),
+        ("weighted", persons, evolve(two_rows, contributions=weights)),
+        ("public total", codes, visits),
+    ):
+        made[name] = dpgm.release(data, structure, Budget.pure(1), terms=terms)
     budgets = {("a", "b"): Budget.pure(1), ("b",): Budget.pure(2)}
-    made["per clique"] = curator("laplace", Budget.pure(3)).release(budget=budgets)
+    made["per clique"] = live_curator(codes, structure, budget=Budget.pure(3)).release(budget=budgets)
     clip = {"clip": ClippedScore(norm="1/2", grid=64)}
     mu = Beliefs(marginals=Tables(structure, np.full(structure.cells, 1 / 6)), log_partition=0.0)
     for kind, mechanism, budget in (
         ("pure", "laplace", Budget.pure(2)),
         ("zcdp", "gaussian", Budget.zcdp(1)),
-        ("laplace approx", "laplace", Budget.approx(1, "1e-6")),
-        ("approx", "gaussian", Budget.approx(1, "1e-6")),
+        ("laplace approx", "laplace", APPROX),
+        ("approx", "gaussian", APPROX),
     ):
-        for rate in (1, 0.25):
-            for scored in ({}, clip):
-                with curator(mechanism, budget, total=50.0).rounds(5, sampling_rate=rate, **scored) as rounds:
-                    noisy = rounds.next(mu if scored else None)
-                made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
-    replaced = LiveCurator(  # a table of one cell counts by the presence of a person alone
-        as_source(codes * [0, 1]),
-        Structure(one_cell.domain, [("a",), ("b",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="replace-one", total=50.0),
-        budget=Budget.pure(2),
-    )
+        for rate, scored in itertools.product((1, 0.25), ({}, clip)):
+            one = live_curator(codes, structure, make("mechanism", mechanism), budget=budget, total=50.0)
+            with one.rounds(5, sampling_rate=rate, **scored) as rounds:
+                noisy = rounds.next(mu if scored else None)
+            made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
+    # a table of one cell counts by the presence of a person alone
+    both, settings = Structure(one_cell.domain, [("a",), ("b",)]), {"neighbours": "replace-one", "total": 50.0}
+    replaced = live_curator(codes * [0, 1], both, budget=Budget.pure(2), **settings)
     with replaced.rounds(5, sampling_rate=0.25) as rounds:
         made["rounds pure 0.25 replace-one"] = rounds.next()
     found = {}
@@ -113,6 +90,16 @@ def released(tmp_path_factory, members_of):
         noisy.save(folder / str(number))
         found[name] = members_of(folder / str(number)), noisy
     return found
+
+
+@pytest.fixture
+def edited(tmp_path, written, changed):
+    """Writes x.dpgm with values of its document replaced: {keys that lead there: value}."""
+
+    def edit(members, changes):
+        return written(tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], changes)})
+
+    return edit
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgm_core import Budget, Domain, LiveCurator, Structure, Terms, make
+from dpgm_core import Budget, Domain, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.sources import as_source
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 WORKLOAD = Workload.all(DOMAIN, order=2)
@@ -30,14 +28,7 @@ def slopes(domain=DOMAIN):
 
 def held(path, budget, neighbours="add-remove", merged=True):
     """A session with a step of each kind and sort, and its release."""
-    curator = LiveCurator(
-        as_source(CODES),
-        Structure(DOMAIN, [("a",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours=neighbours),
-        budget=budget,
-        save_to=path,
-    )
+    curator = live_curator(CODES, Structure(DOMAIN, [("a",)]), neighbours=neighbours, budget=budget, save_to=path)
     with curator.session(workload=WORKLOAD) as session:
         session.reserve_holdout(Fraction(1, 20))
         each = session.budget * Fraction(1, 10)

@@ -1,42 +1,26 @@
 """What private bins are in a session's file: the same again, and claims that do not fit refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Attribute,
-    Budget,
-    Domain,
-    LiveCurator,
-    ModelFileError,
-    SeededRandomness,
-    Structure,
-    Terms,
-    Workload,
-    load_release,
-    make,
-)
-from dpgm_core.sources import as_source
+from dpgm_core import Attribute, Budget, Domain, ModelFileError, SeededRandomness, Structure, Workload, load_release
+from tests.fixtures import live_curator
 from tests.private_columns import private_bins
 
 DOMAIN = Domain([private_bins("age", 4, cells=10), Attribute.of_size("b", 2)])
 
 
+def curator(data, budget):
+    structure = Structure(DOMAIN, [("age",), ("b",)])
+    return live_curator(data, structure, budget=budget, randomness=SeededRandomness(2))
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory, members_of):
     """A session's release with private bins, and the members of its file."""
-    made = LiveCurator(
-        as_source(np.random.default_rng(0).integers(0, [10, 2], (400, 2))),
-        Structure(DOMAIN, [("age",), ("b",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(4),
-        randomness=SeededRandomness(2),
-    )
+    made = curator(np.random.default_rng(0).integers(0, [10, 2], (400, 2)), Budget.pure(4))
     with made.session(workload=Workload.all(DOMAIN)) as session:
         session.measure([("age", "b")], session.remaining)
     (release,) = made.released
@@ -65,12 +49,6 @@ def test_codes_are_those_of_the_edges(found):
     assert bins.recoding(DOMAIN["age"].grid())[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
     assert bins.recoding(DOMAIN["age"].grid())[10:].tolist() == [bins.attribute.null]
     assert bins.attribute.labels[bins.attribute.null] == "missing"
-
-
-def _edited(document, edit):
-    (bins,) = document["session"]["bins"]
-    edit(document, bins)
-    return document
 
 
 def _set(key, value):
@@ -116,22 +94,19 @@ EDITED = {
 def test_edited_bins_are_refused(tmp_path, found, written, case):
     """Claim: one line that names the file, for whatever does not fit the rest."""
     members = found[1]
-    document = _edited(json.loads(members["release.json"]), EDITED[case])
+    document = json.loads(members["release.json"])
+    EDITED[case](document, *document["session"]["bins"])
     path = written(tmp_path / "x.dpgm", members | {"release.json": json.dumps(document).encode()})
     with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
         load_release(path)
     assert "\n" not in str(caught.value)
 
 
-def test_bins_left_out_are_not_free(tmp_path, found, written):
+def test_bins_left_out_are_not_free(found, edited):
     """Claim: a file that says nothing of its bins is a session over public ones, and says so; one that says that bins
     are still to be found is none."""
-    members = found[1]
-    document = json.loads(members["release.json"])
-    declared = document["session"]["bins"][0]["declared"]
-    document["domain"]["attributes"]["age"] = declared
-    document["session"]["bins"] = []
-    path = written(tmp_path / "x.dpgm", members | {"release.json": json.dumps(document).encode()})
+    declared = json.loads(found[1]["release.json"])["session"]["bins"][0]["declared"]
+    path = edited(found[1], {("domain", "attributes", "age"): declared, ("session", "bins"): []})
     with pytest.raises(ModelFileError, match="'age'"):
         load_release(path)
 
@@ -140,14 +115,7 @@ def test_what_was_too_large_to_plan_for_stays_out(tmp_path):
     """Claim: where fewer bins come out than were planned for, the candidates are those of the plan, here and in the
     file; else a session could have too many of them once it is paid for."""
     workload = Workload.all(DOMAIN, max_cells=9)
-    made = LiveCurator(
-        as_source(np.zeros((50, 2), int)),
-        Structure(DOMAIN, [("age",), ("b",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(90),
-        randomness=SeededRandomness(2),
-    )
+    made = curator(np.zeros((50, 2), int), Budget.pure(90))
     with made.session(workload=workload) as session:
         assert session.domain["age"].size * session.domain["b"].size <= 9 < DOMAIN["age"].size * DOMAIN["b"].size
         assert session.workload.candidates == workload.candidates == (("age",), ("b",))

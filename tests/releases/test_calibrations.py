@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dpgm_core import Budget, ModelFileError, Sensitivity, make
-from dpgm_core.privacy.mechanism import calibrated
+from dpgm_core.privacy.mechanism import calibrate
 from dpgm_core.releases.calibrations import calibration_of, calibration_to, check_noise_facts
 
 RHO = Budget.zcdp("1/3")
@@ -15,7 +15,7 @@ UNIT = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
 
 def calibration(name="gaussian", budget=RHO, sensitivity=UNIT):
     mechanism = make("mechanism", name)
-    return calibrated(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
+    return calibrate(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
 
 
 @pytest.mark.parametrize(

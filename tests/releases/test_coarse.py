@@ -1,7 +1,5 @@
 """Releases over merged codes: sums by block, the law of their noise, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attrs import evolve
@@ -11,8 +9,7 @@ import dpgm_core as dpgm
 from dpgm.cli.show import count_noisy_tables
 from dpgm.comparison import compare
 from dpgm.report.noise import measured_tables
-from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, StructureError, make
-from dpgm_core.errors import DomainError
+from dpgm_core import Budget, BudgetError, Domain, DomainError, SeededRandomness, Structure, StructureError, make
 from dpgm_core.releases.views import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened, plausible
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 2})

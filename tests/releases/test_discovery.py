@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpgm_core import Budget, Domain, ModelFileError, Terms
-from dpgm_core.errors import DomainError
+from dpgm_core import Budget, Domain, DomainError, ModelFileError, Terms
 from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
 from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery, read_discovery
 

@@ -1,7 +1,5 @@
 """Columns that are mostly missing are named, from the noisy tables alone, and noise alone names hardly any."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,12 +17,9 @@ def noisy(share, seed=0, budget=1, domain=DOMAIN, people=1000, cliques=(("a", "b
     codes = np.zeros((people, 2), int)
     codes[: round(share * people), 0] = domain["a"].unknown
     return dpgm.release(
-        codes,
-        dpgm.Structure(domain, cliques),
-        dpgm.Budget.pure(budget),
-        neighbours="add-remove",
+        codes, dpgm.Structure(domain, cliques), dpgm.Budget.pure(budget), neighbours="add-remove",
         randomness=SeededRandomness(seed),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.4, 0), (0.6, 1), (0.95, 1), (1.0, 1)])

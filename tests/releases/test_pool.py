@@ -7,21 +7,9 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Contributions,
-    Domain,
-    ModelFileError,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Tables,
-    Terms,
-    make,
-)
+from dpgm_core import Budget, BudgetError, Contributions, Domain, SeededRandomness, Structure, Tables, Terms, make
 from dpgm_core.learning.bootstrap import Simulator
-from dpgm_core.releases.pooling import PooledNoise, pool, united
+from dpgm_core.releases.pooling import PooledNoise, check_alike, pool, united
 from dpgm_core.releases.release import condition_of
 from dpgm_core.releases.totals import estimate_total
 from dpgm_core.releases.views import equalize_totals
@@ -135,11 +123,10 @@ def test_simulated_pools_vary_like_the_pool():
 
 REFUSED = {
     "another domain": (
-        {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, StructureError,
+        {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, dpgm.StructureError,
         "over different domains",
     ),
     "another relation": ({"neighbours": "replace-one"}, BudgetError, "add-remove and replace-one neighbours"),
-    "another unit": ({"unit": "one visit"}, BudgetError, "protect different units"),
     "the same seed": ({"seed": 1}, BudgetError, "one release is given twice"),
 }  # fmt: skip
 
@@ -183,7 +170,7 @@ def test_one_release_is_its_own_pool_and_a_pool_of_pools_is_one():
 def test_a_view_is_no_file(tmp_path):
     """Files are those of the releases behind it."""
     both = pool([released(seed=1), released(seed=2)])
-    with pytest.raises(ModelFileError, match="cannot hold a view of 2 release"):
+    with pytest.raises(dpgm.ModelFileError, match="cannot hold a view of 2 release"):
         both.save(tmp_path / "pool.dpgm")
 
 
@@ -193,3 +180,33 @@ def test_pooled_noise_has_the_law_it_states():
     noise = both.noise[0]
     drawn = noise.draw((100_000,), SeededRandomness(3)) ** 2
     assert drawn.mean() == pytest.approx(noise.variance, abs=7 * drawn.std() / 100_000**0.5)
+
+
+WEIGHTS = Contributions(per="clique", grid=12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"neighbours": "replace-one"}, "add-remove and replace-one neighbours do not add up"),
+        ({"unit": "one visit"}, "different units .* one record, .* one visit"),
+        ({"person": "who"}, "different units"),
+        ({"person": "who", "rows_per_person": 2}, "different units"),
+        ({"person": "who", "rows_per_person": 2, "contributions": WEIGHTS}, "weight rows differently"),
+    ],
+)
+def test_guarantees_that_do_not_add_up_are_refused(change, words):
+    """Under other terms a second release is about other people, so no sentence is true of both."""
+    one = released()
+    other = attrs.evolve(one, terms=attrs.evolve(one.terms, **change))
+    for several in ([one, other], [other, one], [one, one, other]):
+        with pytest.raises(BudgetError, match="weight rows" if "weight" in words else "do not add up") as caught:
+            check_alike(several)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(BudgetError, match=words):
+        check_alike([one, other])
+
+
+def test_totals_may_become_known_in_different_ways():
+    """An estimated and a declared N go together: each release says its own."""
+    check_alike([released(), released(total=40)])

@@ -64,17 +64,15 @@ WRONG = {
 
 
 @pytest.mark.parametrize("key", WRONG)
-def test_wrong_facts_are_refused(tmp_path, sound, written, changed, refused_file, key):
+def test_wrong_facts_are_refused(sound, edited, refused_file, key):
     """Each fact, replaced by nonsense or by a lie about the budget; in a release file and in a model's."""
     keys, value = WRONG[key]
-    content = changed(sound["release.json"], {keys: value})
-    refused_file(written(tmp_path / "x.dpgm", sound | {"release.json": content}))
+    refused_file(edited(sound, {keys: value}))
 
 
-def test_a_missing_mechanism_is_a_plugin_error(tmp_path, sound, written, changed):
+def test_a_missing_mechanism_is_a_plugin_error(sound, edited):
     """The file is sound; what it needs is not installed, and the error says its name."""
-    content = changed(sound["release.json"], {(*CALIBRATION, "component"): "not-installed"})
-    path = written(tmp_path / "x.dpgm", sound | {"release.json": content})
+    path = edited(sound, {(*CALIBRATION, "component"): "not-installed"})
     for read in (load_model, load_release):
         with pytest.raises(PluginError, match="not-installed"):
             read(path)

@@ -1,13 +1,14 @@
 """A release: its file gives back what was saved, and several of them say one guarantee or none."""
 
+from fractions import Fraction
+
 import numpy as np
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Structure, Terms, load_release
-from dpgm_core.releases.queries import SessionTerms
-from dpgm_core.releases.release import guarantee_of
-from dpgm_core.structure.workload import Workload
+from dpgm_core import Budget, ClippedScore, Domain, Structure, Terms, Workload, load_release
+from dpgm_core.releases.release import Round, guarantee_of
+from dpgm_core.releases.steps import SessionTerms
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -82,3 +83,13 @@ def test_one_seeded_or_unsafe_release_stamps_all():
     for several in ([released(), seeded], [seeded, released()]):
         text = guarantee_of(several, Budget.pure(2))
         assert text.startswith("UNSAFE: ") and "NOT PRIVATE (private = false)" in text
+
+
+def test_a_round_says_its_number_rate_and_what_its_tables_hold():
+    """In its guarantee and in its file; the rate is exact, and scores are told from counts."""
+    plain = Round(number=2, of=8, sampling_rate=Fraction(1, 3))
+    assert "round 2 of 8" in plain.sentence() and "scores" not in plain.sentence()
+    assert plain.to_dict()["sampling_rate"] == "1/3" and plain.to_dict()["clip_norm"] is None
+    clipped = Round(number=1, of=1, sampling_rate=Fraction(1), clip=ClippedScore(norm=Fraction(1, 2), grid=64))
+    assert "clipped scores in units of 1/64, no counts" in clipped.sentence()
+    assert (clipped.to_dict()["clip_norm"], clipped.to_dict()["grid"]) == ("1/2", 64)

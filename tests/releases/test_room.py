@@ -1,7 +1,5 @@
 """Room on the disk before the charge, another place after it, and what is said of either."""
 
-from __future__ import annotations
-
 import gc
 import os
 import resource
@@ -16,6 +14,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, LearningFailed, Ledger, ModelFileError, SeededRandomness, Structure, Workload
 from dpgm_core.releases.labels import load_discovery
 from dpgm_core.releases.saving import Room, release_size, save_elsewhere, session_size
+from tests.fixtures import in_a_fork
 
 DOMAIN = Domain.from_sizes({"a": 8, "b": 9, "c": 10})
 CODES = np.random.default_rng(1).integers(0, 8, (300, 3))
@@ -60,21 +59,12 @@ WAYS = {"release": release, "session": session, "labels": labels}
 
 def limited(work, size):
     """What `work` says in a fork that may write no file larger than so many bytes."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-            said = f"done: {work()}"
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    return said
+
+    def under_the_limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        return work()
+
+    return in_a_fork(under_the_limit)
 
 
 @needs_limits
@@ -224,12 +214,7 @@ def test_a_room_that_is_forgotten_is_removed_by_its_own_process(tmp_path):
     """As it is collected, or as Python ends; a forked process that ends first leaves it."""
     room = Room(tmp_path / "none" / "x.dpgm", 3 * 2**20 + 1)
     assert room.part.parent == tmp_path and room.part.stat().st_size == 3 * 2**20 + 1
-    child = os.fork()
-    if child == 0:
-        room.close()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert room.part.exists()
+    assert in_a_fork(room.close) == "None" and room.part.exists()
     part = room.part
     del room
     gc.collect()

@@ -5,20 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    SeededRandomness,
-    Structure,
-    StructureError,
-    Terms,
-    bootstrap,
-    learn,
-    load_model,
-    release,
-)
-from dpgm_core.releases.queries import Choice, SessionTerms
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, SeededRandomness, Structure, Terms, bootstrap, learn, load_model, release
 from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, SessionTerms
 from tests.releases.held import CODES, DOMAIN, WORKLOAD
 
 
@@ -51,20 +41,16 @@ def test_merged_and_unmerged_tables_are_refused_in_words_that_say_why(files):
         np.zeros((9, 3), int), Structure(DOMAIN, [("c",)]), Budget.zcdp(1), "gaussian", neighbours="add-remove"
     )
     for both in ([made, plain], [plain, made]):
-        with pytest.raises(StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"):
+        with pytest.raises(
+            dpgm.StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"
+        ):
             learn(both)
 
 
 def test_a_session_without_tables_is_no_release():
     """Choices alone cannot be learned from."""
     choice = Choice(
-        candidates=(("a",),),
-        groups=((0,),),
-        chosen=((0,),),
-        temperature=Fraction(1, 32),
-        grid=1,
-        person=1,
-        kind="pure",
+        candidates=(("a",),), groups=((0,),), chosen=((0,),), temperature=Fraction(1, 32), grid=1, person=1, kind="pure"
     )
     opened = SessionTerms(workload=WORKLOAD, budget=Budget.pure(1), merges={})
     with pytest.raises(BudgetError, match="measured no table"):
@@ -93,12 +79,9 @@ def test_a_model_of_a_session(tmp_path, files):
     assert model.coarse.standing(("b", "c")) == "measured" != model.coarse.standing(("a", "b"))
     coarse = made.structure.domain
     other = release(
-        np.minimum(CODES, [9, 9, 1]),
-        Structure(coarse, [("a", "b")]),
-        Budget.zcdp(1),
-        "gaussian",
+        np.minimum(CODES, [9, 9, 1]), Structure(coarse, [("a", "b")]), Budget.zcdp(1), "gaussian",
         neighbours="add-remove",
-    )
+    )  # fmt: skip
     both = learn([made, other], "naive-mle")
     assert both.model.cost == Budget.zcdp(2) and len(both.releases) == 2
     assert "Assumed public" in both.model.guarantee()

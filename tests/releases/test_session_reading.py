@@ -6,22 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import (
-    Budget,
-    Domain,
-    LiveCurator,
-    ModelFileError,
-    SeededRandomness,
-    Structure,
-    Terms,
-    load_release,
-    make,
-)
-from dpgm_core.privacy.selection import TableDistance
+from dpgm_core import Budget, Domain, ModelFileError, SeededRandomness, Structure, TableDistance, Workload, load_release
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
-from dpgm_core.sources import as_source
-from dpgm_core.structure.workload import Workload
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
+from tests.fixtures import live_curator
 from tests.releases.held import KINDS, WORKLOAD
 
 
@@ -171,14 +159,17 @@ EDITED = {
 }
 
 
-@pytest.mark.parametrize("case", EDITED)
-def test_edited_files_are_refused(tmp_path, files, written, changed, case):
+def refused(path):
     """One line that names the file, at once; none of it is a raw error."""
-    members = files["zcdp"][1]
-    path = written(tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], EDITED[case])})
     with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
         load_release(path)
     assert "\n" not in str(caught.value) and caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_edited_files_are_refused(files, edited, case):
+    """Whatever was edited."""
+    refused(edited(files["zcdp"][1], EDITED[case]))
 
 
 def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
@@ -224,23 +215,19 @@ def test_deep_and_huge_documents_are_refused(tmp_path, files, written, changed, 
             load_release(written(tmp_path / "x", members | {"release.json": content}))
 
 
-def test_a_wide_workload_is_refused_at_once(tmp_path, files, written):
+def test_a_wide_workload_is_refused_at_once(files, edited):
     """A clique of 60 attributes has 2^60 candidates inside, unless they are looked for with sense."""
-    document = json.loads(files["pure"][1]["release.json"])
     wide = Domain.from_sizes({f"x{number}": 2 for number in range(60)})
-    document["domain"] = wide.to_dict()
-    document["session"]["workload"] = {"weights": [{"clique": list(wide.names), "weight": "1"}]}
-    content = json.dumps(document).encode()
+    workload = {"weights": [{"clique": list(wide.names), "weight": "1"}]}
+    path = edited(files["pure"][1], {("domain",): wide.to_dict(), ("session", "workload"): workload})
     with pytest.raises(ModelFileError, match="candidates"):
-        load_release(written(tmp_path / "x", files["pure"][1] | {"release.json": content}))
+        load_release(path)
 
 
-def test_what_cannot_be_told_does_not_help(tmp_path, files, written, changed):
+def test_what_cannot_be_told_does_not_help(files, edited):
     """A choice less sharp than it was is believed; the release costs what was charged all the same."""
     made, members = files["zcdp"]
-    less = str(made.steps[ALL].temperature / 2)
-    content = changed(members["release.json"], {(*STEPS, ALL, "temperature"): less})
-    again = load_release(written(tmp_path / "x", members | {"release.json": content}))
+    again = load_release(edited(members, {(*STEPS, ALL, "temperature"): str(made.steps[ALL].temperature / 2)}))
     assert again.cost == made.cost and again.guarantee() == made.guarantee()
 
 
@@ -255,15 +242,8 @@ def voted(tmp_path_factory, members_of):
     """The members of a file with two votes, the first of which names a graph, a choice and tables; and the release."""
     path = tmp_path_factory.mktemp("votes") / "x"
     codes = np.random.default_rng(0).integers(0, 2, (900, 2))[:, [0, 0, 1]]
-    curator = LiveCurator(
-        as_source(codes),
-        Structure(VOTED, [("a",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove", total=900),
-        budget=BOTH,
-        save_to=path,
-        randomness=SeededRandomness(1),
-    )
+    settings = {"total": 900, "budget": BOTH, "save_to": path, "randomness": SeededRandomness(1)}
+    curator = live_curator(codes, Structure(VOTED, [("a",)]), **settings)
     pairs = Structure.complete(VOTED)
     with curator.session(workload=Workload.all(VOTED, order=2), votes=PART * 2) as session:
         session.vote(ThresholdVotes(pairs=pairs, tau=0.3), PART)
@@ -322,30 +302,23 @@ VOTES_EDITED = {
 
 
 @pytest.mark.parametrize("case", VOTES_EDITED)
-def test_edited_votes_are_refused(tmp_path, voted, written, changed, case):
+def test_edited_votes_are_refused(voted, edited, case):
     """What votes cost is part of the sum, and what they say is what a session says."""
-    _, members = voted
-    path = written(
-        tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], VOTES_EDITED[case])}
-    )
-    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
-        load_release(path)
-    assert "\n" not in str(caught.value)
+    refused(edited(voted[1], VOTES_EDITED[case]))
 
 
-def test_votes_after_other_steps_and_votes_too_many_are_refused(tmp_path, voted, written):
+def test_votes_after_other_steps_and_votes_too_many_are_refused(voted, edited):
     """The proof is of votes first; a third vote was not paid for, nor are votes where the session had none."""
-    _, members = voted
-    document = json.loads(members["release.json"])
+    document = json.loads(voted[1]["release.json"])
     first, second, *rest = document["steps"]
     without = {name: value for name, value in document["session"].items() if name != "votes"}
-    for facts, why in (
-        ({"steps": [first, *rest, second]}, "after other steps"),
-        ({"steps": [first, second, second, *rest]}, "more than its session had for votes"),
-        ({"session": without}, "more than its session had for votes"),
+    for changes, why in (
+        ({("steps",): [first, *rest, second]}, "after other steps"),
+        ({("steps",): [first, second, second, *rest]}, "more than its session had for votes"),
+        ({("session",): without}, "more than its session had for votes"),
     ):
         with pytest.raises(ModelFileError, match=why):
-            load_release(written(tmp_path / "x", members | {"release.json": json.dumps(document | facts).encode()}))
+            load_release(edited(voted[1], changes))
 
 
 def test_a_file_without_votes_has_none(files):

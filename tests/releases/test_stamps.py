@@ -5,7 +5,17 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
+from dpgm_core.releases.session import (
+    UNKNOWN,
+    bins_of,
+    caveats_of,
+    labels_facts,
+    merges_of,
+    session_facts,
+    sessions_of,
+    stamp_of,
+    step_facts,
+)
 
 STRUCTURE = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
 KINDS = {
@@ -15,7 +25,7 @@ KINDS = {
 }
 
 
-def released(**options: object) -> dpgm.NoisyTables:
+def released(**options):
     options = {"terms": dpgm.Terms(neighbours="add-remove")} | options
     return dpgm.release(np.zeros((9, 1), int), STRUCTURE, dpgm.Budget.pure(1), **options)
 
@@ -59,3 +69,12 @@ def test_of_no_release_nothing_is_known():
     """Neither private nor not."""
     assert caveats_of([]) == (UNKNOWN.removesuffix("."),)
     assert stamp_of([], UNKNOWN) == {"private": None, "unsafe": None, "conditions": [], "guarantee": UNKNOWN}
+
+
+def test_a_release_of_named_cliques_tells_nothing_of_choices():
+    """No session, no labels, no bins; as a step it is a measurement of its cliques. What is told of sessions is tested
+    in app/tests/cli/test_outcome.py step by step."""
+    one = released()
+    assert (session_facts([one]), labels_facts([one]), sessions_of([one])) == ({}, {}, [])
+    assert (bins_of([one]), merges_of([one])) == ([], {})
+    assert step_facts(one) == {"kind": "measure", "cliques": [["a"]], "cost": {"epsilon": "1"}}

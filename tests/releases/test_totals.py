@@ -1,4 +1,4 @@
-"""A public total against the noisy tables' own: when it is said, when it is not, and how often by chance."""
+"""The total of noisy tables: its estimate, and a public one against it: when it is said, and how often by chance."""
 
 import math
 import re
@@ -10,11 +10,11 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
-from dpgm_core.releases.queries import SessionTerms
+from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
 from dpgm_core.releases.session import session_release
-from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from
-from dpgm_core.structure.workload import Workload
+from dpgm_core.releases.steps import SessionTerms
+from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from, stated_total
+from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PLAIN = Structure(DOMAIN, [("a", "b"), ("b",), ("c",)])
@@ -74,13 +74,8 @@ def test_a_right_total_and_an_estimated_one_are_not_spoken_of():
     """Nor public ones, nor rounds, whose totals are those of subsamples."""
     for total in (400, "estimated", "public"):
         assert contradictions([released(total)]) == []
-    with dpgm.LiveCurator(
-        dpgm.sources.as_source(np.zeros((400, 3), dtype=int)),
-        PLAIN,
-        dpgm.make("mechanism", "gaussian"),
-        terms=Terms(neighbours="add-remove", total=9_000),
-        budget=Budget.zcdp(1),
-    ).rounds(2, sampling_rate=0.5) as rounds:
+    curator = live_curator(np.zeros((400, 3), dtype=int), PLAIN, total=9_000)
+    with curator.rounds(2, sampling_rate=0.5) as rounds:
         assert contradictions([rounds.next()]) == []
 
 
@@ -201,3 +196,20 @@ def test_expected_records_of_persons_name_what_is_left_out():
         and "with more than 2 rows the others are left out" in found
     )
     assert not far_from(900, [released(400)]) and far_from(900, [released("public")])
+
+
+def test_the_estimate_is_that_of_weighted_least_squares():
+    """Sums s_g = m_g N + noise of variance K_g v_g: numpy's least squares on rows scaled by their deviation."""
+    tables = Tables(TIED, np.array([3.0, 4.5, 2.0, 11.0, 8.0]))
+    variances = np.array([2.0, 0.5])
+    sums, tied, deviations = np.array([9.5, 19.0]), np.array([1.0, 2.0]), np.sqrt([3 * 2.0, 2 * 0.5])
+    wanted = np.linalg.lstsq((tied / deviations)[:, None], sums / deviations, rcond=None)[0][0]
+    found, variance = estimate_total(tables, variances)
+    assert found == pytest.approx(wanted) and variance == pytest.approx(1 / ((tied / deviations) ** 2).sum())
+
+
+def test_there_is_always_a_record():
+    """Estimated from sums below zero, or public of no records, N is 1; a declared one is taken as it is."""
+    assert estimate_total(Tables(TIED, np.full(TIED.cells, -5.0)), np.ones(2))[0] == 1.0
+    assert stated_total(Terms(neighbours="replace-one", total="public"), 0) == 1.0
+    assert stated_total(Terms(neighbours="add-remove", total=50), 7) == 50.0

@@ -1,11 +1,7 @@
 """One domain, tables of records for it, and every way in: what the tests of sources share."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +12,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from dpgm_core import DataError, Domain
 from dpgm_core.domain.attribute import Attribute, code_dtype
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError
-from dpgm_core.sources.contract import Source
 
 DOMAIN = Domain(
     [
@@ -31,7 +25,7 @@ DOMAIN = Domain(
 )
 
 
-def a_table(rows: int = 500, seed: int = 0) -> pa.Table:
+def a_table(rows=500, seed=0):
     """Records with unknown, null and out-of-range values in every column; age is a float, visits whole."""
     rng = np.random.default_rng(seed)
     return pa.table(
@@ -48,7 +42,7 @@ def a_table(rows: int = 500, seed: int = 0) -> pa.Table:
     )
 
 
-def expected(table: pa.Table) -> Counter[tuple[int, ...]]:
+def expected(table):
     """The codes by `Attribute.code` on each value's text."""
     return Counter(
         tuple(
@@ -59,15 +53,15 @@ def expected(table: pa.Table) -> Counter[tuple[int, ...]]:
     )
 
 
-def codes(source: Source, domain: Domain = DOMAIN) -> Counter[tuple[int, ...]]:
-    found: Counter[tuple[int, ...]] = Counter()
+def codes(source, domain=DOMAIN):
+    found = Counter()
     for batch in source.batches(domain, domain.names):
         assert [part.dtype for part in batch] == [code_dtype(attribute.size) for attribute in domain]
         found.update(zip(*(part.tolist() for part in batch), strict=True))
     return found
 
 
-def refusal(call: Any) -> str:
+def refusal(call):
     """The message of the DataError raised; nothing planted may be in it, its cause or its context."""
     with pytest.raises(DataError) as caught:
         call()
@@ -76,7 +70,7 @@ def refusal(call: Any) -> str:
     return str(caught.value)
 
 
-def write_csv(table: pa.Table, path: Path) -> Path:
+def write_csv(table, path):
     buffer = pa.BufferOutputStream()
     plain = table.drop_columns(["note"])
     arrow_csv.write_csv(plain, buffer, arrow_csv.WriteOptions(quoting_style="none"))
@@ -85,33 +79,33 @@ def write_csv(table: pa.Table, path: Path) -> Path:
     return path
 
 
-def write_parquet(table: pa.Table, path: Path) -> Path:
+def write_parquet(table, path):
     pq.write_table(table, path, row_group_size=97)
     return path
 
 
-def write_ipc(table: pa.Table, path: Path) -> Path:
+def write_ipc(table, path):
     feather.write_feather(table, path, chunksize=61)
     return path
 
 
-def write_stream(table: pa.Table, path: Path) -> Path:
+def write_stream(table, path):
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=50)
     return path
 
 
-def as_pandas(table: pa.Table, _: Path) -> Any:
+def as_pandas(table, _):
     pytest.importorskip("pandas")
     frame = table.to_pandas()
     return frame.astype({"id": "Int64"}) if "id" in frame else frame
 
 
-def as_polars(table: pa.Table, _: Path) -> Any:
+def as_polars(table, _):
     return pytest.importorskip("polars").from_arrow(table)
 
 
-def as_categorical_polars(table: pa.Table, _: Path) -> Any:
+def as_categorical_polars(table, _):
     polars = pytest.importorskip("polars")
     return polars.from_arrow(table).with_columns(polars.col("town").cast(polars.Categorical))
 
@@ -119,7 +113,7 @@ def as_categorical_polars(table: pa.Table, _: Path) -> Any:
 CONNECTIONS: list[Any] = []  # one for all, which takes a tenth of a second; older relations do not keep theirs open
 
 
-def as_duckdb(table: pa.Table, _: Path) -> Any:
+def as_duckdb(table, _):
     if not CONNECTIONS:
         CONNECTIONS.append(pytest.importorskip("duckdb").connect())
     return CONNECTIONS[0].from_arrow(table)
@@ -142,32 +136,26 @@ KEYED_WAYS = {
 WAYS = KEYED_WAYS | {
     "pyarrow dictionaries": lambda table, _: pa.table(
         [table["town"].dictionary_encode(), *table.columns[2:5]], DOMAIN.names
-    ),
+    )
 }
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
+def way(request):
     """Each way in, one after another."""
     return WAYS[request.param]
 
 
 @pytest.fixture(params=KEYED_WAYS)
-def keyed_way(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
+def keyed_way(request):
     """Each way in that keeps the column of persons."""
     return KEYED_WAYS[request.param]
 
 
 @pytest.fixture(scope="session")
-def visits() -> SimpleNamespace:
+def visits():
     """Everything above under one name."""
     return SimpleNamespace(
-        domain=DOMAIN,
-        table=a_table,
-        expected=expected,
-        codes=codes,
-        refusal=refusal,
-        write_parquet=write_parquet,
-        write_ipc=write_ipc,
-        keyed_ways=KEYED_WAYS,
-    )
+        domain=DOMAIN, table=a_table, expected=expected, codes=codes, refusal=refusal, write_parquet=write_parquet,
+        write_ipc=write_ipc, keyed_ways=KEYED_WAYS,
+    )  # fmt: skip

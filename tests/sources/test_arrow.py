@@ -1,14 +1,9 @@
 """Arrow files and streams: each type has a text, damage is refused without content."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +11,12 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError
+from dpgm_core import Attribute, DataError, Domain
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
 
-def test_a_missing_column_is_named_and_no_other(tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_a_missing_column_is_named_and_no_other(tmp_path, visits):
     """Every way in names the missing column and none that is there: a frame may have a record for its header."""
     table = visits.table(5)
     renamed = table.rename_columns(["id", "town", "age", "visitz", "coded", "note"])
@@ -37,7 +30,7 @@ def test_a_missing_column_is_named_and_no_other(tmp_path: Path, visits: SimpleNa
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
-def test_a_damaged_file_is_refused_without_content(suffix: str, tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_a_damaged_file_is_refused_without_content(suffix, tmp_path, visits):
     """Not the format at all, cut short, or bytes overwritten in the middle: the file is named, nothing is quoted."""
     garbage = tmp_path / f"garbage{suffix}"
     garbage.write_bytes(b"SECRET" * 100)
@@ -52,7 +45,7 @@ def test_a_damaged_file_is_refused_without_content(suffix: str, tmp_path: Path, 
     assert "No such file" in visits.refusal(lambda: visits.codes(as_source(tmp_path / f"no{suffix}")))
 
 
-def test_a_damaged_row_group_quotes_nothing(tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_a_damaged_row_group_quotes_nothing(tmp_path, visits):
     """A Parquet page that cannot be decompressed ends the reading with the file's name alone."""
     path = tmp_path / "x.parquet"
     table = pa.table({name: pa.array([f"SECRET{i}" for i in range(3000)]) for name in visits.domain.names})
@@ -64,7 +57,7 @@ def test_a_damaged_row_group_quotes_nothing(tmp_path: Path, visits: SimpleNamesp
     assert visits.refusal(lambda: visits.codes(as_source(path))) == f"{path} cannot be read as Parquet"
 
 
-def test_one_odd_value_in_an_object_column_changes_one_record(visits: SimpleNamespace) -> None:
+def test_one_odd_value_in_an_object_column_changes_one_record(visits):
     """A pandas column of mixed types is read value by value: neither a refusal nor another reading of the others."""
     pandas = pytest.importorskip("pandas")
     plain = pandas.DataFrame({"town": ["A", "B", "A"], "age": 1, "visits": [1, 2, 1], "coded": 1}).astype(object)
@@ -74,13 +67,13 @@ def test_one_odd_value_in_an_object_column_changes_one_record(visits: SimpleName
     assert sum((before - after).values()) == sum((after - before).values()) == 1
 
 
-def test_nested_columns_are_refused(visits: SimpleNamespace) -> None:
+def test_nested_columns_are_refused(visits):
     """Lists have no label; the refusal does not show one."""
     table = pa.table({name: pa.array([["SECRET"]]) for name in visits.domain.names})
     assert "nested values" in visits.refusal(lambda: visits.codes(as_source(table)))
 
 
-def test_a_stream_that_was_read_is_not_an_empty_data_set(visits: SimpleNamespace) -> None:
+def test_a_stream_that_was_read_is_not_an_empty_data_set(visits):
     """The second release from a RecordBatchReader is refused instead of counting no records."""
     source = as_source(visits.table().to_reader())
     assert visits.codes(source)
@@ -109,7 +102,7 @@ TYPED = {
 }  # fmt: skip
 
 
-def dictionaries(table: pa.Table, _: Path) -> Any:
+def dictionaries(table, _):
     return pa.table({name: pa.chunked_array(pa.DictionaryArray.from_arrays(pa.array(range(len(table)), pa.int8()),
                     table[name].combine_chunks())) for name in table.column_names})  # fmt: skip
 
@@ -117,7 +110,7 @@ def dictionaries(table: pa.Table, _: Path) -> Any:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", TYPED)
 @pytest.mark.parametrize("role", ["visits", "age", "id"])
-def test_a_type_is_judged_before_any_batch(kind: str, role: str, tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_a_type_is_judged_before_any_batch(kind, role, tmp_path, visits):
     """As labels, bins and keys, from every format and frame: with no row, a null or values it is refused or none is."""
     arrow_type, cells = TYPED[kind]
     tried = 0
@@ -133,7 +126,7 @@ def test_a_type_is_judged_before_any_batch(kind: str, role: str, tmp_path: Path,
                 made = pandas_typed(table) if way == "pandas" else make(table, tmp_path)
             except Exception:  # the format cannot hold this type
                 continue
-            source: Any = as_source(made)
+            source = as_source(made)
             try:
                 batches = source.keyed_batches(visits.domain, visits.domain.names, "id")
             except DataError as error:
@@ -150,22 +143,22 @@ def test_a_type_is_judged_before_any_batch(kind: str, role: str, tmp_path: Path,
 class Read:
     """Batches that have been read."""
 
-    def __init__(self, read: list[Any]) -> None:
+    def __init__(self, read):
         self.read = read
 
-    def batches(self, domain: Any, columns: Any) -> Any:
+    def batches(self, domain, columns):
         raise NotImplementedError
 
-    def keyed_batches(self, domain: Any, columns: Any, key: Any) -> Any:
+    def keyed_batches(self, domain, columns, key):
         return iter(self.read)
 
 
-def pandas_typed(table: pa.Table) -> Any:
+def pandas_typed(table):
     """A frame that keeps Arrow's types: by itself pandas makes its own of the cells."""
     return table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
 
 
-def test_a_stream_is_read_at_its_first_batch_only(visits: SimpleNamespace) -> None:
+def test_a_stream_is_read_at_its_first_batch_only(visits):
     """To look at names and types before anything is paid does not use it up."""
     source = as_source(visits.table(5).to_reader())
     for _ in range(2):
@@ -174,14 +167,14 @@ def test_a_stream_is_read_at_its_first_batch_only(visits: SimpleNamespace) -> No
     assert "only once" in visits.refusal(lambda: source.batches(visits.domain, visits.domain.names))
 
 
-def test_pandas_is_converted_at_its_first_batch_only(visits: SimpleNamespace) -> None:
+def test_pandas_is_converted_at_its_first_batch_only(visits):
     """Names and types are told by none of its rows."""
     pandas = pytest.importorskip("pandas")
 
-    class Counting(pandas.DataFrame):  # type: ignore[misc, name-defined]
+    class Counting(pandas.DataFrame):
         converted = 0
 
-        def __getitem__(self, key: Any) -> Any:
+        def __getitem__(self, key):
             Counting.converted += len(self)
             return super().__getitem__(key)
 
@@ -193,7 +186,7 @@ def test_pandas_is_converted_at_its_first_batch_only(visits: SimpleNamespace) ->
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int32()])
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.binary()])
-def test_no_text_makes_a_parquet_dictionary_unreadable(text: Any, index: Any, tmp_path: Path) -> None:
+def test_no_text_makes_a_parquet_dictionary_unreadable(text, index, tmp_path):
     """Neither bytes that are not UTF-8 nor one distinct text more than the declared indices can count."""
     large = pa.types.is_large_string(text)
     raw = [b"A", b"\xff\xfe", b"", *(b"%d" % number for number in range(400))]
@@ -223,7 +216,7 @@ for path in sys.argv[1:]:
 """
 
 
-def read_alone(*paths: Path) -> list[str]:
+def read_alone(*paths):
     """What a process of its own makes of files: wild memory is a signal, no exception."""
     done = subprocess.run([sys.executable, "-c", READ, *map(str, paths)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout, done.stderr)
@@ -231,7 +224,7 @@ def read_alone(*paths: Path) -> list[str]:
 
 
 @pytest.mark.landing
-def test_places_outside_of_a_file_are_not_read(tmp_path: Path) -> None:
+def test_places_outside_of_a_file_are_not_read(tmp_path):
     """A damaged file may say that a text begins gigabytes behind its end: Arrow went there, and the process died."""
     paths = []
     for kind in (pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())):
@@ -251,7 +244,7 @@ def test_places_outside_of_a_file_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [-1, 3, 2**31 - 1])
-def test_keys_outside_of_a_dictionary_are_refused(visits: SimpleNamespace, place: int) -> None:
+def test_keys_outside_of_a_dictionary_are_refused(visits, place):
     """They are no value that somebody could have; -1 was read as the last one."""
     keys = pa.array([0, 1, place, None], pa.int32())
     array = pa.DictionaryArray.from_arrays(keys, pa.array(["x", "y", "zz"]), safe=False)
@@ -259,7 +252,7 @@ def test_keys_outside_of_a_dictionary_are_refused(visits: SimpleNamespace, place
     assert "cannot be read" in visits.refusal(lambda: list(as_source(pa.table({"a": array})).batches(domain, ["a"])))
 
 
-def test_no_text_is_a_reason_to_refuse_a_file() -> None:
+def test_no_text_is_a_reason_to_refuse_a_file():
     """Letters that are no UTF-8 make one record unknown, also where the type promises UTF-8."""
     odd = pa.array([b"x", b"\xff\xfe", b"y"]).view(pa.string())
     domain = Domain.from_dict({"a": {"labels": ["x", "y"], "unknown": "?"}})

@@ -1,11 +1,8 @@
 """Columns of Python objects: a cell means what it means in a column of its own type, whatever stands beside it."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError
+from dpgm_core import Attribute, DataError, Domain
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import objects
 from dpgm_core.sources.csv import CsvSource
@@ -28,7 +23,7 @@ pandas = pytest.importorskip("pandas")
 class Refuses:
     """An object that cannot be told as text."""
 
-    def __str__(self) -> str:
+    def __str__(self):
         raise ValueError("SECRET")
 
 
@@ -115,7 +110,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def codes(column: Any, attribute: Attribute) -> list[int]:
+def codes(column, attribute):
     frame = pandas.DataFrame({"a": column})
     return [int(code) for (batch,) in as_source(frame).batches(Domain([attribute]), ["a"]) for code in batch]
 
@@ -123,7 +118,7 @@ def codes(column: Any, attribute: Attribute) -> list[int]:
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.labels[1])
-def test_typed_objects_and_objects_agree(name: str, attribute: Attribute) -> None:
+def test_typed_objects_and_objects_agree(name, attribute):
     """The codes of a typed column and of its cells as objects, with a null or a text beside them, are the same."""
     typed = COLUMNS[name]
     wanted = codes(typed, attribute)
@@ -139,7 +134,7 @@ def test_typed_objects_and_objects_agree(name: str, attribute: Attribute) -> Non
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", KINDS, ids=["labels", "size", "bins"])
-def test_typed_objects_and_objects_beside_an_odd_one_agree(name: str, attribute: Attribute) -> None:
+def test_typed_objects_and_objects_beside_an_odd_one_agree(name, attribute):
     """The codes of a typed column, and of its cells as objects with any odd cell added, are the same."""
     typed = COLUMNS[name]
     wanted = codes(typed, attribute)
@@ -158,9 +153,7 @@ CELLS = st.one_of(
 @settings(deadline=None, max_examples=100)
 @given(st.lists(CELLS, max_size=6), st.lists(CELLS, max_size=3), st.sampled_from(ATTRIBUTES), st.integers(0, 6))
 @example(ODD, [True], ATTRIBUTES[0], 7)
-def test_a_cell_means_the_same_in_any_company(
-    cells: list[Any], others: list[Any], attribute: Attribute, start: int
-) -> None:
+def test_a_cell_means_the_same_in_any_company(cells, others, attribute, start):
     """Codes and texts are those of each cell alone, in any slice."""
     alone = [encoder(attribute)(objects([cell]).chunk(0)).item() for cell in cells]
     array = objects([*cells, *others]).chunk(0)
@@ -173,12 +166,12 @@ def test_a_cell_means_the_same_in_any_company(
 @settings(deadline=None, max_examples=200)
 @given(st.one_of(st.dates(), st.datetimes(), st.times()))
 @example(datetime.datetime(1, 1, 1, 0, 0, 0, 1))
-def test_times_read_as_arrow_writes_them(value: Any) -> None:
+def test_times_read_as_arrow_writes_them(value):
     """The text of a cell is the one of a typed Arrow column."""
     assert as_text(objects([value]).chunk(0)).to_pylist() == as_text(pa.array([value])).to_pylist()
 
 
-def test_durations_are_seconds_in_every_unit() -> None:
+def test_durations_are_seconds_in_every_unit():
     """A duration's text does not tell the unit it was stored in."""
     for unit in ("s", "ms", "us", "ns"):
         assert as_text(pa.array([datetime.timedelta(days=1), None], pa.duration(unit))).to_pylist() == [b"86400", None]
@@ -186,7 +179,7 @@ def test_durations_are_seconds_in_every_unit() -> None:
 
 
 @pytest.mark.parametrize("kind", ["string[python]", "category"])
-def test_an_odd_text_or_category_changes_one_record(kind: str) -> None:
+def test_an_odd_text_or_category_changes_one_record(kind):
     """Half a character, or a category of another type, is unknown; the others keep their codes."""
     attribute = Attribute.of_labels("a", ["?", "0", "1"], unknown="other")
     values = ["0", "1", "\ud800"] if kind != "category" else [0, 1, "x"]
@@ -198,7 +191,7 @@ def test_an_odd_text_or_category_changes_one_record(kind: str) -> None:
 PAIR = Domain.from_sizes({"a": 2})
 
 
-def kept(data: Any) -> Counter[int]:
+def kept(data):
     (batch,) = PersonSource(source=as_source(data), person="id").batches(PAIR, ["a"])
     return Counter(batch[0].tolist())
 
@@ -206,7 +199,7 @@ def kept(data: Any) -> Counter[int]:
 @pytest.mark.parametrize(
     "ids", [[1, 2, "x"], [2**53 + 1, 2**53, 2.5], [True, 2, 3], [1, 2, None], [1, 2, 2**64], [Refuses(), 1, "\ud800"]]
 )
-def test_keys_of_mixed_types_are_read_one_by_one(ids: list[Any]) -> None:
+def test_keys_of_mixed_types_are_read_one_by_one(ids):
     """Three persons, whatever the third one's key; lists, object arrays and object columns agree."""
     a = np.array([0, 1, 1])
     array = np.array([*ids, None], object)[:3]
@@ -215,7 +208,7 @@ def test_keys_of_mixed_types_are_read_one_by_one(ids: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("ids", [[1.0, 2.0], [0.5, 1.5], [2.0**60, np.nan]])
-def test_float_keys_are_refused_by_their_type(ids: list[float]) -> None:
+def test_float_keys_are_refused_by_their_type(ids):
     """Whatever the values: pandas makes floats of whole ids when one is missing, and large ones then merge."""
     column = np.array(ids, np.float64)
     a = np.zeros(len(ids), int)
@@ -227,13 +220,13 @@ def test_float_keys_are_refused_by_their_type(ids: list[float]) -> None:
 
 
 @pytest.mark.parametrize("odd", [None, "SECRET", 2**64, -1, 1.0, True, [1]])
-def test_lists_of_codes_are_read_value_by_value(odd: Any) -> None:
+def test_lists_of_codes_are_read_value_by_value(odd):
     """A list has no one type: what is no whole number is unknown by itself, and decides nothing about the others."""
     (batch,) = as_source({"a": [1, odd, 1]}).batches(PAIR, ["a"])
     assert batch[0].tolist() == [1, PAIR["a"].unknown, 1]
 
 
-def test_the_suffix_of_a_gzipped_file_may_be_in_capitals(tmp_path: Any) -> None:
+def test_the_suffix_of_a_gzipped_file_may_be_in_capitals(tmp_path):
     """X.CSV.GZ is decompressed as x.csv.gz is."""
     import gzip
 

@@ -1,9 +1,12 @@
-"""Folders of Parquet files: their rows, their folders' keys as columns, and what is refused before a record is read."""
+"""Folders of Parquet files: which files, in which order, their keys, what is refused, and streams in threads."""
 
-from __future__ import annotations
-
+import asyncio
+import random
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpgm.validation import validate
-from dpgm_core.counting.kernel import count
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError
+from dpgm_core import Attribute, DataError, Domain, Structure
+from dpgm_core._util.locations import Url
+from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source, parquet
-from dpgm_core.sources.parquet import ParquetSource
+from dpgm_core.sources.parquet import ParquetSource, in_lanes, parts_of
 from dpgm_core.sources.persons import by_person
-from dpgm_core.structure.structure import Structure
+from dpgm_core.sources.reading import attempt
 
 DOMAIN = Domain(
     [
@@ -29,13 +31,13 @@ DOMAIN = Domain(
 )
 
 
-def write(path: Path, **columns: object) -> None:
+def write(path, **columns):
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), path)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Four files in folders of two keys, one of them null, besides what is no data."""
     table = tmp_path / "table"
     write(table / "year=2019" / "state=a%20b" / "part-0.parquet", sex=["F", "M"], id=["1", "2"])
@@ -48,8 +50,8 @@ def folder(tmp_path: Path) -> Path:
     return table
 
 
-def rows(data: object, domain: Domain = DOMAIN) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
+def rows(data, domain=DOMAIN):
+    found = []
     for codes in as_source(data).batches(domain, domain.names):
         found += zip(*(part.tolist() for part in codes), strict=True)
     return found
@@ -58,7 +60,7 @@ def rows(data: object, domain: Domain = DOMAIN) -> list[tuple[int, ...]]:
 EXPECTED = [(0, 0, 0), (1, 0, 0), (1, 1, 1), (2, 1, 1), (0, 1, 1), (0, 3, 1)]
 
 
-def test_keys_of_folders_are_columns(folder: Path) -> None:
+def test_keys_of_folders_are_columns(folder):
     """In the order of the names; a null is null, a blank may be spelled out, and bins cut the keys' numbers."""
     assert rows(folder) == rows(f"{folder}/") == rows({"source": "parquet", "path": str(folder)}) == EXPECTED
     assert as_source(folder).names() == ("sex", "id", "year", "state")
@@ -68,12 +70,12 @@ def test_keys_of_folders_are_columns(folder: Path) -> None:
     assert keys[:2] == [["a b"] * 2, ["c"] * 2]
 
 
-def test_what_is_asked_for_may_be_in_the_folders_alone(folder: Path) -> None:
+def test_what_is_asked_for_may_be_in_the_folders_alone(folder):
     """Each row counts."""
     assert count(as_source(folder), Structure(DOMAIN, [("state",)])).tables[("state",)].tolist() == [2, 4, 0, 0]
 
 
-def test_a_pattern_names_files_or_folders(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_names_files_or_folders(folder, tmp_path, monkeypatch):
     """Keys of the folders it goes through count as well."""
     assert rows(ParquetSource(path=folder / "year=202*")) == EXPECTED[2:5]
     assert rows(folder / "**" / "part-1.parquet") == EXPECTED[4:5]
@@ -81,13 +83,13 @@ def test_a_pattern_names_files_or_folders(folder: Path, tmp_path: Path, monkeypa
     assert rows("tab*/year=2019/*/*.parquet") == EXPECTED[:2]
 
 
-def test_persons_are_found_across_files_and_types(folder: Path) -> None:
+def test_persons_are_found_across_files_and_types(folder):
     """1 and "1" are one person."""
     kept = by_person(as_source(folder), "id", 1)
     assert sum(len(codes[0]) for codes in kept.batches(DOMAIN, ["sex"])) == 4
 
 
-def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path):
     """One file, many files, small row groups."""
     draw = np.random.default_rng(0)
     table = pa.table({name: draw.integers(0, 3, 1000) for name in "ab"})
@@ -100,15 +102,15 @@ def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path: Path) -> No
     assert one.tolist() == many.tolist() and one.sum() == 1000
 
 
-def test_large_row_groups_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_row_groups_are_read_by_and_by(tmp_path, monkeypatch):
     """What is decoded is held whole where it is small alone; the rows are the same."""
     draw = np.random.default_rng(0)
     write(tmp_path / "x.parquet", a=draw.integers(0, 200, 2**20, np.uint8), b=draw.integers(0, 9, 2**20, np.uint8))
     sizes = Domain.from_sizes({"a": 200, "b": 9})
-    opened: list[int] = []
+    opened = []
     usual = pq.ParquetFile
 
-    def spied(*given: object, **options: int) -> object:
+    def spied(*given, **options):
         opened.append(options["buffer_size"])
         return usual(*given, **options)
 
@@ -122,7 +124,7 @@ def test_large_row_groups_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest
     assert np.array_equal(found[0], found[1])
 
 
-def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
+def test_only_the_columns_asked_for_are_read(tmp_path):
     """A damaged column that nobody asked for is no obstacle; one that is asked for is one sentence."""
     path = tmp_path / "folder" / "x.parquet"
     write(path, a=pa.array([1, 0, 1]), secret=["SECRET0", "SECRET1", "SECRET2"])
@@ -138,7 +140,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path.parent} cannot be read as Parquet"
 
 
-def test_a_file_that_lacks_a_column_is_named_before_any_record(folder: Path, visits: SimpleNamespace) -> None:
+def test_a_file_that_lacks_a_column_is_named_before_any_record(folder, visits):
     """With its name and the keys of its folders, and without their values, which are records' own."""
     write(folder / "year=SECRET" / "state=c" / "part-7.parquet", id=["1"])
     said = visits.refusal(lambda: ParquetSource(path=folder).batches(DOMAIN, ["sex"]))
@@ -161,19 +163,19 @@ def test_a_file_that_lacks_a_column_is_named_before_any_record(folder: Path, vis
         ({"a.parquet": {"sex": ["F"]}, "b.parquet": None}, "b.parquet cannot be read as Parquet"),
     ],
 )
-def test_folders_that_are_no_table(tmp_path: Path, files: dict[str, object], said: str) -> None:
+def test_folders_that_are_no_table(tmp_path, files, said):
     """One sentence each, before any batch."""
     for name, columns in files.items():
         path = tmp_path / name
         if columns:
-            write(path, **columns)  # type: ignore[arg-type]
+            write(path, **columns)
         else:
             path.write_bytes(b"no Parquet")
     with pytest.raises(DataError, match=said):
         as_source(tmp_path).batches(DOMAIN, ["sex"])
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there(tmp_path):
     """Missing folders and patterns that name nothing."""
     with pytest.raises(DataError, match="No such file"):
         ParquetSource(path=tmp_path / "no").names()
@@ -181,7 +183,167 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         ParquetSource(path=tmp_path / "no*.parquet").names()
 
 
-def test_validate_checks_all_files_of_a_folder(folder: Path) -> None:
+def test_validate_checks_all_files_of_a_folder(folder):
     """As one table."""
     report = validate(folder, DOMAIN)
     assert report.records == 6 and [column.unknown for column in report.columns] == [1, 0, 0]
+
+
+FILES = (
+    "b=2/x.parquet",
+    "b=1/z.parquet",
+    "b=1/y.PQ",
+    "b=1/.y.parquet",
+    "b=1/notes.txt",
+    "_old/b=3/x.parquet",
+    "b=a%2Fb/x.parquet",
+    "b=__HIVE_DEFAULT_PARTITION__/x.parquet",
+)
+
+
+@pytest.fixture(params=["here", "remote"])
+def place(request, tmp_path):
+    """A place of empty files."""
+    if request.param == "here":
+        for name in FILES:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        yield tmp_path
+        return
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    for name in FILES:
+        memory.pipe(f"/t/{name}", b"")
+    yield Url("memory://t")
+    memory.store.clear()
+
+
+def inside(place, name):
+    return place / name if isinstance(place, Path) else Url(f"{place}/{name}")
+
+
+def test_files_stand_in_the_order_of_their_names(place):
+    """Hidden ones and other kinds left out; keys without escapes, null for null, and never in what is shown."""
+    parts = parts_of(place)
+    assert [part.values["b"] for part in parts] == ["1", "1", "2", None, "a/b"]
+    names = ["y.PQ", "z.parquet", "x.parquet", "x.parquet", "x.parquet"]
+    assert [part.shown for part in parts] == [f"{place}/b=.../{name}" for name in names]
+
+
+def test_a_pattern_and_a_file(place):
+    """A pattern's folders below its plain start have keys; a file that is named is just that file, by its own name."""
+    assert [part.values for part in parts_of(inside(place, "b=[12]/[xz].*"))] == [{"b": "1"}, {"b": "2"}]
+    assert [part.values for part in parts_of(inside(place, "b=*"))][:3] == [{"b": "1"}, {"b": "1"}, {"b": "2"}]
+    (alone,) = parts_of(inside(place, "b=1/z.parquet"))
+    assert alone.values == {} and alone.shown == f"{place}/b=1/z.parquet"
+    with pytest.raises(DataError, match="holds no Parquet file"):
+        parts_of(inside(place, "c=*"))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+@pytest.mark.parametrize("ahead", [1, 7, 10**6])
+def test_the_order_is_that_of_one_after_the_other(lanes, ahead):
+    """Whichever lane is faster, and however little room there is; empty streams included."""
+    draw = random.Random(lanes)
+    lengths = [draw.randrange(6) for _ in range(25)]
+
+    def stream(number):
+        for item in range(lengths[number]):
+            time.sleep(draw.random() / 3000)
+            yield number, item
+
+    made = in_lanes([lambda n=n: stream(n) for n in range(25)], lambda item: 2, lanes, ahead)
+    assert list(made) == [(number, item) for number, length in enumerate(lengths) for item in range(length)]
+
+
+def test_lanes_wait_where_nobody_takes():
+    """What is made and not taken stays within the room, and one item that is being made for each lane."""
+    made = []
+
+    def stream(number):
+        for item in range(1000):
+            made.append(number)
+            yield item
+
+    items = in_lanes([lambda n=n: stream(n) for n in range(9)], lambda item: 10, 2, 300)
+    next(items)
+    time.sleep(0.05)
+    assert 3 <= len(made) <= 1 + 300 // 10 + 2
+    items.close()
+
+
+def test_an_item_larger_than_the_room_passes():
+    """Alone; else nothing would ever move."""
+    assert list(in_lanes([lambda: iter("ab"), lambda: iter("c")], lambda item: 10**9, 2, 8)) == ["a", "b", "c"]
+
+
+def test_an_error_comes_behind_the_items_before_it():
+    """As it would without threads, also where a later stream fails first; and what follows it is not handed out."""
+
+    def failing():
+        yield 1
+        attempt("it is damaged", lambda: 1 // 0)
+
+    taken = []
+    with pytest.raises(DataError, match=r"^it is damaged$"):
+        for item in in_lanes([lambda: iter([0]), failing, lambda: iter([2])], lambda item: 1, 2):
+            taken.append(item)
+    assert taken == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, KeyboardInterrupt])
+def test_what_is_no_ordinary_error_ends_the_lane_too(kind):
+    """Such as an event loop's cancellation: whoever takes the items gets it, and does not wait for ever."""
+
+    def failing():
+        yield 1
+        raise kind("it ended")
+
+    caught = []
+
+    def take():
+        try:
+            list(in_lanes([failing, failing], lambda item: 1, 2))
+        except BaseException as error:
+            caught.append(error)
+
+    taker = threading.Thread(target=take, daemon=True)
+    taker.start()
+    taker.join(20)
+    assert not taker.is_alive()
+    assert [type(error) for error in caught] == [kind]
+
+
+def test_no_thread_outlives_an_iterator_that_is_dropped():
+    """Full lanes end at their next item."""
+    before = threading.active_count()
+    items = in_lanes([lambda: iter(range(10**9)) for _ in range(4)], lambda item: 1, 3, 30)
+    next(items)
+    assert threading.active_count() == before + 3
+    del items
+    assert threading.active_count() == before
+
+
+def test_an_iterator_that_is_kept_lets_the_interpreter_end():
+    """Though its lanes are full and wait."""
+    code = (
+        "from dpgm_core.sources.parquet import in_lanes\n"
+        "kept = in_lanes([lambda: iter(range(10**9)) for _ in range(4)], lambda item: 1, 2, 30)\n"
+        "print(next(kept))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "0\n" and not done.stderr
+
+
+def test_row_groups_in_threads_change_no_code_and_no_order(tmp_path):
+    """Runs of several row groups, of a file and of a folder: the codes are those of the table, row by row."""
+    draw = np.random.default_rng(0)
+    rows = 2**21
+    table = pa.table({"a": draw.integers(0, 250, rows, np.uint8), "b": draw.integers(-1, 3, rows, np.int8)})
+    (tmp_path / "t").mkdir()
+    pq.write_table(table, tmp_path / "t" / "1.parquet", row_group_size=2**18)
+    pq.write_table(table.slice(0, 1000), tmp_path / "t" / "2.parquet")
+    domain = Domain.from_sizes({"a": 250, "b": 2})
+    batches = list(as_source(tmp_path / "t").batches(domain, ["b", "a"]))
+    first, second = (np.concatenate([batch[column] for batch in batches]) for column in (0, 1))
+    a, b = (np.concatenate([table[name].to_numpy(), table[name].to_numpy()[:1000]]) for name in "ab")
+    assert np.array_equal(second, a) and np.array_equal(first, np.where((b < 0) | (b > 1), 0, b))

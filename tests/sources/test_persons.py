@@ -1,13 +1,7 @@
-"""At most r rows of a person are kept, whatever their order."""
-
-from __future__ import annotations
+"""At most r rows of a person are kept, whatever their order; hashes choose which."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +11,10 @@ from hypothesis import strategies as st
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.sources import as_source
-from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.persons import PersonSource, digests, mixed, part_of
 
 
-def place(key: str | None, row: tuple[int, ...], sizes: list[int]) -> int:
+def place(key, row, sizes):
     """Where a row stands among those of its person, in pure Python: SHA-256 of the key, splitmix64 of the codes."""
     found = int.from_bytes(hashlib.sha256((key or "").encode()).digest()[:8], "little")
     words, cells = [0], 1
@@ -37,7 +31,7 @@ def place(key: str | None, row: tuple[int, ...], sizes: list[int]) -> int:
     return found
 
 
-def first_rows(persons: dict[str | None, list[tuple[int, ...]]], domain: Domain, r: int) -> Counter[tuple[int, ...]]:
+def first_rows(persons, domain, r):
     """Of each person r rows; fewer stay whole."""
     sizes = [attribute.size for attribute in domain]
     return Counter(
@@ -45,9 +39,9 @@ def first_rows(persons: dict[str | None, list[tuple[int, ...]]], domain: Domain,
     )
 
 
-def kept_by_hand(domain: Domain, table: pa.Table, r: int) -> Counter[tuple[int, ...]]:
+def kept_by_hand(domain, table, r):
     """Truncation in pure Python."""
-    persons: dict[str | None, list[tuple[int, ...]]] = {}
+    persons = {}
     for record in table.to_pylist():
         row = tuple(a.code(None if record[a.name] is None else str(record[a.name])) for a in domain)
         persons.setdefault(None if record["id"] is None else str(record["id"]), []).append(row)
@@ -56,9 +50,7 @@ def kept_by_hand(domain: Domain, table: pa.Table, r: int) -> Counter[tuple[int, 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("r", [1, 3])
-def test_every_way_in_keeps_the_same_rows_of_a_person(
-    keyed_way: Callable[..., Any], r: int, tmp_path: Path, visits: SimpleNamespace
-) -> None:
+def test_every_way_in_keeps_the_same_rows_of_a_person(keyed_way, r, tmp_path, visits):
     """Truncation does not depend on the format, nor on ids being whole or text."""
     table = visits.table()
     source = PersonSource(source=as_source(keyed_way(table, tmp_path)), person="id", rows_per_person=r)
@@ -67,9 +59,7 @@ def test_every_way_in_keeps_the_same_rows_of_a_person(
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 60), st.integers(1, 4), st.integers(1, 20), st.randoms(use_true_random=False))
-def test_truncation_ignores_row_order_and_batches(
-    visits: SimpleNamespace, rows: int, r: int, chunk: int, random: Any
-) -> None:
+def test_truncation_ignores_row_order_and_batches(visits, rows, r, chunk, random):
     """Any order of the rows and any batches keep the same rows, whichever columns are counted."""
     table = visits.table(rows, seed=3)
     order = random.sample(range(rows), rows)
@@ -82,7 +72,7 @@ def test_truncation_ignores_row_order_and_batches(
     )
 
 
-def test_many_merges_keep_what_one_would(monkeypatch: pytest.MonkeyPatch, visits: SimpleNamespace) -> None:
+def test_many_merges_keep_what_one_would(monkeypatch, visits):
     """Compacting on the way changes nothing."""
     from dpgm_core.sources import arrow, persons
 
@@ -93,13 +83,13 @@ def test_many_merges_keep_what_one_would(monkeypatch: pytest.MonkeyPatch, visits
     assert visits.codes(source) == kept_by_hand(visits.domain, table, 2)
 
 
-def test_rows_beyond_one_word_count_whole(visits: SimpleNamespace) -> None:
+def test_rows_beyond_one_word_count_whole(visits):
     """Rows of 40 attributes do not fit 64 bits; each of them counts."""
     rng = np.random.default_rng(5)
     domain = Domain.from_sizes({f"x{i}": int(size) for i, size in enumerate(rng.integers(1, 400, 40))})
     raw = {name: rng.integers(0, min(size, 2), 60) for name, size in domain.sizes.items()}
     person = rng.integers(0, 9, 60)
-    persons: dict[str | None, list[tuple[int, ...]]] = {}
+    persons = {}
     for who, *row in zip(person.tolist(), *(column.tolist() for column in raw.values()), strict=True):
         persons.setdefault(str(who), []).append(tuple(row))
     source = PersonSource(source=as_source(raw | {"id": person}), person="id")
@@ -107,7 +97,7 @@ def test_rows_beyond_one_word_count_whole(visits: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("r", [1, 2])
-def test_no_row_of_a_person_is_favoured(r: int) -> None:
+def test_no_row_of_a_person_is_favoured(r):
     """Of 4,000 persons with four rows each, a different date each, every date counts for a share r/4 of them.
 
     False alarm: a share is binomial, of deviation at most 0.008; four within 5 of these, 3e-6. The key is fixed, so
@@ -121,7 +111,7 @@ def test_no_row_of_a_person_is_favoured(r: int) -> None:
     assert np.bincount(days, minlength=4) / 4000 == pytest.approx(r / 4, abs=0.04)
 
 
-def test_keys_compare_as_texts_and_missing_keys_are_one_person(tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_keys_compare_as_texts_and_missing_keys_are_one_person(tmp_path, visits):
     """1 and "1" are one person; empty and null keys are one person; malformed lines belong to it."""
     domain = Domain.from_sizes({"a": 9}, unknown=8)
     path = tmp_path / "x.csv"
@@ -134,11 +124,11 @@ def test_keys_compare_as_texts_and_missing_keys_are_one_person(tmp_path: Path, v
         assert visits.codes(PersonSource(source=as_source(table), person="id"), domain) == wanted
 
 
-def test_a_source_without_keys_cannot_serve_persons(visits: SimpleNamespace) -> None:
+def test_a_source_without_keys_cannot_serve_persons(visits):
     """A third party's plain source is refused before anything is read."""
 
     class Plain:
-        def batches(self, domain, columns):  # type: ignore[no-untyped-def]
+        def batches(self, domain, columns):
             raise AssertionError
 
     assert "keyed_batches" in visits.refusal(lambda: PersonSource(source=Plain(), person="id"))
@@ -153,14 +143,14 @@ def test_a_source_without_keys_cannot_serve_persons(visits: SimpleNamespace) -> 
         ([], pa.array(["SECRET"])),
     ],
 )
-def test_a_third_partys_keyed_batches_are_checked(batch: list[Any], keys: Any, visits: SimpleNamespace) -> None:
+def test_a_third_partys_keyed_batches_are_checked(batch, keys, visits):
     """Faults name the source; codes out of range are unknown instead of another record's."""
 
     class Mine:
-        def batches(self, domain, columns):  # type: ignore[no-untyped-def]
+        def batches(self, domain, columns):
             raise AssertionError
 
-        def keyed_batches(self, domain, columns, key):  # type: ignore[no-untyped-def]
+        def keyed_batches(self, domain, columns, key):
             yield [np.array([9, -1])], pa.array(["p", "q"])
             yield batch, keys
 
@@ -169,3 +159,38 @@ def test_a_third_partys_keyed_batches_are_checked(batch: list[Any], keys: Any, v
     batch[:], keys = [np.array([1])], pa.array(["p"])
     found = visits.codes(PersonSource(source=Mine(), person="id", rows_per_person=2), domain)
     assert found == Counter([(1,), (2,), (2,)])
+
+
+def test_digests_are_of_the_texts_alone():
+    """The first 8 bytes of SHA-256, whatever the machine's byte order."""
+    texts = [b"", b"abc"]
+    assert digests(texts).tolist() == [int.from_bytes(hashlib.sha256(one).digest()[:8], "little") for one in texts]
+
+
+def test_mixing_is_one_to_one_and_leaves_its_argument():
+    """Near words end far apart: half of the bits differ on average; and none falls on another."""
+    words = np.arange(4096, dtype=np.uint64)
+    found = mixed(words)
+    assert len(np.unique(found)) == len(words) and words.tolist() == list(range(4096))
+    flipped = np.unpackbits((found[1:] ^ found[:-1]).view(np.uint8)).sum()  # numpy 1.26 counts no bits
+    assert abs(flipped / (len(words) - 1) - 32) < 0.5
+
+
+def test_parts_are_of_the_texts_alone_and_about_as_many_in_each():
+    """Against the definition in pure Python; 20,000 keys that count up fill 64 parts evenly, as they are fixed."""
+
+    def by_hand(text, parts):
+        found = int(mixed(np.array([len(text)], np.uint64))[0])
+        for at in range(len(text), max(0, len(text) - 128), -8):
+            word = int.from_bytes(text[max(0, at - 8) : at], "little")
+            found = int(mixed(np.array([found ^ word], np.uint64))[0])
+        return (found >> 32) * parts >> 32
+
+    texts = [b"", b"a", b"7 bytes", b"8 bytes.", b"9 bytes..", b"\xff"]
+    texts += [b"x" * 100, b"x" * 127 + b"y", b"y" + b"x" * 128]
+    lengths, letters = np.array(list(map(len, texts))), np.frombuffer(b"".join(texts), np.uint8)
+    for parts in (1, 10, 2**16):
+        assert part_of(lengths, letters, parts).tolist() == [by_hand(text, parts) for text in texts]
+    keys = [b"%d" % number for number in range(20_000)]
+    found = part_of(np.array(list(map(len, keys))), np.frombuffer(b"".join(keys), np.uint8), 64)
+    assert abs(np.bincount(found, minlength=64) - 20_000 / 64).max() < 5 * (20_000 / 64) ** 0.5

@@ -3,16 +3,11 @@
 The server is this process's own, on the loopback. All of it is skipped without fsspec.
 """
 
-from __future__ import annotations
-
 import gzip
 import logging
 import re
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import define, field
 
-from dpgm_core import Structure, fit
-from dpgm_core.counting.kernel import count
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
+from dpgm_core import Attribute, Budget, Domain, Ledger, Structure, fit
+from dpgm_core.counting.table_counts import count
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.sources import as_source as any_source
 from dpgm_core.sources.parquet import ParquetSource
 
@@ -39,21 +30,21 @@ DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 5))
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
 
 
-def as_source(data: Any) -> Any:
+def as_source(data):
     return any_source(data)
 
 
-def a_table(rows: int, seed: int = 0) -> pa.Table:
+def a_table(rows, seed=0):
     draw = np.random.default_rng(seed)
     return pa.table({name: draw.integers(0, 5, rows, np.int8) for name in NAMES})
 
 
-def counted(data: Any) -> list[int]:
-    return count(as_source(data), STRUCTURE).tables.values.tolist()  # type: ignore[no-any-return]
+def counted(data):
+    return count(as_source(data), STRUCTURE).tables.values.tolist()
 
 
 @pytest.fixture
-def memory() -> Iterator[Any]:
+def memory():
     """An empty file system of fsspec in memory."""
     system = fsspec.filesystem("memory")
     system.store.clear()
@@ -61,7 +52,7 @@ def memory() -> Iterator[Any]:
     system.store.clear()
 
 
-def test_every_format_is_read(memory: Any, tmp_path: Path) -> None:
+def test_every_format_is_read(memory, tmp_path):
     """The counts are those of the local file; a folder's keys are columns, and a pattern names files."""
     table = a_table(3000)
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=700)
@@ -96,13 +87,13 @@ def test_every_format_is_read(memory: Any, tmp_path: Path) -> None:
         ("nothing://x/none.parquet", "its protocol is not known to fsspec"),
     ],
 )
-def test_a_file_that_is_not_there_is_one_line(memory: Any, url: str, said: str) -> None:
+def test_a_file_that_is_not_there_is_one_line(memory, url, said):
     """In our words."""
     with pytest.raises(SourceRefused, match=f"^cannot read {re.escape(url)}: {said}$"):
         as_source(url).batches(DOMAIN, NAMES)
 
 
-def test_what_is_no_table_is_one_line(memory: Any) -> None:
+def test_what_is_no_table_is_one_line(memory):
     """A damaged file, and a folder without one."""
     memory.pipe("/t/x.parquet", b"no Parquet")
     memory.pipe("/u/x.txt", b"no Parquet")
@@ -126,19 +117,19 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     """A web server that serves parts of files."""
     pytest.importorskip("aiohttp")
     state = Server()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
+        def do_HEAD(self):
             self.answer(body=False)
 
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.answer(body=True)
 
-        def answer(self, body: bool) -> None:
+        def answer(self, body):
             name = self.path.partition("?")[0]
             if state.refuse or name not in state.files:
                 self.send_error(state.refuse or 404, "SECRET reason")
@@ -158,7 +149,7 @@ def server() -> Iterator[Server]:
                 self.wfile.write(content)
                 state.sent[name] = state.sent.get(name, 0) + len(content)
 
-        def log_message(self, *words: object) -> None:
+        def log_message(self, *words):
             """Nothing."""
 
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -171,13 +162,13 @@ def server() -> Iterator[Server]:
     running.server_close()
 
 
-def served(server: Server, tmp_path: Path, table: pa.Table, **how: Any) -> str:
+def served(server, tmp_path, table, **how):
     pq.write_table(table, tmp_path / "x.parquet", **how)
     server.files["/x.parquet"] = (tmp_path / "x.parquet").read_bytes()
     return f"{server.url}/x.parquet"
 
 
-def test_only_the_columns_asked_for_are_fetched(server: Server, tmp_path: Path) -> None:
+def test_only_the_columns_asked_for_are_fetched(server, tmp_path):
     """Of a wide Parquet file by HTTP, besides footers; of an Arrow file too."""
     draw = np.random.default_rng(0)
     wide = pa.table({f"x{number}": draw.integers(0, 2**31, 50_000) for number in range(40)} | {"a": [1] * 50_000})
@@ -196,7 +187,7 @@ def test_only_the_columns_asked_for_are_fetched(server: Server, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
-def test_a_lost_connection_costs_nothing(server: Server, tmp_path: Path, ending: str) -> None:
+def test_a_lost_connection_costs_nothing(server, tmp_path, ending):
     """Wherever it is lost: one line, no charge, and no row counts twice where it is tried again."""
     table = a_table(400_000)
     served(server, tmp_path, table, row_group_size=50_000, compression="none", use_dictionary=False)
@@ -223,7 +214,7 @@ def test_a_lost_connection_costs_nothing(server: Server, tmp_path: Path, ending:
     assert counted(url) == expected
 
 
-def test_servers_that_cannot_serve_are_one_line(server: Server, tmp_path: Path) -> None:
+def test_servers_that_cannot_serve_are_one_line(server, tmp_path):
     """One without parts of files, one that refuses, and one that is not there."""
     url = served(server, tmp_path, a_table(100_000), compression="none", use_dictionary=False)
     server.ranges = False
@@ -246,9 +237,7 @@ def test_servers_that_cannot_serve_are_one_line(server: Server, tmp_path: Path) 
         counted("http://127.0.0.1:1/x.csv")
 
 
-def test_a_signature_is_shown_nowhere(
-    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_signature_is_shown_nowhere(server, tmp_path, caplog, capfd):
     """Not in the source, in errors, in logs at any level, in a release or on the screen; reading works with it."""
     url = served(server, tmp_path, a_table(1000)) + "?X-Amz-Signature=5ECRET"
     source = as_source(url)
@@ -268,9 +257,7 @@ def test_a_signature_is_shown_nowhere(
     assert b"5ECRET" not in (tmp_path / "model.dpgm").read_bytes()
 
 
-def test_nothing_of_a_planted_value_is_said(
-    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_of_a_planted_value_is_said(server, tmp_path, caplog, capfd):
     """Logs at every level and the screen hold no value of a record, whether reading works or fails."""
     caplog.set_level(logging.DEBUG)
     domain = Domain([Attribute.of_labels("a", ["x"], unknown="?")])

@@ -1,11 +1,8 @@
 """One table, every way in: the codes do not depend on the format, the type, the batches or the row order."""
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -15,11 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpgm.validation import validate
-from dpgm_core.components.registry import Registry
-from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, DpgmError
-from dpgm_core.plugin import Component
+from dpgm_core import Attribute, Component, DataError, Domain, DpgmError, Registry
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource
 from dpgm_core.sources.codes import CodesSource
@@ -30,9 +23,7 @@ from dpgm_core.sources.persons import PersonSource
 NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 
 
-def test_every_way_in_gives_the_reference_codes(
-    way: Callable[..., Any], tmp_path: Path, visits: SimpleNamespace
-) -> None:
+def test_every_way_in_gives_the_reference_codes(way, tmp_path, visits):
     """Each format and frame yields exactly what `Attribute.code` says, value by value."""
     table = visits.table()
     assert visits.codes(as_source(way(table, tmp_path))) == visits.expected(table)
@@ -65,7 +56,7 @@ def test_every_way_in_gives_the_reference_codes(
     ],
     ids=lambda data: type(data).__name__,
 )
-def test_what_cannot_hold_records_is_refused(data: object, visits: SimpleNamespace) -> None:
+def test_what_cannot_hold_records_is_refused(data, visits):
     """One clear line, nothing of the content."""
     assert visits.domain.names == NAMES
     with pytest.raises(DataError) as caught:
@@ -73,7 +64,7 @@ def test_what_cannot_hold_records_is_refused(data: object, visits: SimpleNamespa
     assert "SECRET" not in str(caught.value).replace("SECRET.gz", "")
 
 
-def test_a_table_names_a_source_as_in_a_spec_file(tmp_path: Path, visits: SimpleNamespace) -> None:
+def test_a_table_names_a_source_as_in_a_spec_file(tmp_path, visits):
     """With its options; in `fit`, `check`, `validate` and `evaluate` alike, as all of them ask `as_source`."""
     table = visits.table(rows=50)
     path = visits.keyed_ways["csv"](table, tmp_path)
@@ -106,26 +97,26 @@ def test_a_table_names_a_source_as_in_a_spec_file(tmp_path: Path, visits: Simple
         ("postgresql://example.org/clinic", r"^the address of a database .*pip install dpgm-sql$"),
     ],
 )
-def test_what_names_no_source_is_told_what_would(data: object, said: str) -> None:
+def test_what_names_no_source_is_told_what_would(data, said):
     """Tables without a source, with a wrong one, and files of other programs."""
     with pytest.raises(DpgmError, match=said):
         as_source(data)
 
 
-def test_pandas_reads_what_it_is_said_to_read() -> None:
+def test_pandas_reads_what_it_is_said_to_read():
     """The functions that messages and documentation name."""
     pandas = pytest.importorskip("pandas")
     for name in ("read_excel", "read_spss", "read_sas", "read_stata"):
         assert callable(vars(pandas)[name])
 
 
-def test_reprs_hide_records() -> None:
+def test_reprs_hide_records():
     """A source's repr, as a debugger or an error may show it, has no value in it."""
     assert repr(ArrowSource(data=pa.table({"a": ["SECRET"]}))) == "ArrowSource(data=Table)"
     assert repr(CodesSource(data=np.full((1, 1), 777))) == "CodesSource(data=ndarray)"
 
 
-def test_sources_are_told_by_the_name_of_the_file() -> None:
+def test_sources_are_told_by_the_name_of_the_file():
     """Each suffix, in any case, has its reader; a source stays what it is."""
     kinds = {"a.CSV": CsvSource, "a.csv.gz": CsvSource, "a.parquet": ParquetSource, "a.ipc": ArrowIpcSource}
     for name, kind in kinds.items():
@@ -133,7 +124,7 @@ def test_sources_are_told_by_the_name_of_the_file() -> None:
         assert isinstance(source, kind) and as_source(source) is source
 
 
-def test_memory_does_not_grow_with_the_file() -> None:
+def test_memory_does_not_grow_with_the_file():
     """Reading a Parquet file of 64 MB of texts in one row group holds a few batches of it at a time."""
     rows = 2_000_000
     with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +145,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
 class Taken:
     """A frame of some engine, which would hand out a stream of all of its rows, too."""
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema=None):
         raise AssertionError
 
 
@@ -168,7 +159,7 @@ class Takes:
         raise AssertionError
 
 
-def test_an_engines_frame_finds_its_source_before_its_rows_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engines_frame_finds_its_source_before_its_rows_are_fetched(monkeypatch):
     """By `Component.takes`; a reducing source is taken as it is, and one by name is made."""
     registry = Registry()
     own = Component(kind="source", name="mine", target="a:B", summary="s", takes=(f"{__name__}:Taken",))
@@ -182,11 +173,23 @@ def test_an_engines_frame_finds_its_source_before_its_rows_are_fetched(monkeypat
     assert isinstance(as_source({"a": [0]}), CodesSource)
 
 
-def test_what_reads_rows_says_so_of_a_source_that_hands_out_none() -> None:
+def test_what_reads_rows_says_so_of_a_source_that_hands_out_none():
     """One line, before anything is asked of the source."""
     with pytest.raises(
         DataError, match=r"^validating reads rows, and source Takes hands out none.*as a file or a data"
     ):
         validate(Takes(data=3), Domain.from_sizes({"a": 2}))
     with pytest.raises(DataError, match=r"source Takes cannot read a person key"):
-        PersonSource(source=Takes(data=3), person="id")  # type: ignore[arg-type]
+        PersonSource(source=Takes(data=3), person="id")
+
+
+def test_codes_ways_in_agree(visits):
+    """A 2-d array in either layout, a mapping, and every integer type: codes outside the labels are unknown."""
+    rng = np.random.default_rng(0)
+    raw = rng.integers(-2, 7, size=(300, 4))
+    wanted = Counter(
+        tuple(int(code) if 0 <= code < a.size else a.unknown for code, a in zip(row, visits.domain, strict=True))
+        for row in raw
+    )
+    assert visits.codes(as_source(raw)) == visits.codes(as_source(np.asfortranarray(raw.astype(np.int8)))) == wanted
+    assert visits.codes(as_source({name: raw[:, i] for i, name in enumerate(visits.domain.names)})) == wanted

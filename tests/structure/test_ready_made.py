@@ -1,7 +1,5 @@
 """Ready-made sets of cliques against their formulas."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -93,40 +93,26 @@ def test_plain_values_say_all(workload):
     assert again == workload and again.candidates == workload.candidates and again.to_dict() == workload.to_dict()
 
 
-WRONG = {
-    "no table": 3,
-    "unknown key": {"ordre": 2},
-    "order 0": {"order": 0},
-    "order true": {"order": True},
-    "order text": {"order": "2"},
-    "no cells": {"max_cells": 0},
-    "cells text": {"max_cells": "many"},
-    "all too large": {"max_cells": 1},
-    "unknown target": {"order": 2, "targets": ["z"]},
-    "no target": {"order": 2, "targets": []},
-    "target number": {"order": 2, "targets": [3]},
-    "never text": {"never": "a"},
-    "never flat": {"never": ["a", 3]},
-    "never unknown": {"never": [["z"]]},
-    "never all": {"never": [["a"], ["b"], ["c"], ["d"]]},
-    "weights and order": {"order": 2, "weights": [{"clique": ["a"]}]},
-    "weights text": {"weights": "a"},
-    "weights empty": {"weights": []},
-    "weight 0": {"weights": [{"clique": ["a"], "weight": 0}]},
-    "weight NaN": {"weights": [{"clique": ["a"], "weight": float("nan")}]},
-    "clique twice": {"weights": [{"clique": ["a", "b"]}, {"clique": ["b", "a"]}]},
-    "name twice": {"weights": [{"clique": ["a", "a"]}]},
-    "clique text": {"weights": [{"clique": "a"}]},
-    "clique empty": {"weights": [{"clique": []}]},
-    "more keys": {"weights": [{"clique": ["a"], "x": 1}]},
-}
+WRONG = [
+    3,
+    {"ordre": 2},
+    *({"order": order} for order in (0, True, "2")),
+    *({"max_cells": cells} for cells in (0, "many", 1)),  # one table of one cell: all are too large
+    *({"order": 2, "targets": targets} for targets in (["z"], [], [3])),
+    *({"never": never} for never in ("a", ["a", 3], [["z"]], [["a"], ["b"], ["c"], ["d"]])),
+    {"order": 2, "weights": [{"clique": ["a"]}]},
+    *({"weights": weights} for weights in ("a", [], [{"clique": ["a", "b"]}, {"clique": ["b", "a"]}])),
+    *({"weights": [{"clique": ["a"], "weight": weight}]} for weight in (0, float("nan"))),
+    *({"weights": [{"clique": clique}]} for clique in (["a", "a"], "a", [])),
+    {"weights": [{"clique": ["a"], "x": 1}]},
+]
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_nonsense_is_refused(case):
+@pytest.mark.parametrize("plain", WRONG, ids=str)
+def test_nonsense_is_refused(plain):
     """One line of our errors each."""
     with pytest.raises(DpgmError) as caught:
-        Workload.from_dict(DOMAIN, WRONG[case])
+        Workload.from_dict(DOMAIN, plain)
     assert "\n" not in str(caught.value)
 
 

@@ -14,7 +14,7 @@ import click
 
 from dpgm.cli.common import print_err
 from dpgm_core._util.blas import start_with_one_thread
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge, did_you_mean
 
 __all__ = ["cli", "main"]

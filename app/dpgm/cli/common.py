@@ -8,23 +8,24 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.errors import printable
+from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
+    from dpgm_core.models.model import Model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
 __all__ = [
+    "FILE",
     "RECORDS",
-    "again_option",
     "check_has_records",
     "counted_rows",
     "evidence_option",
@@ -32,6 +33,7 @@ __all__ = [
     "json_option",
     "learn_again",
     "open_ledger",
+    "paid_command",
     "parse_evidence",
     "print_err",
     "print_evidence_bins",
@@ -50,7 +52,6 @@ __all__ = [
     "stamp",
     "unexpected_number",
     "unmeasured_note",
-    "validated_option",
     "warn_moved",
     "warn_renamed",
 ]
@@ -59,8 +60,6 @@ __all__ = [
 # --- Options and output ---
 #
 # The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Records(click.Path):
@@ -75,43 +74,24 @@ class _Records(click.Path):
 RECORDS = _Records(path_type=Path)
 
 
-def settings_option(command: F) -> F:
-    """Add `--set KEY=VALUE`, repeatable."""
-    return click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
-    )(command)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
-
-def validated_option(command: F) -> F:
-    """Add `--validated FILE`."""
-    return click.option(
-        "--validated",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="A file written by dpgm validate. It must name this domain; nothing else in it is used.",
-    )(command)
-
-
-def again_option(command: F) -> F:
-    """Add `--again`."""
-    text = "Spend budget again, although a paid run of this name did not finish."
-    return click.option("--again", is_flag=True, help=text)(command)
-
-
-def json_option(command: F) -> F:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def evidence_option(command: F) -> F:
-    """Add `--given ATTRIBUTE=LABEL`, repeatable."""
-    text = "Condition on a label, or on a number or date, whose bin is looked up; repeatable."
-    return click.option("-g", "--given", "evidence", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
+settings_option = click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+evidence_option = click.option(
+    "-g",
+    "--given",
+    "evidence",
+    multiple=True,
+    metavar="ATTRIBUTE=LABEL",
+    help="Condition on a label, or on a number or date, whose bin is looked up; repeatable.",
+)
 
 
 def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     """Return attribute -> label or value of the texts of `--given`. Raises OptionError."""
-    from dpgm_core.errors import OptionError
-
     fixed: dict[str, str] = {}
     for pair in pairs:
         name, equals, label = pair.partition("=")
@@ -123,9 +103,11 @@ def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def print_evidence_bins(bins: Mapping[str, str], evidence: Mapping[str, str]) -> None:
+def print_evidence_bins(model: Model, evidence: Mapping[str, str]) -> None:
     """Print on stderr the bins of values in the evidence."""
-    for name, label in bins.items():
+    from dpgm_core.models.queries import read_evidence
+
+    for name, label in read_evidence(model.domain, evidence).bins(model.domain).items():
         print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
 
@@ -230,16 +212,12 @@ def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
 
 def releases_of(error: BaseException) -> Sequence[NoisyTables]:
     """Return what was released before a run failed; for an interrupt its cause has it."""
-    from dpgm_core.errors import LearningFailed
-
     return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
 
 
 @contextmanager
 def explain_saved_releases() -> Iterator[None]:
     """Explain, if the block fails after a charge, how to learn from the saved releases."""
-    from dpgm_core.errors import LearningFailed
-
     try:
         yield
     except BaseException as error:
@@ -299,7 +277,6 @@ def check_has_records(run: Spec) -> None:
     size of an input file is not hidden (docs/privacy.md), and whoever runs a spec on such a file has named a wrong one.
     """
     from dpgm_core.curator.redaction import redact_source_errors
-    from dpgm_core.errors import DataError
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
@@ -312,7 +289,7 @@ def check_has_records(run: Spec) -> None:
 
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.pipeline.planning import delta_note
     from dpgm_core.releases.labels import load_discovery
 
     for remark in run.remarks:
@@ -332,7 +309,6 @@ def print_remarks(run: Spec) -> None:
 @contextmanager
 def open_ledger(run: Spec) -> Iterator[Ledger | None]:
     """Open the ledger of a run, or create it if the spec asks for that; None, with a message, without one."""
-    from dpgm_core.errors import BudgetError, Overspent
     from dpgm_core.privacy.ledger import Ledger
 
     if run.ledger is None:
@@ -370,8 +346,6 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
 
 def _check_before_creating(run: Spec) -> None:
     """Refuse invalid runs, without reading records, before a ledger is created."""
-    from dpgm_core.errors import Overspent
-
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
@@ -383,16 +357,19 @@ def _check_before_creating(run: Spec) -> None:
 _PROGRESS_KEY = "dpgm.cli.common"
 
 
-def progress_option(command: F) -> F:
-    """Add `--progress`, for every command that can take over a second; `progress_shown` reads it."""
-    return click.option(
-        "--progress",
-        type=click.Choice(["plain", "bar", "none"]),
-        default=None,
-        expose_value=False,
-        callback=_store_progress,
-        help="How to show progress on stderr. Default: bars on a terminal; elsewhere lines, for steps longer than 5 s.",
-    )(command)
+def _store_progress(context: click.Context, _: click.Parameter, how: str | None) -> None:
+    context.meta[_PROGRESS_KEY] = how or "auto"
+
+
+#: For every command that can take over a second; `progress_shown` reads it.
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(["plain", "bar", "none"]),
+    default=None,
+    expose_value=False,
+    callback=_store_progress,
+    help="How to show progress on stderr. Default: bars on a terminal; elsewhere lines, for steps longer than 5 s.",
+)
 
 
 def progress_shown() -> AbstractContextManager[Progress]:
@@ -417,5 +394,19 @@ def counted_rows(
         progress(task, done, total)
 
 
-def _store_progress(context: click.Context, _: click.Parameter, how: str | None) -> None:
-    context.meta[_PROGRESS_KEY] = how or "auto"
+def paid_command(function: Callable[..., None]) -> click.Command:
+    """Make the command of a run that is charged: SPEC, `--set`, `--validated`, `--again`, `--json` and `--progress`."""
+    validated = "A file written by dpgm validate. It must name this domain; nothing else in it is used."
+    again = "Spend budget again, although a paid run of this name did not finish."
+    parts = [
+        click.argument("spec", type=FILE),
+        settings_option,
+        click.option("--validated", type=FILE, help=validated),
+        click.option("--again", is_flag=True, help=again),
+        json_option,
+        progress_option,
+    ]
+    decorated: Callable[..., None] = click.pass_obj(function)
+    for part in reversed(parts):
+        decorated = part(decorated)
+    return click.command()(decorated)

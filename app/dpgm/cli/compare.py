@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from dpgm.cli.common import (
+    FILE,
     RECORDS,
     json_option,
     print_err,
@@ -20,6 +22,7 @@ from dpgm.cli.common import (
 )
 from dpgm.cli.records import records_of
 from dpgm.cli.show import print_comparison
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,17 +34,12 @@ __all__ = ["compare"]
 
 _EXACT = "NOT PRIVATE: exact functions of the records"
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_file)
-@click.option("--against", type=_file, hidden=True)  # of dpgm evaluate
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option("--against", type=FILE, hidden=True)  # of dpgm evaluate
 @click.option(
-    "--domain",
-    "domain_file",
-    type=_file,
-    help="Domain file for synthetic files, if no FILE is a model or a release.",
+    "--domain", "domain_file", type=FILE, help="Domain file for synthetic files, if no FILE is a model or a release."
 )
 @click.option(
     "--dialect",
@@ -54,7 +52,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     "--data", type=RECORDS, help="Records, or the spec that says how to read them. The result is exact and NOT PRIVATE."
 )
 @click.option("--allow-non-private", is_flag=True, help="Allow results from --data to be shown.")
-@click.option("-o", "--output", type=_file, help="Also write a self-contained .html page.")
+@click.option("-o", "--output", type=FILE, help="Also write a self-contained .html page.")
 @json_option
 @progress_option
 def compare(
@@ -76,7 +74,6 @@ def compare(
     from dpgm.comparison.page import make_page
     from dpgm_core._util.files import COMPARISON_FILE, atomic_write
     from dpgm_core.domain.domain import Domain
-    from dpgm_core.errors import OptionError
 
     if output is not None and len(files) == 1:
         raise OptionError("-o needs several files; dpgm report MODEL makes a page about one model")
@@ -102,8 +99,6 @@ def compare(
 
 def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
     """The files, or of CSV files what they are in the dialect that is said."""
-    from attrs import evolve
-
     from dpgm.cli.records import is_csv, written
     from dpgm.comparison.subjects import Synthetic, read_subject
 
@@ -120,7 +115,6 @@ def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
 def _check_page(path: Path) -> None:
     """Refuse, before anything is computed, a file that is no page or that would replace something else."""
     from dpgm_core._util.files import COMPARISON_FILE, check_writable
-    from dpgm_core.errors import OptionError
 
     if path.suffix not in (".html", ".htm"):
         raise OptionError(f"cannot write {path.name}: a comparison is a page, so the name must end in .html")
@@ -132,8 +126,8 @@ def _print_distances(
 ) -> None:
     """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
     from dpgm.comparison.comparison import privacy_of
-    from dpgm_core.models.evaluate import kl_divergence, total_variation
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
+    from dpgm_core.pipeline.evaluation import kl_divergence, total_variation
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     model = load_model(path)
@@ -173,8 +167,7 @@ def _print_distances(
 
 def _own_tables(model: Model) -> dict[Clique, float]:
     """Total variation from the noisy tables that it was learned from. Raises OptionError where there are none."""
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.evaluate import total_variation
+    from dpgm_core.pipeline.evaluation import total_variation
 
     if not model.learned:
         raise OptionError("the model carries no release; give another FILE to compare it with, or --data FILE")

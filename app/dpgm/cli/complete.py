@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import click
 from attrs import evolve
 
 from dpgm.cli.common import (
+    FILE,
     counted_rows,
     json_option,
     print_err,
@@ -37,6 +39,7 @@ from dpgm.cli.records import (
     transcoded,
     written,
 )
+from dpgm_core.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,13 +55,11 @@ __all__ = ["complete"]
 #: An input's ending -> what its output must end in.
 _SUFFIXES = {".csv": ".csv", ".csv.gz": ".csv", ".parquet": ".parquet", ".arrow": ".arrow", ".feather": ".arrow"}
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.argument("rows_file", metavar="ROWS", type=_file)
-@click.option("-o", "--output", type=_file, required=True, help="The file to write, in the format of ROWS.")
+@click.argument("model_file", metavar="MODEL", type=FILE)
+@click.argument("rows_file", metavar="ROWS", type=FILE)
+@click.option("-o", "--output", type=FILE, required=True, help="The file to write, in the format of ROWS.")
 @click.option(
     "--dialect",
     "dialects",
@@ -79,8 +80,7 @@ def complete(
     """
     from dpgm.cli.records import check_output
     from dpgm_core._util.randomness import SeededRandomness, randomness_or_system
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of
 
     _check_suffixes(rows_file, output)
@@ -124,8 +124,6 @@ def _stamp(model: Model) -> dict[str, Any]:
 
 
 def _check_suffixes(rows_file: Path, output: Path) -> None:
-    from dpgm_core.errors import OptionError
-
     name = rows_file.name.lower()
     ending = next((suffix for suffix in (".csv.gz", *_SUFFIXES) if name.endswith(suffix)), None)
     if ending is None:
@@ -137,8 +135,6 @@ def _check_suffixes(rows_file: Path, output: Path) -> None:
 
 def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written | None:
     """The dialect of a CSV file, None of others. A mark at its start that says UTF-16 needs no word."""
-    from dpgm_core.errors import OptionError
-
     if output.suffix != ".csv":
         if dialects:
             raise OptionError(f"--dialect is for CSV files, and the name {rows_file.name} is not one; leave it out")
@@ -161,8 +157,6 @@ def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written |
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """A CSV file, packed or not. Raises DataError where it cannot be read, then or later."""
-    from dpgm_core.errors import DataError
-
     try:
         with cast(IO[bytes], (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb")) as stream:
             yield stream
@@ -174,11 +168,8 @@ def _arrow(
     model: Model, rows_file: Path, output: Path, generator: np.random.Generator, progress: Progress
 ) -> tuple[Sequence[str], int, Counter[str]]:
     """Parquet and Arrow files, batch by batch: the names of their columns, the rows, and the cells filled in each."""
-    import json
-
     from dpgm.cli.records import write_records
     from dpgm_core.domain.attribute import first_repeated
-    from dpgm_core.errors import DataError
 
     batches, schema = _batches(rows_file)
     twice = first_repeated(schema.names)
@@ -207,7 +198,6 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
     import pyarrow.parquet
 
     from dpgm_core._util.files import open_regular
-    from dpgm_core.errors import DataError
     from dpgm_core.models.completion import ROWS_AT_ONCE
 
     try:
@@ -225,13 +215,9 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
 
 def _empty(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A batch without rows, so that a file without rows has a schema."""
-    yield schema.empty_table().to_batches()[0] if schema.empty_table().to_batches() else _no_rows(schema)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
 
 
 def _csv(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm.cli.common import json_option, print_err, print_json, print_out, stamp
+from dpgm.cli.common import FILE, json_option, print_err, print_json, print_out, stamp
+from dpgm_core.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
@@ -17,13 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["export"]
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("--bif", type=_file, help="The .bif file to write; MODEL must be a Bayesian network.")
-@click.option("--uai", type=_file, help="The .uai file to write; FILE.names is written too.")
+@click.argument("model_file", metavar="MODEL", type=FILE)
+@click.option("--bif", type=FILE, help="The .bif file to write; MODEL must be a Bayesian network.")
+@click.option("--uai", type=FILE, help="The .uai file to write; FILE.names is written too.")
 @click.option(
     "--kind",
     type=click.Choice(["markov", "bayes"]),
@@ -41,8 +40,7 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
     from dpgm.interop.bif import write_bif
     from dpgm.interop.uai import names_path, write_uai
     from dpgm_core._util.files import BIF_FILE, NAMES_FILE, UAI_FILE, check_writable
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     if bif is None and uai is None:
@@ -84,7 +82,6 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
 
 def _network(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
     """The graph and its tables, over all codes; of a model by hand it may be that a double cannot hold them."""
-    from dpgm_core.errors import DataError
     from dpgm_core.models.networks import network_of
 
     dag, tables = network_of(model)

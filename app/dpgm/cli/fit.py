@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from dpgm.cli.common import (
-    again_option,
+    FILE,
     check_has_records,
     explain_saved_releases,
     json_option,
     open_ledger,
+    paid_command,
     print_err,
     print_json,
     print_remarks,
@@ -21,11 +23,11 @@ from dpgm.cli.common import (
     saved_files,
     settings_option,
     unexpected_number,
-    validated_option,
     warn_renamed,
 )
 from dpgm.cli.show import free_path, print_fit, reserved, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
+from dpgm_core.errors import DpgmError, LearningFailed, ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm.spec import Spec
@@ -35,14 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["fit", "learn"]
 
 
-@click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-@settings_option
-@validated_option
-@again_option
-@json_option
-@progress_option
-@click.pass_obj
+@paid_command
 def fit(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
@@ -75,17 +70,11 @@ def fit(
 
 
 @click.command()
-@click.argument(
-    "release_files", metavar="RELEASE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path)
-)
+@click.argument("release_files", metavar="RELEASE...", nargs=-1, required=True, type=FILE)
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
-@click.option(
-    "--conversion-delta",
-    metavar="DELTA",
-    help="Delta that converts rho, for releases of both kinds.",
-)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
+@click.option("--conversion-delta", metavar="DELTA", help="Delta that converts rho, for releases of both kinds.")
+@click.option("-o", "--output", type=FILE, help="Model file to write.")
 @settings_option
 @json_option
 @progress_option
@@ -107,9 +96,8 @@ def learn(
     """
     from dpgm.spec import parse_setting
     from dpgm_core._util.files import MODEL_FILE, check_writable
-    from dpgm_core.errors import OptionError
-    from dpgm_core.pipeline import learn as learn_release
-    from dpgm_core.releases.reading import load_release
+    from dpgm_core.pipeline.run import learn as learn_release
+    from dpgm_core.releases.release_file import load_release
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
     for setting in settings:
@@ -139,7 +127,6 @@ def learn(
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
     """Save the model and return its path. If no folder can be written, the fit failed, but its release is paid for."""
-    from dpgm_core.errors import LearningFailed, ModelFileError
     from dpgm_core.releases.saving import save_elsewhere
 
     try:
@@ -155,10 +142,7 @@ def _save(done: Fit, path: Path, ledger: Path | None) -> Path:
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
     """Add error bars to a fit that is paid for and saved; if that fails, return the fit unchanged."""
-    from attrs import evolve
-
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import DpgmError
     from dpgm_core.learning.bootstrap import bootstrap
 
     assert run.intervals is not None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from dpgm.cli.common import json_option, print_err, print_json, print_lines, print_out, settings_option
+from dpgm.cli.common import FILE, json_option, print_err, print_json, print_lines, print_out, settings_option
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.interop.uai_tasks import Task
@@ -20,15 +21,13 @@ __all__ = ["infer"]
 _MORE = "inference.max_iterations or inference.damping"
 _MORE_DRAWS = "inference.burn_in and inference.thinning, or inference.annealing"
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model", type=_file)
-@click.option("--evidence", type=_file, help="An evidence file: n variable state ...")
+@click.argument("model", type=FILE)
+@click.option("--evidence", type=FILE, help="An evidence file: n variable state ...")
 @click.option("--task", type=click.Choice(["PR", "MAR", "MPE"]), required=True, help="What to compute.")
 @click.option("--bounds", is_flag=True, help="With PR: also print certain bounds, from an engine that has them.")
-@click.option("-o", "--output", type=_file, help="The result file to write; by default stdout.")
+@click.option("-o", "--output", type=FILE, help="The result file to write; by default stdout.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @settings_option
 @json_option
@@ -51,7 +50,6 @@ def infer(
     from dpgm.interop.uai_tasks import bounds_uai, infer_uai
     from dpgm_core._util.files import atomic_write, check_writable
     from dpgm_core.components.registry import make
-    from dpgm_core.errors import OptionError
 
     if bounds and task != "PR":
         raise OptionError(f"--bounds are of the partition function: use it with --task PR, not {task}")
@@ -109,7 +107,6 @@ def _errors(beliefs: Beliefs) -> str | None:
 def _options(settings: tuple[str, ...]) -> dict[str, object]:
     """`inference.KEY=VALUE` as options of the engine."""
     from dpgm.spec import parse_setting
-    from dpgm_core.errors import OptionError
 
     options: dict[str, object] = {}
     for setting in settings:

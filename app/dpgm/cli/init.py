@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
+from attrs import asdict
 
-from dpgm.cli.common import RECORDS, print_err, print_out
-from dpgm_core.errors import printable
+from dpgm.cli.common import FILE, RECORDS, print_err, print_out
+from dpgm_core.errors import OptionError, did_you_mean, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,23 +72,6 @@ folder = "."
 """
 
 
-@frozen(kw_only=True)
-class _InitOptions:
-    """The options of `dpgm init`."""
-
-    source: Path | str | None
-    output: Path
-    data: Path | str | None
-    codebooks: tuple[Path, ...]
-    schema_is_public: bool
-    is_names: bool
-    name: str | None
-    epsilon: str
-    delta: str | None
-    neighbours: str
-    overwrite: bool
-
-
 @click.command()
 @click.argument("source", required=False, type=RECORDS)
 @click.option(
@@ -99,13 +82,11 @@ class _InitOptions:
     "--codebook",
     "codebooks",
     multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Further metadata, which overrides SOURCE column by column; as CSV, a line for each code.",
 )
 @click.option(
-    "--schema-is-public",
-    is_flag=True,
-    help="Use a schema's categories: they were not collected from the records.",
+    "--schema-is-public", is_flag=True, help="Use a schema's categories: they were not collected from the records."
 )
 @click.option(
     "--first-line-is-names",
@@ -118,54 +99,53 @@ class _InitOptions:
 @click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
-def init(**options: Any) -> None:
+def init(
+    source: Path | str | None,
+    output: Path,
+    data: Path | str | None,
+    codebooks: tuple[Path, ...],
+    schema_is_public: bool,
+    is_names: bool,
+    name: str | None,
+    epsilon: str,
+    delta: str | None,
+    neighbours: str,
+    overwrite: bool,
+) -> None:
     """Write domain.toml and spec.toml from public metadata. SOURCE is a schema, or a file of records that are not read.
 
     Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
     dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
     and a run does not start before they are filled in.
     """
-    _init(_InitOptions(**options))
-
-
-def _init(options: _InitOptions) -> None:
     from dpgm.spec import check_shared
     from dpgm_core.domain.attribute_tables import attribute_fields
     from dpgm_core.domain.domain_files import is_data, read_metadata
     from dpgm_core.domain.metadata import apply_defaults
-    from dpgm_core.errors import OptionError
 
-    source, data, is_names = options.source, options.data, options.is_names
     if isinstance(source, str):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
     if isinstance(data, str):
         check_shared("--data", data)
-    if source is None and not options.codebooks:
+    if source is None and not codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
         if data is not None:
             raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=options.codebooks, schema_is_public=options.schema_is_public, first_line_is_names=is_names
+        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
     for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
-    amounts = (
-        {"epsilon": options.epsilon} if options.delta is None else {"epsilon": options.epsilon, "delta": options.delta}
-    )
-    spec = _spec(options.name, _data_line(data, options.output, is_names), data, amounts, options.neighbours)
+    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
-    _write(
-        options.output,
-        written,
-        options.overwrite,
-        [one for one in (source, data, *options.codebooks) if isinstance(one, Path)],
-    )
-    _print_summary(metadata, options.output, left_out, data)
-    if isinstance(data, Path) and data == source and not options.codebooks:
+    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
+    _print_summary(metadata, output, left_out, data)
+    if isinstance(data, Path) and data == source and not codebooks:
         _print_records_notes(data, metadata)
 
 
@@ -184,7 +164,6 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
     """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
     from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
-    from dpgm_core.errors import OptionError, did_you_mean
     from dpgm_core.privacy.budget import Budget
 
     relations = ("add-remove", "replace-one")
@@ -228,17 +207,9 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     path = Path(path).as_posix()
     if not data.name.lower().endswith(CSV):
         return f"data = {toml_value(path)}"
-    header, usual = read_header(data, is_names=is_names), Header(names=())
-    dialect = {
-        key: value
-        for key, value, plain in (
-            ("delimiter", header.delimiter, usual.delimiter),
-            ("encoding", header.encoding, usual.encoding),
-            ("quoting", header.quoting, usual.quoting),
-            ("skip_blanks", header.skip_blanks, usual.skip_blanks),
-        )
-        if value != plain
-    }
+    usual = asdict(Header(names=()))
+    header = asdict(read_header(data, is_names=is_names))
+    dialect = {key: value for key, value in header.items() if key != "names" and value != usual[key]}
     plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
     line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
     return f"{_QUOTES}\n{line}"
@@ -247,7 +218,6 @@ def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:
     """Write both files or none. Existing files are replaced only with --overwrite, and input files never."""
     from dpgm_core._util.files import make_folder
-    from dpgm_core.errors import OptionError
 
     try:
         with make_folder(folder):

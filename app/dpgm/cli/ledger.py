@@ -6,18 +6,27 @@ from pathlib import Path
 
 import click
 
-from dpgm.cli.common import json_option, print_err, print_json, print_lines, print_out, print_table, settings_option
+from dpgm.cli.common import (
+    FILE,
+    json_option,
+    print_err,
+    print_json,
+    print_lines,
+    print_out,
+    print_table,
+    settings_option,
+)
 
 __all__ = ["ledger", "validate"]
 
 
 @click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("spec", type=FILE)
 @settings_option
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="File that records the domain and the day; by default SPEC's name with .validated.json.",
 )
 def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None:
@@ -52,7 +61,7 @@ def ledger() -> None:
 
 
 @ledger.command()
-@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", type=FILE)
 @click.option("--name", required=True, help="Name of the data set.")
 @click.option("--epsilon", help="Total epsilon, as an exact number such as 1 or 0.5.")
 @click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
@@ -81,19 +90,13 @@ def create(
     amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     Ledger.create(
-        path,
-        name=name,
-        budget=budget,
-        neighbours=neighbours,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
+        path, name=name, budget=budget, neighbours=neighbours, unit=unit, person=person, rows_per_person=rows_per_person
     )
     print_out(f"created {path} for {name!r}: {budget} under {neighbours}")
 
 
 @ledger.command(name="show")
-@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("path", type=FILE)
 @json_option
 def show_ledger(path: Path, as_json: bool) -> None:
     """Show the terms of the ledger PATH, the budget spent and left, and every charge."""

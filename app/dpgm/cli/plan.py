@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm.cli.common import (
+    FILE,
     json_option,
     print_err,
     print_json,
@@ -26,14 +27,14 @@ from dpgm_core.errors import BudgetError, DpgmError
 if TYPE_CHECKING:
     from dpgm.spec import Spec
     from dpgm_core.learning.selector import SelectionPlan
-    from dpgm_core.planning import Plan
+    from dpgm_core.pipeline.planning import Plan
     from dpgm_core.privacy.budget import Budget
 
 __all__ = ["plan"]
 
 
 @click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("spec", type=FILE)
 @settings_option
 @json_option
 @progress_option
@@ -109,7 +110,7 @@ def _print_plan(run: Spec, planned: Plan) -> None:
         cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
         print_out(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
     if planned.learner_memory is not None and planned.learner_seconds is not None:
-        from dpgm_core.structure.structure import human_bytes
+        from dpgm_core.errors import human_bytes
 
         memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
         print_out(f"learner: about {memory} of memory and {seconds} s of CPU for one fit")
@@ -170,7 +171,7 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 
 def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """Print what a selection would spend and measure."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.pipeline.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
     remarks = (*run.remarks, *_decimals_note(run))
@@ -216,7 +217,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
         )
     print_out(f"candidates: {planned.candidates:,} tables")
     if planned.learner_memory is not None and planned.learner_seconds is not None:
-        from dpgm_core.structure.structure import human_bytes
+        from dpgm_core.errors import human_bytes
 
         memory, seconds = human_bytes(planned.learner_memory), f"{planned.learner_seconds:.2g}"
         print_out(f"learner: up to about {memory} of memory, and {seconds} s of CPU beside inference, for one fit")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import asdict
 
 from dpgm.cli.common import (
     json_option,
@@ -20,6 +22,7 @@ from dpgm.cli.common import (
     progress_option,
     progress_shown,
 )
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm_testing.runner import Report
@@ -48,8 +51,6 @@ def plugins(names: tuple[str, ...], as_json: bool) -> None:
 
 def _list(kind: str | None, as_json: bool) -> None:
     """All components, or those of a kind, on stdout."""
-    from collections import Counter
-
     from dpgm_core.components.registry import default_registry
 
     registry = default_registry()
@@ -85,7 +86,6 @@ def _list(kind: str | None, as_json: bool) -> None:
 def _named(kind: str | None, names: Sequence[str]) -> list[tuple[str, str]]:
     """Kind and name of the components that are meant. Raises UnknownComponent, or OptionError where it is a file."""
     from dpgm_core.components.registry import default_registry
-    from dpgm_core.errors import OptionError
 
     if kind is not None:
         return [(kind, name) for name in names]
@@ -98,8 +98,6 @@ def _named(kind: str | None, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
     """Every option of some components on stdout: in JSON an object of one, a list of several."""
-    from attrs import asdict
-
     from dpgm_core.components.options import describe
     from dpgm_core.components.registry import default_registry
 
@@ -161,10 +159,7 @@ def new(kind: str, name: str, folder: Path) -> None:
 @click.command()
 @click.argument("distribution")
 @click.option(
-    "--profile",
-    type=click.Choice(["quick", "default", "thorough"]),
-    default="default",
-    help="How thorough to be.",
+    "--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", help="How thorough to be."
 )
 @json_option
 @progress_option
@@ -173,8 +168,6 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
 
     The checks refute, they do not prove; see docs/conformance.md. Needs: pip install dpgm-testing.
     """
-    from dpgm_core.errors import OptionError
-
     try:
         import hypothesis
         import pytest

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from attrs import frozen
 
 from dpgm.cli.common import (
+    FILE,
     evidence_option,
     json_option,
     parse_evidence,
@@ -30,6 +30,7 @@ from dpgm.cli.common import (
 )
 from dpgm.cli.show import print_statistics
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
@@ -66,7 +67,6 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     A file that cannot be written stays as it is; stderr says so.
     """
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import ModelFileError
     from dpgm_core.learning.bootstrap import bootstrap
 
     have = len(model.replicates)
@@ -105,29 +105,9 @@ _STANDINGS = {
     "by definition": "this is what the model says; no release is behind it",
 }
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
-
-@frozen(kw_only=True)
-class _QueryOptions:
-    """The options of `dpgm query`."""
-
-    model_file: Path
-    attributes: tuple[str, ...]
-    evidence: tuple[str, ...]
-    most_probable: bool
-    inference: str
-    top: int | None
-    level: float | None
-    unmeasured: Unmeasured | None
-    statistics: tuple[str, ...]
-    replicates: int | None
-    seed: int | None
-    as_json: bool
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("model_file", metavar="MODEL", type=FILE)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
 @evidence_option
 @click.option("--map", "most_probable", is_flag=True, help="Print the most probable record instead of a marginal.")
@@ -151,66 +131,62 @@ class _QueryOptions:
 @replicates_options
 @json_option
 @progress_option
-def query(**options: Any) -> None:
+def query(
+    model_file: Path,
+    attributes: tuple[str, ...],
+    evidence: tuple[str, ...],
+    most_probable: bool,
+    inference: str,
+    top: int | None,
+    level: float | None,
+    unmeasured: Unmeasured | None,
+    statistics: tuple[str, ...],
+    replicates: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
     """Print the joint probabilities of ATTRIBUTEs under MODEL; without attributes, describe the model.
 
     The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
     included, and "by structure" if the answer depends on the model's independences.
     """
-    _query(_QueryOptions(**options))
-
-
-def _query(options: _QueryOptions) -> None:
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.files import load_model
     from dpgm_core.models.intervals import checked_level
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.models.queries import quote_names
 
-    loaded = load_model(options.model_file)
-    model = loaded.using(options.inference, unmeasured=options.unmeasured)
-    fixed = parse_evidence(options.evidence)
-    if options.level is None and (options.replicates is not None or options.seed is not None):
+    loaded = load_model(model_file)
+    model = loaded.using(inference, unmeasured=unmeasured)
+    fixed = parse_evidence(evidence)
+    if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
-    if options.level is not None and (options.most_probable or not options.attributes):
+    if level is not None and (most_probable or not attributes):
         raise OptionError("--intervals go with probabilities: name attributes, without --map")
-    if options.statistics and (options.most_probable or options.top is not None or not options.attributes):
+    if statistics and (most_probable or top is not None or not attributes):
         raise OptionError("--statistic goes with attributes that have numbers, without --map and --top")
-    if options.most_probable:
-        if options.attributes:
+    if most_probable:
+        if attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
-        _print_record(model, options.model_file, fixed, options.as_json)
+        _print_record(model, model_file, fixed, as_json)
         return
-    if not options.attributes:
-        _print_model(model, options.model_file, fixed, options.unmeasured, options.as_json)
+    if not attributes:
+        _print_model(model, model_file, fixed, unmeasured, as_json)
         return
-    left_out = [name for name in options.attributes if options.unmeasured == "omit" and name in model.unmeasured]
-    attributes = tuple(name for name in options.attributes if name not in left_out)
+    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
+    attributes = tuple(name for name in attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
 
     def refitted() -> Model | None:
-        if options.level is None:
+        if level is None:
             return None
-        checked_level(options.level)
-        return with_replicates(loaded, options.model_file, options.replicates, options.seed).using(
-            options.inference, unmeasured=options.unmeasured
-        )
+        checked_level(level)
+        return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
 
-    if options.statistics:
+    if statistics:
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-        print_statistics(
-            (model, refitted()),
-            options.model_file,
-            attributes,
-            options.statistics,
-            fixed,
-            options.level,
-            options.as_json,
-        )
+        print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
         return
-    _print_answer(
-        (model, refitted), options.model_file, attributes, fixed, options.level, options.top, left_out, options.as_json
-    )
+    _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
 
 
 def _print_answer(
@@ -224,8 +200,6 @@ def _print_answer(
     as_json: bool,
 ) -> None:
     """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
@@ -245,7 +219,7 @@ def _print_answer(
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         print_left_out(left_out)
-        print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
+        print_evidence_bins(model, fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None and interval.note is not None:
@@ -276,7 +250,6 @@ def _print_model(
     model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
 ) -> None:
     """What the model is."""
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.session import caveats_of
 
     if unmeasured is not None:

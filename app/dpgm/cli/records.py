@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from attrs import evolve, frozen
 
-from dpgm_core.errors import OptionError, did_you_mean
-from dpgm_core.models.files import read_stamp, sidecar_path
+from dpgm_core.errors import DataError, ModelFileError, OptionError, did_you_mean
+from dpgm_core.models.model_file import read_stamp, sidecar_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,11 +169,9 @@ class _Encoded(io.RawIOBase):
         self._encoder = codecs.getincrementalencoder(how.encoding)()
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        """All of it."""
         text = self._decoder.decode(bytes(data).replace(b"\n", self._ends))
         self._file.write(self._encoder.encode(text))
         return len(data)
@@ -287,7 +285,6 @@ def check_output(path: Path) -> None:
     The records themselves may stand there, and are no sample.
     """
     from dpgm_core._util.files import check_writable
-    from dpgm_core.errors import ModelFileError
 
     stamp = sidecar_path(path) if is_csv(path) else path
     stamped = stamp.is_file() and read_stamp(stamp) is not None
@@ -311,7 +308,6 @@ class Layout:
 
     def __init__(self, first: bytes, known: Sequence[str], path: Path, delimiters: bytes) -> None:
         from dpgm_core.domain.attribute import first_repeated
-        from dpgm_core.errors import DataError
 
         self._first, self._ending = first, line_end(first) or b"\n"
         body = first.removeprefix(_BOM).rstrip(b"\r\n")
@@ -341,8 +337,6 @@ class Layout:
 
     def fields(self, line: bytes, number: int) -> list[bytes]:
         """The fields of a record, quotes and all. Raises DataError for a line that is none."""
-        from dpgm_core.errors import DataError
-
         fields = _fields(line.rstrip(b"\r\n"), self.delimiter)
         if len(fields) != len(self.names):
             raise DataError(f"row {number} has {len(fields)} fields, and the first line {len(self.names)}; correct it")

@@ -5,29 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dpgm.cli.common import (
-    again_option,
     check_has_records,
     explain_saved_releases,
-    json_option,
     open_ledger,
+    paid_command,
     print_err,
     print_json,
     print_out,
     print_remarks,
-    progress_option,
     progress_shown,
     selector_of,
-    settings_option,
     stamp,
     unexpected_number,
     unmeasured_note,
-    validated_option,
     warn_renamed,
 )
 from dpgm.cli.show import print_chosen, print_labels, reserved
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.spec import Spec
@@ -38,14 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["release"]
 
 
-@click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-@settings_option
-@validated_option
-@again_option
-@json_option
-@progress_option
-@click.pass_obj
+@paid_command
 def release(
     obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
 ) -> None:
@@ -55,7 +43,6 @@ def release(
     charged, and every step is saved.
     """
     from dpgm.spec import load_spec
-    from dpgm_core.errors import OptionError
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.session import caveats_of, labels_facts, stamp_of
     from dpgm_core.releases.totals import contradictions, mostly_missing
@@ -76,7 +63,7 @@ def release(
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     unexpected = [*unexpected_number(run, [noisy]), *mostly_missing([noisy])]
     if as_json:
-        facts = _facts(noisy, spent, left) if selection is None else _chosen_facts(run, noisy, selection, spent, left)
+        facts = _facts(run, noisy, selection, spent, left)
         facts["notes"] = [*facts.get("notes", run.remarks), *unexpected]
         print_json({**facts, **labels_facts([noisy]), **stamp_of([noisy], noisy.guarantee())})
         return
@@ -98,30 +85,25 @@ def release(
     print_out(noisy.guarantee())
 
 
-def _facts(noisy: NoisyTables, spent: Budget, left: Budget | None) -> dict[str, Any]:
-    """A release of named tables, for `--json`."""
-    return {
-        "release": str(noisy.saved_as),
-        "cost": spent.to_dict(),
-        "left": None if left is None else left.to_dict(),
-        "unmeasured": list(noisy.structure.untold),
-    }
-
-
-def _chosen_facts(
-    run: Spec, noisy: NoisyTables, selection: Selection, spent: Budget, left: Budget | None
+def _facts(
+    run: Spec, noisy: NoisyTables, selection: Selection | None, spent: Budget, left: Budget | None
 ) -> dict[str, Any]:
-    """A release of chosen tables, for `--json`: with the steps that chose them."""
+    """A release for `--json`; of tables that were chosen, with the steps that chose them."""
     from dpgm_core.releases.session import session_facts
 
+    chosen: dict[str, Any] = {}
+    if selection is not None:
+        chosen = {
+            "selector": selector_of(run),
+            "structure": [list(clique) for clique in selection.structure.cliques],
+            "notes": [*run.remarks, *selection.notes],
+            "rounds": list(selection.trace),
+            **session_facts([noisy]),
+        }
     return {
         "release": str(noisy.saved_as),
-        "spent": spent.to_dict(),
+        "cost" if selection is None else "spent": spent.to_dict(),
         "left": None if left is None else left.to_dict(),
-        "selector": selector_of(run),
-        "structure": [list(clique) for clique in selection.structure.cliques],
-        "notes": [*run.remarks, *selection.notes],
-        "rounds": list(selection.trace),
-        **session_facts([noisy]),
+        **chosen,
         "unmeasured": list(noisy.structure.untold),
     }

@@ -6,20 +6,19 @@ from pathlib import Path
 
 import click
 
-from dpgm.cli.common import RECORDS, print_err, print_out, progress_option, progress_shown, stamp
+from dpgm.cli.common import FILE, RECORDS, print_err, print_out, progress_option, progress_shown, stamp
 from dpgm.cli.records import records_of
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError, require_non_private
 
 __all__ = ["report"]
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("-o", "--output", type=_file, help="The .html file to write; by default MODEL's name with .html.")
+@click.argument("model_file", metavar="MODEL", type=FILE)
+@click.option("-o", "--output", type=FILE, help="The .html file to write; by default MODEL's name with .html.")
 @click.option(
-    "--ledger", "ledger_file", type=_file, help="The ledger that was charged; its state and charges are shown."
+    "--ledger", "ledger_file", type=FILE, help="The ledger that was charged; its state and charges are shown."
 )
 @click.option("--level", type=float, default=0.9, show_default=True, help="Level of the intervals.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
@@ -48,8 +47,7 @@ def report(
     from dpgm.report.annex import make_annex
     from dpgm.report.page import make_report
     from dpgm_core._util.files import ANNEX_FILE, REPORT_FILE, atomic_write, check_writable
-    from dpgm_core.errors import OptionError, require_non_private
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.session import caveats_of
 

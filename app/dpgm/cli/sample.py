@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
 
 from dpgm.cli.common import (
+    FILE,
     counted_rows,
     evidence_option,
     json_option,
@@ -26,6 +25,7 @@ from dpgm.cli.common import (
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
 from dpgm.cli.records import check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import SampleMethod
@@ -35,31 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = ["sample"]
 
-_file = click.Path(dir_okay=False, path_type=Path)
-
-
-@frozen(kw_only=True)
-class _SampleOptions:
-    """The options of `dpgm sample`."""
-
-    model_file: Path
-    count: int
-    output: Path
-    seed: int | None
-    inference: str
-    method: SampleMethod
-    datasets: int | None
-    unmeasured: Unmeasured
-    evidence: tuple[str, ...]
-    dialects: tuple[str, ...]
-    labels: bool
-    as_json: bool
-
 
 @click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("model_file", metavar="MODEL", type=FILE)
 @click.option("-n", "--count", type=click.IntRange(1), required=True, help="Number of records.")
-@click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
+@click.option("-o", "--output", type=FILE, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Seed, to repeat a draw. Sampling costs no budget.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @click.option(
@@ -93,7 +73,20 @@ class _SampleOptions:
 @click.option("--labels", is_flag=True, help="Write labels of the domain, also of bins, instead of values.")
 @json_option
 @progress_option
-def sample(**options: Any) -> None:
+def sample(
+    model_file: Path,
+    count: int,
+    output: Path,
+    seed: int | None,
+    inference: str,
+    method: SampleMethod,
+    datasets: int | None,
+    unmeasured: Unmeasured,
+    evidence: tuple[str, ...],
+    dialects: tuple[str, ...],
+    labels: bool,
+    as_json: bool,
+) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
     Values have the type and format of their column. Numbers and dates are drawn inside their bins. A column that is
@@ -101,71 +94,60 @@ def sample(**options: Any) -> None:
     measured are left out and named on stderr. The guarantee of a .csv file is in OUTPUT.dpgm.json. Use rounded records
     for tables, and independent ones for analyses of variability.
     """
-    _sample(_SampleOptions(**options))
-
-
-def _sample(options: _SampleOptions) -> None:
     from dpgm_core._util.randomness import SeededRandomness
-    from dpgm_core.errors import OptionError
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
 
-    if not is_csv(options.output) and options.output.suffix not in (".parquet", ".arrow"):
-        raise OptionError(f"cannot write {options.output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
-    if options.dialects and not is_csv(options.output):
-        raise OptionError(f"--dialect is for CSV files, and the name {options.output.name} is not one; leave it out")
-    dialect = written(options.dialects)
-    if options.datasets is not None and options.method != "independent":
+    if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
+        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if dialects and not is_csv(output):
+        raise OptionError(f"--dialect is for CSV files, and the name {output.name} is not one; leave it out")
+    dialect = written(dialects)
+    if datasets is not None and method != "independent":
         raise OptionError(
             "--datasets go with independent records, whose spread the analysis allows for; leave --method"
         )
-    model = _load(options.model_file).using(options.inference, unmeasured=options.unmeasured)
-    randomness = None if options.seed is None else SeededRandomness(options.seed)
-    form: Form = "labels" if options.labels else "texts" if is_csv(options.output) else "values"
-    fixed = parse_evidence(options.evidence)
-    files = _numbered(options.output, options.datasets)
+    model = _load(model_file).using(inference, unmeasured=unmeasured)
+    randomness = None if seed is None else SeededRandomness(seed)
+    form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
+    fixed = parse_evidence(evidence)
+    files = _numbered(output, datasets)
     for file in files:
         check_output(file)
     texts = _texts(model, form)
     dialect.check(texts)
+    ends = (dialect.delimiter, '"', "\r", "\n")  # of a field
+    quotes = any(sign in text for text in texts for sign in ends)
     drawn = [model]
-    if options.datasets is not None:
-        if len(model.replicates) < options.datasets:
-            refitted = with_replicates(
-                _load(options.model_file), options.model_file, max(options.datasets, DEFAULT_REPLICATES), options.seed
-            )
-            model = refitted.using(options.inference, unmeasured=options.unmeasured)
-        drawn = list(model.replicates[: options.datasets])
+    if datasets is not None:
+        if len(model.replicates) < datasets:
+            refitted = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
+            model = refitted.using(inference, unmeasured=unmeasured)
+        drawn = list(model.replicates[:datasets])
     with progress_shown() as progress:
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
-            tables = one.sample_batches(
-                options.count, method=options.method, given=fixed, form=form, randomness=randomness
-            )
-            rows = counted_rows(tables, progress, "sampling", number * options.count, len(files) * options.count)
-            write_records(rows, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
-    if options.as_json:
+            tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
+            rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
+            write_records(rows, file, quoted=quotes, how=dialect)
+    if as_json:
         facts = stamp_of(model.releases, model.guarantee())
-        named = {"file": str(options.output)} if options.datasets is None else {"files": [str(file) for file in files]}
-        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": options.unmeasured}
-        how = {"inference": options.inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
-        print_json(
-            {"records": options.count, "method": options.method, "given": fixed, **how, **named, **taken, **facts}
-        )
+        named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
+        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
+        how = {"inference": inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
+        print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
         return
-    stamp(options.model_file, caveats_of(model.releases))
+    stamp(model_file, caveats_of(model.releases))
     print_left_out(model.left_out)
-    print_evidence_bins(read_evidence(model.domain, fixed).bins(model.domain), fixed)
-    if options.unmeasured == "uniform" and model.unmeasured:
+    print_evidence_bins(model, fixed)
+    if unmeasured == "uniform" and model.unmeasured:
         print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:
         print_err(
-            f"dpgm: approximate: {options.inference} draws records by chains, which follow the model as far as they "
-            "converge"
+            f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge"
         )
     for caveat in model.caveats:
         print_err(f"dpgm: {caveat}")
     for file in files:
-        print_out(f"{options.count} synthetic records: {file}")
+        print_out(f"{count} synthetic records: {file}")
 
 
 def _numbered(output: Path, datasets: int | None) -> list[Path]:
@@ -174,11 +156,6 @@ def _numbered(output: Path, datasets: int | None) -> list[Path]:
         return [output]
     stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
     return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
-
-
-def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:
-    """Whether some text of a CSV file may hold what ends a field."""
-    return any(letter in text for text in texts for letter in (delimiter, '"', "\r", "\n"))
 
 
 def _texts(model: Model, form: Form) -> list[str]:
@@ -193,6 +170,6 @@ def _texts(model: Model, form: Form) -> list[str]:
 
 
 def _load(path: Path) -> Model:
-    from dpgm_core.models.files import load_model
+    from dpgm_core.models.model_file import load_model
 
     return load_model(path)

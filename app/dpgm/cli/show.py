@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
-from dpgm_core.errors import ModelFileError, OptionError
+from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,8 +119,6 @@ def _step_row(step: Step) -> list[object]:
 
 def _misfit(model: Model) -> list[dict[str, Any]]:
     """Return the distance of each table from the model; empty if exact answers do not fit in memory."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
     try:
         return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
     except (TooLarge, InferenceError):
@@ -129,15 +127,12 @@ def _misfit(model: Model) -> list[dict[str, Any]]:
 
 def _structure_error(model: Model) -> dict[str, float] | None:
     """Return the error of the structure, as total variation; None without a holdout."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
-    try:
-        error = model.structure_error() if model.checked else None
-    except (TooLarge, InferenceError):
-        return None
-    if error is None:
-        return None
-    return {"tv": float(error.estimate), "low": float(error.low), "high": float(error.high), "level": error.level}
+    with suppress(TooLarge, InferenceError):
+        if model.checked:
+            error = model.structure_error()
+            ends = {"low": float(error.low), "high": float(error.high)}
+            return {"tv": float(error.estimate), **ends, "level": error.level}
+    return None
 
 
 def _cost_of(done: Fit) -> Budget:
@@ -147,11 +142,10 @@ def _cost_of(done: Fit) -> Budget:
 
 def _most_precise(done: Fit) -> NoisyTables:
     """Return the release with the most precise number of records."""
+    from dpgm_core.releases.totals import counted
 
-    def variance(release: NoisyTables) -> float:
-        return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
-
-    return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
+    # All in one where they were pooled: it is surer than each.
+    return min(done.model.seen, key=lambda one: counted(one)[1])
 
 
 def _wide_bins_note(model: Model) -> str | None:
@@ -162,8 +156,10 @@ def _wide_bins_note(model: Model) -> str | None:
 
 
 def _records_counted(release: NoisyTables) -> float:
-    """Return the number of records behind a release; the total of a round is that of its subsample."""
-    return release.total / float(1 if release.round is None else release.round.sampling_rate)
+    """Return the number of records behind a release."""
+    from dpgm_core.releases.totals import counted
+
+    return counted(release)[0]
 
 
 def print_fit(
@@ -177,8 +173,7 @@ def print_fit(
     level: float | None = None,
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
-    from dpgm_core.errors import TooLarge
-    from dpgm_core.learning.run import goodness_of_fit
+    from dpgm_core.learning.misfit_notes import goodness_of_fit
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 
@@ -677,7 +672,6 @@ def print_statistics(
 ) -> None:
     """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
     from dpgm_core.models.numeric import number_distribution, share_of
-    from dpgm_core.models.queries import read_evidence
     from dpgm_core.releases.session import caveats_of, stamp_of
 
     model, refitted = loaded
@@ -711,7 +705,7 @@ def print_statistics(
         print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    print_evidence_bins(read_evidence(model.domain, evidence).bins(model.domain), evidence)
+    print_evidence_bins(model, evidence)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:
@@ -731,8 +725,6 @@ def _requested_numbers(
     domain: Domain, attributes: Sequence[str], statistics: Sequence[str], evidence: Mapping[str, str]
 ) -> list[_Number]:
     """Return the requested statistics. Raises OptionError for an unknown one."""
-    from dpgm_core.errors import OptionError, did_you_mean
-
     numbers = []
     for statistic in dict.fromkeys(statistics):
         if statistic == "correlation":

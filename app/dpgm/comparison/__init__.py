@@ -1,7 +1,7 @@
 """Comparison of two or more releases, models or synthetic files, from released values alone and therefore free.
 
 `compare` takes objects or files and returns a `Comparison`: the cost and guarantee of each, and how far each of the
-others is from the first. No records are read; a model is compared with records in `dpgm_core.models.evaluate`.
+others is from the first. No records are read; a model is compared with records in `dpgm_core.pipeline.evaluation`.
 """
 
 from __future__ import annotations

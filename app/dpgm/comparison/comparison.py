@@ -25,9 +25,9 @@ from dpgm.comparison.values import Comparison, Difference, Gap, Overlap, Pair, S
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, TooLarge
 from dpgm_core.models.distribution import expectation, pieces_of
-from dpgm_core.models.evaluate import kl_divergence
 from dpgm_core.models.model import Model
 from dpgm_core.models.queries import quote_names
+from dpgm_core.pipeline.evaluation import kl_divergence
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 

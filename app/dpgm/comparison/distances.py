@@ -14,9 +14,9 @@ from dpgm.comparison.subjects import ModelSide, RecordsSide, Side
 from dpgm.comparison.values import Difference, Gap, Overlap
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
-from dpgm_core.models.evaluate import distance, normalise
 from dpgm_core.models.misfit import joint_score, table_scores
 from dpgm_core.models.model import Model
+from dpgm_core.pipeline.evaluation import normalise, variation_distance
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.views import cell_variances
 from dpgm_core.structure.graphs import Clique
@@ -165,7 +165,7 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
     cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
     return Difference(
         attributes=names,
-        total_variation=distance(one, other),
+        total_variation=variation_distance(one, other),
         cell={name: domain[name].labels[code] for name, code in zip(names, cell, strict=True)},
         first=float(one[cell]),
         other=float(other[cell]),
@@ -288,10 +288,7 @@ def against_model(
         both = (
             (probabilities, matching.aligned(clique, shares))
             if model_first
-            else (
-                shares,
-                matching.aligned(clique, probabilities),
-            )
+            else (shares, matching.aligned(clique, probabilities))
         )
         standing = (model.standing(clique), "measured") if model_first else ("measured", model.standing(clique))
         differences.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))

@@ -10,7 +10,7 @@ from dpgm.comparison.values import Comparison, Difference, Gap, Pair
 from dpgm.report.page import page
 from dpgm.report.parts import Section, cut, data_table, fold, join, listing, paragraph, per_cent, several, stamp
 from dpgm_core._util.html import Html, tag
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 
 __all__ = ["BEYOND", "GAPS_MEAN", "apart", "few", "make_page", "shared_lines", "short_names", "side_by_side"]
 
@@ -95,8 +95,6 @@ def apart(pair: Pair) -> str | None:
 def few(names: Sequence[str]) -> str:
     """Return names for a line: the first ones, and their number.
 
-    Examples
-    --------
     >>> few(["a", "b"]), few(["a"] * 16)[-14:]
     ('a, b', '... 16 in all')
     """
@@ -135,7 +133,8 @@ def make_page(comparison: Comparison) -> str:
     short = {name: cut(text) for name, text in short_names(comparison).items()}
     caveats = dict.fromkeys(caveat for one in comparison.subjects for caveat in one.caveats)
     first, *others = short.values()
-    sections = [Section("facts", "Side by side", _facts_table(comparison, list(short.values())))]
+    table = data_table("What is known of each", ["fact", *short.values()], side_by_side(comparison))
+    sections = [Section("facts", "Side by side", table)]
     for number, pair in enumerate(comparison.pairs, start=1):
         names = short[pair.first], short[pair.other]
         sections.append(Section(f"pair-{number}", f"{names[1]} against {names[0]}", _pair_body(pair, *names)))
@@ -148,10 +147,6 @@ def make_page(comparison: Comparison) -> str:
         mark=join(stamp(caveat) for caveat in caveats) if caveats else None,
         footer=f"Made by dpgm {__version__} from the files named here and nothing else.",
     )
-
-
-def _facts_table(comparison: Comparison, names: Sequence[str]) -> Html:
-    return data_table("What is known of each", ["fact", *names], side_by_side(comparison))
 
 
 def _pair_body(pair: Pair, first: str, other: str) -> Html:

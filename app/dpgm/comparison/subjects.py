@@ -17,14 +17,14 @@ from dpgm_core._util.files import read_archive
 from dpgm_core.components.registry import make
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
-from dpgm_core.models.evaluate import columns_of, normalise, tabulate
-from dpgm_core.models.files import load_model, read_stamp, sidecar_path
 from dpgm_core.models.model import Model
+from dpgm_core.models.model_file import load_model, read_stamp, sidecar_path
 from dpgm_core.models.queries import quote_names
+from dpgm_core.pipeline.evaluation import column_names, normalise, tabulate
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import flaws
-from dpgm_core.releases.reading import load_release
 from dpgm_core.releases.release import NoisyTables, total_cost
+from dpgm_core.releases.release_file import load_release
 from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.releases.views import cells_as_drawn
 from dpgm_core.structure.graphs import Clique
@@ -284,7 +284,7 @@ class RecordsSide:
     @cached_property
     def domain(self) -> Domain:
         """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
-        columns = set(columns_of(self._data))
+        columns = set(column_names(self._data))
         attributes = [one for one in self.whole if one.name in columns]
         if not attributes:
             raise DataError(

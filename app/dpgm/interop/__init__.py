@@ -14,18 +14,8 @@ if TYPE_CHECKING:
     from dpgm.interop.uai import UaiModel, read_uai, write_uai
 
 # module -> its public names
-_LAZY = {
-    "bif": ["read_bif", "read_network", "write_bif"],
-    "uai": ["UaiModel", "read_uai", "write_uai"],
-}
+_LAZY = {"bif": ["read_bif", "read_network", "write_bif"], "uai": ["UaiModel", "read_uai", "write_uai"]}
 
-__all__ = [
-    "UaiModel",
-    "read_bif",
-    "read_network",
-    "read_uai",
-    "write_bif",
-    "write_uai",
-]
+__all__ = ["UaiModel", "read_bif", "read_network", "read_uai", "write_bif", "write_uai"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

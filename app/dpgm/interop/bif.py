@@ -467,13 +467,6 @@ def bif_domain(path: Path, unknown: str | Mapping[str, str] = UNKNOWN) -> tuple[
 
     unknown: the label of values that are none of the file's, for all attributes or name -> label; one that an attribute
     does not have is appended to its labels, after those of the file. Raises DataError for the file and DomainError.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "coin.bif"
-    ...     _ = path.write_text("variable c { type discrete [2] {h, t}; } probability ( c ) { table 0.25, 0.75; }")
-    ...     bif_domain(path)[0]["c"].labels, bif_domain(path, unknown="t")[0]["c"].labels
-    (('h', 't', 'unknown'), ('h', 't'))
     """
     read = read_network(path)[0].domain
     if isinstance(unknown, Mapping):

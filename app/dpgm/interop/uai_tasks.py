@@ -48,15 +48,6 @@ def infer_uai(
     The names sidecar is not needed and not read. An answer of an unconverged engine is returned like any other: look
     at `beliefs.converged`. Raises DataError for the files, InferenceError for evidence of probability 0 or an engine
     that cannot maximise, TooLarge for models beyond the engine.
-
-    >>> import tempfile
-    >>> from dpgm_core.inference.loopy.bp import LoopyBP
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "m.uai"
-    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 94")
-    ...     task, logarithm = infer_uai(path, None, "PR", LoopyBP())[0].split()
-    >>> task, round(float(logarithm), 9)  # 100, to base 10
-    ('PR', 2.0)
     """
     if task not in ("PR", "MAR", "MPE"):
         raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")
@@ -105,13 +96,6 @@ def read_evidence(path: str | Path) -> dict[int, int]:
 
     Understands `n var state ...` and the older form with the number of samples on a line of its own before it; an
     empty file is no evidence. Raises DataError for several samples, contradictions and anything malformed.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "m.uai.evid"
-    ...     _ = path.write_text("2 0 1 7 0")
-    ...     read_evidence(path)
-    {0: 1, 7: 0}
     """
     text = read_bounded(path).decode("ascii", "replace")
     lines = [line.split() for line in text.splitlines() if line.split()]
@@ -141,11 +125,6 @@ def apply_evidence(potentials: Tables, evidence: Mapping[int, int] | Mapping[str
     potentials: nats. evidence: attribute (name or place in the domain) -> code. An observed attribute in no clique
     gets a clique of its own, so the result may be over a larger structure. The log-partition becomes the log of the
     summed weight of the agreeing records. Raises DataError for unknown attributes, codes out of range and tied groups.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> apply_evidence(Tables.zeros(structure), {"b": 1})["a", "b"].tolist()
-    [[-inf, 0.0], [-inf, 0.0]]
     """
     structure = potentials.structure
     domain = structure.domain
@@ -178,13 +157,7 @@ def apply_evidence(potentials: Tables, evidence: Mapping[int, int] | Mapping[str
 
 
 def variable_marginals(marginals: Tables) -> list[FloatArray]:
-    """One distribution per attribute, from the smallest clique that holds it; uniform for an attribute in none.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")])
-    >>> [m.round(9).tolist() for m in variable_marginals(Tables(structure, np.array([0.1, 0.2, 0.3, 0.4])))][0]
-    [0.3, 0.7]
-    """
+    """One distribution per attribute, from the smallest clique that holds it; uniform for an attribute in none."""
     structure = marginals.structure
     if max(structure.multiplicities) > 1:
         raise InferenceError("tied groups hide the marginals of single attributes; use structure.untied()")

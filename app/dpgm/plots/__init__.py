@@ -22,14 +22,6 @@ _LAZY = {
     "dpgm_core.models.dependence": ["Dependence", "measure_dependence"],
 }
 
-__all__ = [
-    "Dependence",
-    "Picture",
-    "dependence",
-    "graph",
-    "marginal",
-    "measure_dependence",
-    "pair",
-]
+__all__ = ["Dependence", "Picture", "dependence", "graph", "marginal", "measure_dependence", "pair"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm.plots.canvas import BAR, Note, cut, draw_frame, label, number, paint, percent
-from dpgm.plots.picture import disable_math, finish_figure, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.canvas import BAR, Note, cut, label, number, paint, percent
+from dpgm.plots.picture import Drawing, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
@@ -27,7 +26,7 @@ _WIDTH, _ROW, _LABELS, _NUMBERS = 420.0, 22.0, 134.0, 62.0
 
 
 @frozen(kw_only=True)
-class Bars:
+class Bars(Drawing):
     """Shares with intervals. labels, shares: one per bar, in the order drawn. low, high: of the intervals, or ().
 
     level: of the intervals. standing: what all of it rests on. notes: lines under the picture, and whether they warn.
@@ -54,20 +53,13 @@ class Bars:
             return words
         return f"{words} ({100 * (self.level or 0):g} % interval {percent(self.low[at])} to {percent(self.high[at])})"
 
-    def described(self) -> str:
-        """The picture in words, for those who do not see it."""
+    def _said(self) -> list[str]:
         largest = sorted(range(len(self.shares)), key=lambda at: -self.shares[at])[:10]
         more = "" if len(largest) == len(self.labels) else f"The largest of {len(self.labels)}: "
-        return " ".join([f"{more}{'; '.join(self.said(at) for at in largest)}.", *(text for text, _ in self.notes)])
+        return [f"{more}{'; '.join(self.said(at) for at in largest)}."]
 
-    def svg(self, *, bare: bool = False) -> Html:
-        """One `<svg>` element; see `Picture`."""
-        rows = [self._row(at) for at in range(len(self.labels))]
-        height = _ROW * len(rows) + 6
-        words = self.described()
-        return draw_frame(
-            rows, width=_WIDTH, height=height, title=self.title, description=words, notes=self.notes, bare=bare
-        )
+    def _content(self) -> tuple[list[Html], float, float]:
+        return [self._row(at) for at in range(len(self.labels))], _WIDTH, _ROW * len(self.labels) + 6
 
     def _row(self, at: int) -> Html:
         top, middle = _ROW * at + 4, _ROW * (at + 0.5) + 4
@@ -123,13 +115,6 @@ class Bars:
         axes.xaxis.set_major_formatter(matplotlib("ticker").PercentFormatter(1.0))
         axes.spines[["top", "right"]].set_visible(False)
         return finish_figure(axes, self.title, self.notes)
-
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         return f"Bars({self.title!r}, {len(self.labels)} bars, {self.standing})"

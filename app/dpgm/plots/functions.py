@@ -275,6 +275,8 @@ def matrix_of(
         )
     known = [float(values[at]) for at in shown if not math.isnan(values[at])]
     standing = sum_standings([dependence.standing[at] for at in shown])
+    none = bool(dependence.pairs) and bool((dependence.cramers_v < _NO_DEPENDENCE).all())
+    nothing = f"No dependence found: Cramer's V is below {_NO_DEPENDENCE} for all pairs." if none else ""
     outlined = "Outlined: measured together." if any(one.outlined for one in cells) else ""
     return Heat(
         title=title,
@@ -285,16 +287,8 @@ def matrix_of(
         top=max([*known, _FLOORS[measure]]),
         unit=_MEASURES[measure],
         paired=True,
-        notes=notes_of(
-            model, standing, _independence_note(dependence), outlined, intervals_of(model, dependence.level)
-        ),
+        notes=notes_of(model, standing, nothing, outlined, intervals_of(model, dependence.level)),
     )
-
-
-def _independence_note(dependence: Dependence) -> str:
-    """That no pair depends on each other, where that is so and all are known."""
-    none = bool(dependence.pairs) and bool((dependence.cramers_v < _NO_DEPENDENCE).all())
-    return f"No dependence found: Cramer's V is below {_NO_DEPENDENCE} for all pairs." if none else ""
 
 
 def _said(dependence: Dependence, at: int) -> str:

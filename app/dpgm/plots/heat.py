@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from dpgm.plots.canvas import LINE, Note, cut, draw_frame, label, number, paint, percent, width_of
-from dpgm.plots.picture import disable_math, finish_figure, finite, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.canvas import LINE, Note, cut, label, number, paint, percent, width_of
+from dpgm.plots.picture import Drawing, disable_math, finish_figure, finite, matplotlib, new_axes, specification
 from dpgm_core._util.html import Html, tag
 from dpgm_core.errors import printable
 
@@ -102,7 +101,7 @@ class Cell:
 
 
 @frozen(kw_only=True)
-class Heat:
+class Heat(Drawing):
     """Cells by rows and columns. paired: rows and columns are the same attributes, and cells lie below the diagonal.
 
     top: the number that the darkest colour stands for. unit: what numbers are. standing: of all cells where that is
@@ -121,19 +120,17 @@ class Heat:
     paired: bool = False
     notes: tuple[Note, ...] = ()
 
-    def described(self) -> str:
-        """The picture in words, for those who do not see it."""
+    def _said(self) -> list[str]:
         known = sorted((one for one in self.cells if not math.isnan(one.value)), key=lambda one: -one.value)
         words = "; ".join(one.said for one in known[:10])
         more = f"The largest of {len(self.cells)}: " if len(self.cells) > 10 else ""
-        return " ".join([f"{more}{words}.", *(text for text, _ in self.notes)])
+        return [f"{more}{words}."]
 
     def colour(self, value: float) -> str:
         """Of a number; of one that is unknown none."""
         return "none" if math.isnan(value) else sequential(value / self.top if self.top > 0 else 0.0)
 
-    def svg(self, *, bare: bool = False) -> Html:
-        """One `<svg>` element; see `Picture`."""
+    def _content(self) -> tuple[list[Html], float, float]:
         size = self._size()
         turned = max((width_of(name, self._font(size)) for name in self.columns), default=0.0)
         left, top = (8.0, 0.0) if self.paired else (_LEFT, min(turned + 8, _TOP) + 22)
@@ -143,15 +140,7 @@ class Heat:
         cells = [self._cell(one, left, top, size) for one in self.cells]
         height = top + size * len(self.rows) + 10
         legend = self._legend(8.0, height, width)
-        return draw_frame(
-            [*words, *cells, *legend],
-            width=width,
-            height=height + _LEGEND,
-            title=self.title,
-            description=self.described(),
-            notes=self.notes,
-            bare=bare,
-        )
+        return [*words, *cells, *legend], width, height + _LEGEND
 
     def _size(self) -> float:
         room = _CELLS * (1 if len(self.columns) <= 12 else 1.6 if len(self.columns) <= 40 else 2.0)
@@ -266,13 +255,6 @@ class Heat:
         axes.set_ylabel(cut(self.row_title, 10, 220))
         disable_math([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
         return finish_figure(axes, self.title, self.notes, below=self.column_title)
-
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         return f"Heat({self.title!r}, {len(self.rows)} x {len(self.columns)}, {self.standing})"

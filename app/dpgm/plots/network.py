@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from dpgm.plots.canvas import BOX, BOX_INK, LINE, Note, cut, draw_frame, label, number, paint
-from dpgm.plots.picture import disable_math, finish_figure, matplotlib, new_axes, save_figure, specification
+from dpgm.plots.canvas import BOX, BOX_INK, LINE, Note, cut, label, number, paint
+from dpgm.plots.picture import Drawing, disable_math, finish_figure, matplotlib, new_axes, specification
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.html import Html, tag
 from dpgm_core.errors import printable
@@ -50,7 +49,7 @@ class Line:
 
 
 @frozen(kw_only=True)
-class Network:
+class Network(Drawing):
     """Nodes and lines. width, height: of it all, pixels. standing: of all lines where that is one, else in words."""
 
     title: str
@@ -61,27 +60,14 @@ class Network:
     height: float
     notes: tuple[Note, ...] = ()
 
-    def described(self) -> str:
-        """The picture in words, for those who do not see it."""
+    def _said(self) -> list[str]:
         strong = sorted(self.lines, key=lambda one: -one.weight)[:10]
-        words = [f"{len(self.nodes)} boxes, {len(self.lines)} lines."]
-        words += [f"{one.said}." for one in strong]
-        return " ".join([*words, *(text for text, _ in self.notes)])
+        return [f"{len(self.nodes)} boxes, {len(self.lines)} lines.", *(f"{one.said}." for one in strong)]
 
-    def svg(self, *, bare: bool = False) -> Html:
-        """One `<svg>` element; see `Picture`."""
-        width = max(self.width, 300.0)
+    def _content(self) -> tuple[list[Html], float, float]:
         lines = tag("g", *map(self._line, self.lines), **paint(LINE, "stroke"))
         nodes = tag("g", *map(self._node, self.nodes), text_anchor="middle", **paint(BOX_INK))
-        return draw_frame(
-            [lines, nodes],
-            width=width,
-            height=self.height,
-            title=self.title,
-            description=self.described(),
-            notes=self.notes,
-            bare=bare,
-        )
+        return [lines, nodes], max(self.width, 300.0), self.height
 
     def _line(self, one: Line) -> Html:
         first, second = self.nodes[one.first], self.nodes[one.second]
@@ -187,13 +173,6 @@ class Network:
         axes.spines[:].set_visible(False)
         return finish_figure(axes, self.title, self.notes)
 
-    def save(self, path: str | Path) -> None:
-        """Write a file; see `Picture`."""
-        save_figure(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.svg()
-
     def __repr__(self) -> str:
         return f"Network({self.title!r}, {len(self.nodes)} nodes, {len(self.lines)} lines, {self.standing})"
 
@@ -217,8 +196,6 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
 
     boxes: (n, 2), width and height of each. edges: pairs of connected boxes.
 
-    Examples
-    --------
     >>> centres, width, height = place_nodes(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
     >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
     (True, True)
@@ -235,15 +212,10 @@ def place_nodes(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[Fl
     for group in sorted(groups, key=lambda one: (-len(one), one[0])):
         # dense: scipy 1.12 takes no sparse graph whose indices have 64 bits
         steps = shortest_path(graph[group][:, group].toarray(), directed=False, unweighted=True)
-        pieces.append(
-            (group, _push_apart(_majorise_stress(steps**_POWER) * _pixels_per_step(boxes[group]), boxes[group]))
-        )
+        # Pixels of a step in the graph: wide boxes need more room sideways.
+        unit = boxes[group].mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8])
+        pieces.append((group, _push_apart(_majorise_stress(steps**_POWER) * unit, boxes[group])))
     return _pack(pieces, boxes)
-
-
-def _pixels_per_step(boxes: FloatArray) -> FloatArray:
-    """Return pixels per step in the graph; wide boxes need more room sideways."""
-    return np.asarray(boxes.mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8]))
 
 
 def _majorise_stress(steps: FloatArray) -> FloatArray:

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from dpgm.plots.canvas import WARNING, Note, cut, wrap_text
+from dpgm.plots.canvas import WARNING, Note, cut, draw_frame, wrap_text
 from dpgm_core._util.files import PICTURE_FILE, atomic_write
+from dpgm_core._util.html import Html
 from dpgm_core.errors import OptionError, printable
 
 __all__ = [
+    "Drawing",
     "Picture",
     "as_json",
     "disable_math",
@@ -36,35 +38,64 @@ class Picture(Protocol):
     @property
     def title(self) -> str:
         """Title, one line."""
-        ...
 
     @property
     def standing(self) -> str:
         """What the picture rests on: one standing, or the number of each."""
-        ...
 
     def svg(self, *, bare: bool = False) -> str:
         """One `<svg>` element with a title and a description in words, in `currentColor` and CSS variables with
         defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link.
 
         bare: without a title and notes to be seen, for a page that says them itself."""
-        ...
 
     def vega(self) -> dict[str, Any]:
         """A Vega-Lite specification with the values in it."""
-        ...
 
     def draw(self, axes: Any = None) -> Any:
         """Draw with matplotlib (extra `plots`) on `axes`, or on new ones; returns them."""
-        ...
 
     def save(self, path: str | Path) -> None:
         """Write .svg (ours), .json (Vega-Lite), or what matplotlib writes, such as .png and .pdf; by the name."""
-        ...
 
     def _repr_html_(self) -> str:
         """For notebooks: the SVG."""
-        ...
+
+
+class Drawing:
+    """Base of pictures: what all of them do alike with their SVG and their files."""
+
+    __slots__ = ()
+
+    title: str
+    notes: tuple[Note, ...]
+
+    def svg(self, *, bare: bool = False) -> Html:
+        """One `<svg>` element; see `Picture`."""
+        content, width, height = self._content()
+        words = self.described()
+        return draw_frame(
+            content, width=width, height=height, title=self.title, description=words, notes=self.notes, bare=bare
+        )
+
+    def described(self) -> str:
+        """The picture in words, for those who do not see it."""
+        return " ".join([*self._said(), *(text for text, _ in self.notes)])
+
+    def save(self: Picture, path: str | Path) -> None:
+        """Write a file; see `Picture`."""
+        save_figure(self, path)
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def _content(self) -> tuple[Sequence[Html], float, float]:
+        """Below the title, with its width and height."""
+        raise NotImplementedError
+
+    def _said(self) -> list[str]:
+        """What is to be seen, in words."""
+        raise NotImplementedError
 
 
 # --- Vega-Lite ---
@@ -75,8 +106,6 @@ def specification(
 ) -> dict[str, Any]:
     """Return a Vega-Lite specification with its values; the notes are the title's further lines.
 
-    Examples
-    --------
     >>> found = specification("ages", [], [{"label": "old", "share": 1.0}], mark="bar")
     >>> sorted(found), found["data"]["values"]
     (['$schema', 'data', 'mark', 'title'], [{'label': 'old', 'share': 1.0}])
@@ -95,8 +124,6 @@ def specification(
 def finite(value: float | None) -> float | None:
     """Return a number for JSON: None for NaN.
 
-    Examples
-    --------
     >>> finite(0.5), finite(float("nan"))
     (0.5, None)
     """

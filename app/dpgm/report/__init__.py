@@ -14,14 +14,8 @@ if TYPE_CHECKING:
     from dpgm.report.page import make_report
 
 # module -> its public names
-_LAZY = {
-    "annex": ["make_annex"],
-    "page": ["make_report"],
-}
+_LAZY = {"annex": ["make_annex"], "page": ["make_report"]}
 
-__all__ = [
-    "make_annex",
-    "make_report",
-]
+__all__ = ["make_annex", "make_report"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -13,11 +13,11 @@ from dpgm.report.page import page
 from dpgm.report.parts import Section, cut, data_table, join, paragraph, per_cent, several, stamp
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.html import tag
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import require_non_private
-from dpgm_core.models.evaluate import true_shares
 from dpgm_core.models.model import Model
 from dpgm_core.models.queries import MEASURED
+from dpgm_core.pipeline.evaluation import true_shares
 from dpgm_core.structure.graphs import Clique
 
 __all__ = ["make_annex"]

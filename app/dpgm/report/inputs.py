@@ -9,14 +9,14 @@ from attrs import frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, TooLarge
-from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import TotalPolicy, flaws, of_exchange
+from dpgm_core.privacy.terms import TotalPolicy, exchange_budget, flaws
 from dpgm_core.releases.release import NoisyTables, condition_of
 from dpgm_core.releases.session import UNKNOWN
+from dpgm_core.releases.totals import counted
 
 __all__ = ["Material", "Promised", "Shares"]
 
@@ -38,7 +38,7 @@ class Promised:
     alone; otherwise they differ in the values of one unit, which has as many rows in both if `by_rows`.
 
     A published exact number of records reveals whether a unit is there. Under add-remove the exchange of values is
-    still bounded. exchange: its loss under add-remove, see `of_exchange`; None under replace-one, whose budget bounds
+    still bounded. exchange: its loss under add-remove (`exchange_budget`); None under replace-one, whose budget bounds
     it, and if nothing is bounded.
     """
 
@@ -94,7 +94,7 @@ class Material:
         by_rows = terms.person is not None and bool(self.conditions)
         if terms.neighbours is Neighbours.REPLACE_ONE:
             return Promised(budget=cost, presence=False, by_rows=by_rows)
-        exchange = of_exchange(cost, tables_alone=all(one.tables_alone for one in self.releases))
+        exchange = exchange_budget(cost, tables_alone=all(one.tables_alone for one in self.releases))
         presence = not self.conditions
         return Promised(budget=cost if presence else exchange, presence=presence, by_rows=by_rows, exchange=exchange)
 
@@ -112,14 +112,15 @@ class Material:
     @cached_property
     def surest(self) -> NoisyTables | None:
         """The release with the most precise number of records."""
-        return min(self.model.seen, key=_variance_of_total, default=None)
+        return min(self.model.seen, key=lambda one: counted(one)[1], default=None)
 
     @property
     def counted(self) -> tuple[float, float] | None:
         """The number of records (of persons, with normalised contributions) and its standard error."""
         if self.surest is None:
             return None
-        return self.surest.total / _rate(self.surest), _variance_of_total(self.surest) ** 0.5
+        total, variance = counted(self.surest)
+        return total, variance**0.5
 
     @property
     def counted_as(self) -> str:
@@ -133,19 +134,7 @@ class Material:
             if not self.model.replicates:
                 marginals = self.model.marginals_of([(name,) for name in self.names])
                 return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
-            return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
+            found = {name: self.model.intervals(name, level=self.level) for name in self.names}
+            return {name: Shares(estimate=one.estimate, low=one.low, high=one.high) for name, one in found.items()}
         except (TooLarge, InferenceError):
             return None
-
-
-def _sure(result: Interval) -> Shares:
-    return Shares(estimate=result.estimate, low=result.low, high=result.high)
-
-
-def _rate(release: NoisyTables) -> float:
-    """Sampling rate of a round; 1 otherwise."""
-    return float(1 if release.round is None else release.round.sampling_rate)
-
-
-def _variance_of_total(release: NoisyTables) -> float:
-    return release.total_variance / _rate(release) ** 2

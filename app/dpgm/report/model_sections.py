@@ -7,11 +7,11 @@ import numpy as np
 from dpgm import plots
 from dpgm.plots.functions import matrix_of
 from dpgm.report.inputs import Material, Shares
-from dpgm.report.parts import Section, cut, data_table, figure, fold, join, listing, name, paragraph, per_cent, several
+from dpgm.report.parts import cut, data_table, figure, fold, join, listing, name, paragraph, per_cent, section, several
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
-from dpgm_core.learning.run import goodness_of_fit
+from dpgm_core.learning.misfit_notes import goodness_of_fit
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.releases.session import merges_of, sessions_of
 
@@ -28,12 +28,9 @@ _MAX_BAR_PICTURES_BYTES = 1_500_000
 _MAX_UNFOLDED_LABELS = 4
 
 
-def attributes_section(material: Material) -> Section:
+@section("attributes", "Each attribute")
+def attributes_section(material: Material) -> list[object]:
     """Return the section on the distribution of each attribute."""
-    return Section("attributes", "Each attribute", join(_attribute_parts(material)))
-
-
-def _attribute_parts(material: Material) -> list[object]:
     shares = material.shares
     if not material.names:
         return [paragraph("No attribute was measured.")]
@@ -121,12 +118,9 @@ def _shares_table(material: Material, of: Attribute, shares: Shares, most: int) 
 _MAX_PAIRS_LISTED, _MAX_MATRIX_BYTES = 20, 700_000
 
 
-def pairs_section(material: Material) -> Section:
+@section("pairs", "Pairs of attributes")
+def pairs_section(material: Material) -> list[object]:
     """Return the section on pairs."""
-    return Section("pairs", "Pairs of attributes", join(_pair_parts(material)))
-
-
-def _pair_parts(material: Material) -> list[object]:
     if len(material.names) < 2:
         return [paragraph("There is no pair of measured attributes.")]
     try:
@@ -177,7 +171,8 @@ def _nats(value: float) -> str:
 _MAX_GRAPH_BYTES = 250_000
 
 
-def graph_section(material: Material) -> Section:
+@section("graph", "The graph")
+def graph_section(material: Material) -> list[object]:
     """Return the section on the graph."""
     shape = material.model.structure.describe()
     words = (
@@ -188,12 +183,11 @@ def graph_section(material: Material) -> Section:
         f"{shape.treewidth})."
     )
     tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_MAX_GRAPH_BYTES)
-    parts = [
+    return [
         paragraph(words),
         figure(lambda: plots.graph(material.model), most=_MAX_GRAPH_BYTES),
         fold("The junction tree", tree) if tree else "",
     ]
-    return Section("graph", "The graph", join(parts))
 
 
 # --- Fit ---
@@ -201,13 +195,10 @@ def graph_section(material: Material) -> Section:
 _MAX_MISFITS_LISTED = 15
 
 
-def fit_section(material: Material) -> Section:
+@section("fit", "How well it fits")
+def fit_section(material: Material) -> list[Html]:
     """Return the section on goodness of fit."""
-    return Section(
-        "fit",
-        "How well it fits",
-        join([*_learner_warnings(material), *_misfit_parts(material), *_structure_parts(material)]),
-    )
+    return [*_learner_warnings(material), *_misfit_parts(material), *_structure_parts(material)]
 
 
 def _learner_warnings(material: Material) -> list[Html]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm.report.parts import cut, join, per_cent
 from dpgm_core._util.html import Html, tag
@@ -68,14 +68,7 @@ def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
             before = best.get((release.holdout, group))
             if before is not None:
                 better = min(before, table, key=lambda one: one.relative)
-                table = Measured(
-                    group=group,
-                    cells=better.cells,
-                    deviation=better.deviation,
-                    average=better.average,
-                    times=before.times + 1,
-                    holdout=better.holdout,
-                )
+                table = evolve(better, times=before.times + 1)
             best[release.holdout, group] = table
     return list(best.values())
 
@@ -104,7 +97,7 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
     for pair, relative in noise.items():
         if pair <= place.keys():
             low, high = sorted(place[one] for one in pair)
-            cells.setdefault(_shade(relative), []).append(_square(low, high))
+            cells.setdefault(sum(relative > limit for limit in _SHADE_LIMITS), []).append(_square(low, high))
     grid = "".join(_square(low, high) for low, high in combinations(range(len(shown)), 2))
     drawn = [tag("path", d=grid, fill="none", stroke="var(--rule)", stroke_width="1")]
     drawn += [tag("path", d="".join(parts), fill=f"var(--shade-{shade + 1})") for shade, parts in sorted(cells.items())]
@@ -137,10 +130,6 @@ def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:
             key = frozenset(pair)
             least[key] = min(least.get(key, table.relative), table.relative)
     return least
-
-
-def _shade(relative: float) -> int:
-    return sum(relative > limit for limit in _SHADE_LIMITS)
 
 
 def _square(low: int, high: int) -> str:

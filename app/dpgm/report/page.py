@@ -34,7 +34,7 @@ from dpgm.report.privacy_sections import (
 from dpgm.report.use_sections import origin_section, use_section
 from dpgm_core._util.files import open_regular
 from dpgm_core._util.html import Html, tag, text
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.ledger import Ledger
@@ -65,12 +65,12 @@ def page(
         tag("title", title),
         tag("style", Html(style)),
     )
-    contents = tag(
-        "nav",
-        tag("ol", *(tag("li", _link(number, one)) for number, one in enumerate(sections, start=1))),
-        class_="contents",
-        aria_label="Contents",
+    links = (
+        tag("a", tag("span", f"{number}", class_="of"), one.title, href=f"#{one.key}")
+        for number, one in enumerate(sections, start=1)
     )
+    listed = tag("ol", *(tag("li", one) for one in links))
+    contents = tag("nav", listed, class_="contents", aria_label="Contents")
     main = tag("main", *(_section(at, one, mark) for at, one in enumerate(sections, start=1)), id="main")
     body = tag(
         "body",
@@ -85,10 +85,6 @@ def page(
         tag("script", Html(script)),
     )
     return Html(f"<!doctype html>\n<!-- {text(kind)} -->\n{tag('html', head, body, lang='en')}\n")
-
-
-def _link(number: int, section: Section) -> Html:
-    return tag("a", tag("span", f"{number}", class_="of"), section.title, href=f"#{section.key}")
 
 
 def _section(number: int, section: Section, mark: Html | None) -> Html:

@@ -7,10 +7,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
+from functools import wraps
+from typing import TypeAlias
 
 from attrs import frozen
 
 from dpgm.plots.picture import Picture
+from dpgm.report.inputs import Material
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.html import Html, tag, text
 from dpgm_core.errors import InferenceError, TooLarge, printable
@@ -30,12 +33,14 @@ __all__ = [
     "guess_text",
     "join",
     "listing",
+    "long_table",
     "name",
     "number",
     "odds_text",
     "paragraph",
     "per_cent",
     "rounded_up",
+    "section",
     "several",
     "stamp",
 ]
@@ -60,6 +65,10 @@ class Section:
     body: Html
 
 
+#: The parts of a section's body.
+Parts: TypeAlias = Callable[[Material], Iterable[object]]
+
+
 def join(parts: Iterable[object]) -> Html:
     """Several pieces one after the other.
 
@@ -67,6 +76,33 @@ def join(parts: Iterable[object]) -> Html:
     '&lt;<br>'
     """
     return Html("".join(text(part) for part in parts))
+
+
+def section(key: str, title: str) -> Callable[[Parts], Callable[[Material], Section]]:
+    """Decorate a function that returns the parts of a section's body: it then returns the section."""
+
+    def make(parts: Parts) -> Callable[[Material], Section]:
+        return wraps(parts)(lambda material: Section(key, title, join(parts(material))))
+
+    return make
+
+
+def long_table(
+    caption: str,
+    header: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    what: str,
+    *,
+    most: tuple[int, int],
+    number_columns: Collection[int] = (),
+) -> Html:
+    """Return a table whose first rows are seen, and the rows after these on demand, up to a limit. what: a row is."""
+    shown, listed = most
+    table = data_table(caption, header, rows[:shown], number_columns=number_columns)
+    if len(rows) <= shown:
+        return table
+    more = data_table(f"Further {what}s", header, rows[shown:listed], number_columns=number_columns)
+    return join([table, fold(f"The other {several(len(rows) - shown, what)}", more)])
 
 
 def paragraph(*children: object, class_: str | None = None) -> Html:
@@ -82,8 +118,6 @@ def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
 def cut(value: object, most: int = _MAX_LETTERS) -> str:
     """Return a name or label for display: unprintable letters escaped, long ones cut.
 
-    Examples
-    --------
     >>> cut("a" * 500)[-24:]
     'aaaa... (500 characters)'
     """
@@ -162,8 +196,6 @@ def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Htm
 def several(count: int, what: str) -> str:
     """Return a number of things, with the plural.
 
-    Examples
-    --------
     >>> several(1, "table"), several(2000, "table")
     ('1 table', '2,000 tables')
     """
@@ -173,8 +205,6 @@ def several(count: int, what: str) -> str:
 def per_cent(share: float, digits: int = 1) -> str:
     """Return a share in per cent.
 
-    Examples
-    --------
     >>> per_cent(0.3125), per_cent(0.00004)
     ('31.2 %', '< 0.1 %')
     """
@@ -186,8 +216,6 @@ def per_cent(share: float, digits: int = 1) -> str:
 def number(value: float, digits: int = 3) -> str:
     """Return a number with so many digits, whole ones with separators of thousands.
 
-    Examples
-    --------
     >>> number(20189.5), number(0.012345), number(3.0)
     ('20,190', '0.0123', '3')
     """
@@ -201,8 +229,6 @@ def number(value: float, digits: int = 3) -> str:
 def at_most(value: float, digits: int = 3) -> str:
     """Return a bound with so many digits, rounded up, so that it holds as printed.
 
-    Examples
-    --------
     >>> at_most(2.71828), at_most(0.73105857), at_most(22026.4)
     ('2.72', '0.732', '22,100')
     """
@@ -222,8 +248,6 @@ CONVERTED_AT = ("1e-6", "1e-9")
 def amounts(budget: Budget) -> str:
     """Return a budget in Greek letters.
 
-    Examples
-    --------
     >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.zcdp("0.1"))
     ('ε = 0.5', 'ε = 1, δ = 1e-06', 'ρ = 0.1')
     """
@@ -236,8 +260,6 @@ def amounts(budget: Budget) -> str:
 def rounded_up(value: Fraction, digits: int = 3) -> str:
     """Return an exact amount with so many digits, rounded up, however small.
 
-    Examples
-    --------
     >>> rounded_up(Fraction(1, 10**6)), rounded_up(Fraction("1.2341e-7"))
     ('1e-06', '1.24e-07')
     """
@@ -248,8 +270,6 @@ def rounded_up(value: Fraction, digits: int = 3) -> str:
 def odds_text(budget: Budget) -> str | None:
     """Return the largest factor by which odds change, rounded up; None if no factor holds for every outcome.
 
-    Examples
-    --------
     >>> odds_text(Budget.pure(1)), odds_text(Budget.pure(30)), odds_text(Budget.zcdp(1))
     ('2.72', 'more than a million', None)
     """

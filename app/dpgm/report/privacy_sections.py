@@ -10,7 +10,6 @@ from dpgm.report.inputs import Material, Promised
 from dpgm.report.noise import Measured, drawn_steps, measured_tables, noise_matrix
 from dpgm.report.parts import (
     CONVERTED_AT,
-    Section,
     amounts,
     cut,
     data_table,
@@ -19,12 +18,14 @@ from dpgm.report.parts import (
     guess_text,
     join,
     listing,
+    long_table,
     name,
     number,
     odds_text,
     paragraph,
     per_cent,
     rounded_up,
+    section,
     several,
     stamp,
 )
@@ -33,9 +34,8 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.models.queries import quote_names
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.ledger_file import LedgerEntry
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, of_group
+from dpgm_core.privacy.terms import Terms, group_budget
 from dpgm_core.releases.release import NoisyTables, discoveries
 from dpgm_core.releases.session import bins_of, merges_of, sessions_of, step_facts
 
@@ -66,17 +66,14 @@ _PRESENCE_PUBLIC = (
 )
 
 
-def guarantee_section(material: Material) -> Section:
+@section("guarantee", "The guarantee")
+def guarantee_section(material: Material) -> list[object]:
     """Return the section on the guarantee."""
-    return Section("guarantee", "The guarantee", _guarantee_body(material))
-
-
-def _guarantee_body(material: Material) -> Html:
     model, cost = material.model, material.model.cost
     if cost is None:
-        return join([paragraph(model.guarantee()), _not_covered(material)])
+        return [paragraph(model.guarantee()), _not_covered(material)]
     terms = material.releases[0].terms
-    parts = [stamp(condition, condition=True) for condition in material.conditions]
+    parts: list[object] = [stamp(condition, condition=True) for condition in material.conditions]
     if not material.promises:
         parts.append(
             paragraph(
@@ -89,8 +86,10 @@ def _guarantee_body(material: Material) -> Html:
         parts.append(paragraph(_INEXACT_NOISE))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
-    parts += [_conditions(material), _not_covered(material), _verbatim(model.guarantee())]
-    return join(parts)
+    guarantee = model.guarantee()
+    quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
+    parts += [_conditions(material), _not_covered(material), Html("<h3>The guarantee, word for word</h3>")]
+    return [*parts, quoted if len(guarantee) < _MAX_GUARANTEE_LETTERS else fold("Show all of it", quoted)]
 
 
 def _terms(material: Material, terms: Terms) -> Html:
@@ -200,7 +199,7 @@ def _posterior(belief: float, epsilon: float) -> str:
 def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
     for size in _GROUP_SIZES:
-        worth = None if promised.budget is None else of_group(promised.budget, size)
+        worth = None if promised.budget is None else group_budget(promised.budget, size)
         rows.append(
             [f"{size}", "no bound", "no bound"]
             if worth is None
@@ -270,20 +269,15 @@ def _not_covered(material: Material) -> Html:
     return join([Html("<h3>What is not covered</h3>"), listing(items)])
 
 
-def _verbatim(guarantee: str) -> Html:
-    quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
-    heading = Html("<h3>The guarantee, word for word</h3>")
-    return join([heading, quoted if len(guarantee) < _MAX_GUARANTEE_LETTERS else fold("Show all of it", quoted)])
-
-
 # --- Costs and ledger ---
 
 _MAX_CHARGES_SHOWN = 40
 
 
-def charges_section(material: Material) -> Section:
+@section("cost", "What it cost")
+def charges_section(material: Material) -> list[object]:
     """Return the section on costs."""
-    return Section("cost", "What it cost", join([_releases_part(material), _ledger_part(material)]))
+    return [_releases_part(material), _ledger_part(material)]
 
 
 def check_ledger(material: Material) -> None:
@@ -342,20 +336,13 @@ def _releases_part(material: Material) -> Html:
     ]
     rows += [_release_row(number, one) for number, one in enumerate(material.releases, start=1)]
     header = ["release", "cost", "charged to", "state"]
-    table = data_table("What was released", header, rows[:_MAX_CHARGES_SHOWN])
-    more = (
-        ""
-        if len(rows) <= _MAX_CHARGES_SHOWN
-        else fold(
-            f"The other {several(len(rows) - _MAX_CHARGES_SHOWN, 'release')}",
-            data_table("Further releases", header, rows[_MAX_CHARGES_SHOWN : 10 * _MAX_CHARGES_SHOWN]),
-        )
-    )
+    most = _MAX_CHARGES_SHOWN, 10 * _MAX_CHARGES_SHOWN
+    table = long_table("What was released", header, rows, "release", most=most)
     words = (
         f"The model was made from {several(len(material.releases), 'release')}.{together} Learning, queries, samples "
         "and this page cost nothing."
     )
-    return join([paragraph(words), table, more])
+    return join([paragraph(words), table])
 
 
 def _release_row(number: int, release: NoisyTables) -> list[object]:
@@ -415,7 +402,17 @@ def _ledger_history(material: Material, ledger: Ledger) -> Html:
     """Return every charge, without the owner's notes."""
     own = {number for one, _ in _paid(material) if isinstance(number := one.get("entry"), int)}
     entries = ledger.history()
-    rows = [_charge_row(entry, entry.id in own) for entry in entries]
+    rows = [
+        [
+            f"{entry.id}",
+            entry.when,
+            amounts(entry.cost),
+            entry.status,
+            "; ".join(entry.conditions) or "none",
+            "yes" if entry.id in own else "no",
+        ]
+        for entry in entries
+    ]
     header = ["entry", "when (UTC)", "cost", "state", "conditions", "of this model"]
     parts = [data_table("All charges", header, rows[-_MAX_CHARGES_SHOWN:])]
     if len(rows) > _MAX_CHARGES_SHOWN:
@@ -433,11 +430,6 @@ def _ledger_history(material: Material, ledger: Ledger) -> Html:
     return join(parts)
 
 
-def _charge_row(entry: LedgerEntry, own: bool) -> list[object]:
-    conditions = "; ".join(entry.conditions) or "none"
-    return [f"{entry.id}", entry.when, amounts(entry.cost), entry.status, conditions, "yes" if own else "no"]
-
-
 # --- Measured tables ---
 
 _MAX_TABLES_SHOWN, _MAX_TABLES_LISTED = 40, 400
@@ -451,13 +443,11 @@ _NOISE_NAMES = {
 }
 
 
-def measured_section(material: Material) -> Section:
+@section("measured", "What was measured")
+def measured_section(material: Material) -> list[object]:
     """Return the section on measured tables."""
-    body = join(_measured_parts(material)) if material.releases else paragraph("The model carries no release.")
-    return Section("measured", "What was measured", body)
-
-
-def _measured_parts(material: Material) -> list[object]:
+    if not material.releases:
+        return [paragraph("The model carries no release.")]
     tables = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in tables)
     noises = dict.fromkeys(_noise_name(one) for one in drawn_steps(material.releases))
@@ -500,17 +490,13 @@ def _noise_name(release: NoisyTables) -> str:
     return f"{' and '.join(kinds)}{several_widths}"
 
 
-def _tables_of_noise(tables: Sequence[Measured]) -> list[object]:
+def _tables_of_noise(tables: Sequence[Measured]) -> list[Html]:
     again = any(one.times > 1 for one in tables)
     header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
     rows = [_table_row(one, again) for one in tables]
-    numbers = {1, 2, 3, 4, 5}
-    parts: list[object] = [
-        data_table("Tables and their noise, in records", header, rows[:_MAX_TABLES_SHOWN], number_columns=numbers)
-    ]
-    if len(rows) > _MAX_TABLES_SHOWN:
-        more = data_table("Further tables", header, rows[_MAX_TABLES_SHOWN:_MAX_TABLES_LISTED], number_columns=numbers)
-        parts.append(fold(f"The other {several(len(rows) - _MAX_TABLES_SHOWN, 'table')}", more))
+    most = _MAX_TABLES_SHOWN, _MAX_TABLES_LISTED
+    caption = "Tables and their noise, in records"
+    parts = [long_table(caption, header, rows, "table", most=most, number_columns={1, 2, 3, 4, 5})]
     if len(rows) > _MAX_TABLES_LISTED:
         parts.append(paragraph(f"The first {_MAX_TABLES_LISTED} of {len(rows):,} are listed.", class_="note"))
     return parts
@@ -562,7 +548,8 @@ _STEP_NAMES = {
 }
 
 
-def chosen_section(material: Material) -> Section:
+@section("chosen", "What was chosen privately")
+def chosen_section(material: Material) -> list[Html]:
     """Return the section on private choices."""
     sessions = sessions_of(material.releases)
     parts = [*_labels_part(material), *_bins_part(material), *_chosen_structure(material), *_merged_labels(material)]
@@ -576,7 +563,7 @@ def chosen_section(material: Material) -> Section:
     steps = [step_facts(step) for one in sessions for step in one.steps]
     if steps:
         parts.append(_steps_table(steps))
-    return Section("chosen", "What was chosen privately", join(parts))
+    return parts
 
 
 def _labels_part(material: Material) -> list[Html]:
@@ -662,22 +649,10 @@ def _merged_labels(material: Material) -> list[Html]:
 def _steps_table(steps: list[dict[str, Any]]) -> Html:
     rows = [_step_row(number, step) for number, step in enumerate(steps, start=1)]
     header = ["step", "what", "candidates", "cost", "tables"]
-    numbers = {0, 2}
-    parts: list[object] = [Html("<h3>Step by step</h3>")]
-    parts.append(
-        data_table(
-            "Each step could depend on what came out of those before it",
-            header,
-            rows[:_MAX_CHOICES_SHOWN],
-            number_columns=numbers,
-        )
-    )
-    if len(rows) > _MAX_CHOICES_SHOWN:
-        further = data_table(
-            "Further steps", header, rows[_MAX_CHOICES_SHOWN:_MAX_CHOICES_LISTED], number_columns=numbers
-        )
-        parts.append(fold(f"The other {several(len(rows) - _MAX_CHOICES_SHOWN, 'step')}", further))
-    return join(parts)
+    most = _MAX_CHOICES_SHOWN, _MAX_CHOICES_LISTED
+    caption = "Each step could depend on what came out of those before it"
+    table = long_table(caption, header, rows, "step", most=most, number_columns={0, 2})
+    return join([Html("<h3>Step by step</h3>"), table])
 
 
 def _step_row(number: int, step: Mapping[str, Any]) -> list[object]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from dpgm.report.inputs import Material
 from dpgm.report.noise import drawn_steps
-from dpgm.report.parts import Section, cut, data_table, facts, join, listing, number, paragraph, several
+from dpgm.report.parts import cut, data_table, facts, join, listing, number, paragraph, section, several
 from dpgm_core._util.files import plain
 from dpgm_core._util.html import Html, tag, text
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.errors import printable
 
 __all__ = ["origin_section", "use_section"]
@@ -23,20 +23,16 @@ __all__ = ["origin_section", "use_section"]
 _COMPONENTS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
 
 
-def origin_section(material: Material) -> Section:
+@section("origin", "Versions and provenance")
+def origin_section(material: Material) -> list[object]:
     """Return the section on versions and provenance."""
-    return Section("origin", "Versions and provenance", join(_provenance_parts(material)))
-
-
-def _provenance_parts(material: Material) -> list[object]:
     model = material.model
     pairs: list[tuple[object, object]] = [("File", cut(material.file))]
     if material.digest is not None:
         pairs.append(("SHA-256 of the file", tag("code", material.digest)))
     pairs.append(("dpgm that made this page", __version__))
-    pairs += [
-        (title, _maker(model.provenance[kind])) for kind, title in _COMPONENTS if _is_maker(model.provenance.get(kind))
-    ]
+    made = ((title, model.provenance.get(kind)) for kind, title in _COMPONENTS)
+    pairs += [(title, _maker(one)) for title, one in made if isinstance(one, Mapping) and "name" in one]
     pairs += [("Mechanism", mechanism) for mechanism in _mechanisms(material)]
     pairs += [
         ("Randomness of the noise", _randomness(material)),
@@ -67,10 +63,6 @@ def _provenance_parts(material: Material) -> list[object]:
         else "Nothing is known of where its numbers come from."
     )
     return [*parts, paragraph(words)]
-
-
-def _is_maker(record: object) -> bool:
-    return isinstance(record, Mapping) and "name" in record
 
 
 def _maker(record: Mapping[str, Any]) -> Html:
@@ -128,7 +120,8 @@ def _certificate(certificate: object) -> list[Html]:
 _MAX_LETTERS = 40
 
 
-def use_section(material: Material) -> Section:
+@section("use", "How to use it")
+def use_section(material: Material) -> list[Html]:
     """Return the section on use: commands and Python."""
     file = shlex.quote(material.file)
     plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
@@ -153,7 +146,7 @@ def use_section(material: Material) -> Section:
         "model.guarantee()",
     ]
     words = "All of this is computed from what was released, costs nothing, and can be done as often as you like."
-    return Section("use", "How to use it", join([paragraph(words), _lines(shell, "sh"), _lines(python, "python")]))
+    return [paragraph(words), _lines(shell, "sh"), _lines(python, "python")]
 
 
 def _evidence(material: Material, attribute: str) -> str:
@@ -166,9 +159,6 @@ def _evidence(material: Material, attribute: str) -> str:
 def _lines(lines: list[str], of: str) -> Html:
     shown = "\n".join(printable(line) for line in lines if line)
     label = {"sh": "Commands", "python": "Python"}[of]
-    return tag("pre", tag("code", Html(_escaped(shown))), tabindex="0", role="group", aria_label=label)
-
-
-def _escaped(lines: str) -> str:
-    """Return several lines as text; `text` alone would escape the line ends."""
-    return "\n".join(text(line) for line in lines.split("\n"))
+    # Line by line: `text` alone would escape the line ends.
+    escaped = Html("\n".join(map(text, shown.split("\n"))))
+    return tag("pre", tag("code", escaped), tabindex="0", role="group", aria_label=label)

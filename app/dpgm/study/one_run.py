@@ -25,7 +25,7 @@ from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.errors import LearningFailed, OptionError, TooLarge
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.model import Model
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.holdout import Split
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.graphs import Clique

@@ -14,8 +14,8 @@ from dpgm.spec import check_known, domain_of, file_stem, read_plain, structure_o
 from dpgm.study.study import NAMED, Study, generated_truth
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError
-from dpgm_core.models.files import load_model
 from dpgm_core.models.model import Model
+from dpgm_core.models.model_file import load_model
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.session import caveats_of

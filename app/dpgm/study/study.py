@@ -14,7 +14,7 @@ from attrs import Attribute, field, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.files import plain
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 from dpgm_core.components.registry import default_registry, make
 from dpgm_core.domain.domain import Domain

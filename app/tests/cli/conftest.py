@@ -1,7 +1,6 @@
 """What tests of the command line share: a spec with its records, a model file, and how a command is run."""
 
-from __future__ import annotations
-
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of
 from dpgm.cli import main
 
 SPEC = """
@@ -54,6 +54,24 @@ def dpgm_command(capfd):
 
 
 @pytest.fixture
+def ran(dpgm_command):
+    """Runs a command that must succeed; returns stdout and stderr."""
+
+    def run(*words: object) -> tuple[str, str]:
+        code, out, err = dpgm_command(*words)
+        assert code == 0, err
+        return out, err
+
+    return run
+
+
+@pytest.fixture
+def facts(ran):
+    """Runs a command that must succeed with --json; returns what it prints, read."""
+    return lambda *words: json.loads(ran(*words, "--json")[0])
+
+
+@pytest.fixture
 def refused(dpgm_command):
     """Runs a command that must be refused: exit 2, nothing on stdout, one line `dpgm: ...`; returns the line."""
 
@@ -69,10 +87,7 @@ def refused(dpgm_command):
 
 @pytest.fixture
 def model(tmp_path) -> Path:
-    domain = dpgm.Domain.from_dict(
-        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
-    )
-    structure = dpgm.Structure.chain(domain)
+    structure = dpgm.Structure.chain(domain_of(sex="F M", age="young old"))
     codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 100)
     path = tmp_path / "m.dpgm"
     dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove").model.save(path)
@@ -82,14 +97,7 @@ def model(tmp_path) -> Path:
 @pytest.fixture
 def partial(tmp_path) -> Path:
     """A model of sex-age and age-job with replicates, whose release measured nothing of town."""
-    domain = dpgm.Domain.from_dict(
-        {
-            "sex": {"labels": ["F", "M"], "unknown": "F"},
-            "town": {"labels": ["A", "B,C"], "unknown": "A"},
-            "age": {"labels": ["young", "old"], "unknown": "young"},
-            "job": {"labels": ["y", "n"], "unknown": "y"},
-        }
-    )
+    domain = domain_of(sex="F M", town="A B,C", age="young old", job="y n")
     structure = dpgm.Structure(domain, [("sex", "age"), ("age", "job")])
     codes = np.array([[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 1, 1]] * 100)
     fitted = dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove").model

@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
+from app.tests.made import uniform
 from dpgm.cli.show import count_noisy_tables
 from dpgm_core import Budget
 from dpgm_core.components.registry import default_registry
@@ -43,14 +44,12 @@ def shares(adaptive, registered):
 
 
 @pytest.fixture
-def fitted(spec, dpgm_command, shares) -> dict:
+def fitted(spec, shares, facts) -> dict:
     """What `dpgm fit --json` says of it."""
-    code, out, err = dpgm_command("fit", spec, "--set", f"learner={shares}", "--json")
-    assert code == 0, err
-    return json.loads(out)
+    return facts("fit", spec, "--set", f"learner={shares}")
 
 
-def test_fit_says_what_was_spent(spec, fitted, dpgm_command):
+def test_fit_says_what_was_spent(spec, fitted, ran, facts):
     """The JSON, the ledger and the text: epsilon = 1, and every file of a release."""
     assert Budget.parse(fitted["spent"]) == Budget.pure(1)
     assert Budget.parse(fitted["left"]) == Budget.pure("1.5")
@@ -59,19 +58,16 @@ def test_fit_says_what_was_spent(spec, fitted, dpgm_command):
     assert [Path(file).name for file in fitted["releases"]] == names and fitted["release"] == fitted["releases"][0]
     costs = [dpgm.load_release(file).cost for file in fitted["releases"]]
     assert costs == [Budget.pure("9/10"), Budget.pure("1/10")]
-    history = json.loads(dpgm_command("ledger", "show", spec.parent / "out/visits.ledger", "--json")[1])
+    history = facts("ledger", "show", spec.parent / "out/visits.ledger")
     assert Budget.sum(Budget.parse(one["cost"]) for one in history["charges"]) == Budget.pure(1)
-    code, out, _ = dpgm_command("fit", spec, "--set", "learner=shares")
-    assert code == 0
+    out, _ = ran("fit", spec, "--set", "learner=shares")
     assert "spent:   epsilon = 1; left in the ledger: epsilon = 0.5\n" in out
     assert out.count("release: ") == 2 and ALL in out
 
 
-def test_learn_takes_all_releases(fitted, dpgm_command):
+def test_learn_takes_all_releases(fitted, dpgm_command, facts):
     """In their order; the model costs what the first one did, and the text says that it was paid before."""
-    code, out, err = dpgm_command("learn", *fitted["releases"], "--learner", "shares", "--json")
-    assert code == 0, err
-    again = json.loads(out)
+    again = facts("learn", *fitted["releases"], "--learner", "shares")
     assert Budget.parse(again["spent"]) == Budget.pure(1)
     assert again["guarantee"] == fitted["guarantee"] and again["releases"] == fitted["releases"]
     assert Path(again["model"]).name == "visits.shares.dpgm"
@@ -89,31 +85,24 @@ def test_learn_refuses_what_does_not_match(fitted, refused):
     assert "itself" in refused("learn", first, second, "--learner", "shares", "-o", second)
 
 
-def test_a_learner_of_one_release_learns_from_all_as_one(tmp_path, fitted, dpgm_command):
+def test_a_learner_of_one_release_learns_from_all_as_one(tmp_path, fitted, dpgm_command, facts):
     """The default one does: the model has all releases and costs what they do, and its answers have error bars."""
     path = tmp_path / "pooled.dpgm"
-    code, out, err = dpgm_command("learn", *fitted["releases"], "-o", path, "--json")
-    assert code == 0, err
-    found, model = json.loads(out), dpgm.load_model(path)
+    found, model = facts("learn", *fitted["releases"], "-o", path), dpgm.load_model(path)
     assert found["guarantee"] == fitted["guarantee"] and Budget.parse(found["spent"]) == Budget.pure(1)
     assert len(model.releases) == 2 and found["records"]["total"] == model.release.total
     assert model.release.total_variance < min(one.total_variance for one in model.releases)
     assert dpgm_command("query", path, "sex", "--intervals", "0.9", "--replicates", "2", "--seed", "1")[0] == 0
-    told = {
-        tuple(row["clique"]): row["total_variation"]
-        for row in json.loads(dpgm_command("compare", path, "--json")[1])["tables"]
-    }
+    told = {tuple(row["clique"]): row["total_variation"] for row in facts("compare", path)["tables"]}
     assert told == pytest.approx(dpgm.total_variation(model, model.release.tables))
 
 
-def test_one_release_of_several_can_be_learned_from(fitted, dpgm_command):
+def test_one_release_of_several_can_be_learned_from(fitted, facts):
     """The model says what that one cost."""
-    code, out, _ = dpgm_command("learn", fitted["releases"][1], "--json")
-    assert code == 0
-    assert Budget.parse(json.loads(out)["spent"]) == Budget.pure("1/10")
+    assert Budget.parse(facts("learn", fitted["releases"][1])["spent"]) == Budget.pure("1/10")
 
 
-def test_records_and_tables_are_told_by_the_best_release(fitted, dpgm_command):
+def test_records_and_tables_are_told_by_the_best_release(fitted):
     """The number of records is that of the release of 9/10, not of the noisier last one; a table is drowned in noise if
     each of its releases is, and counts once."""
     first, last = (dpgm.load_release(file) for file in fitted["releases"])
@@ -124,7 +113,7 @@ def test_records_and_tables_are_told_by_the_best_release(fitted, dpgm_command):
     assert count_noisy_tables([first, drowned]) == count_noisy_tables([drowned, first]) == (0, 1)
 
 
-def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused):
+def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused, facts):
     """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Error bars are refused
     with the reason."""
     path = fitted["model"]
@@ -133,10 +122,8 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     assert code == 0 and document["cost"] == {"epsilon": "1"} and document["guarantee"] == fitted["guarantee"]
     assert document["releases"] == 2
     assert ALL in dpgm_command("query", path)[1]
-    code, out, _ = dpgm_command("query", path, "sex", "--json")
-    assert code == 0 and json.loads(out)["private"] is True
-    code, out, _ = dpgm_command("sample", path, "-n", 5, "-o", tmp_path / "s.csv", "--json")
-    assert code == 0 and json.loads(out)["guarantee"] == fitted["guarantee"]
+    assert facts("query", path, "sex")["private"] is True
+    assert facts("sample", path, "-n", 5, "-o", tmp_path / "s.csv")["guarantee"] == fitted["guarantee"]
     assert "cannot be bootstrapped: it learned from 2 releases" in refused("query", path, "sex", "--intervals", "0.9")
     code, out, _ = dpgm_command("compare", path, "--json")
     model = dpgm.load_model(path)
@@ -154,14 +141,14 @@ def test_a_failed_learner_says_where_its_releases_are(spec, shares, dpgm_command
     assert dpgm_command("learn", hint.split("dpgm learn ")[1])[0] == 0
 
 
-def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, dpgm_command, refused):
+def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, refused, ran):
     """Refused in one line; with --conversion-delta the model costs the converted sum."""
 
     class Mixed(adaptive):
         def learn(self, curator, inference, *, randomness, progress):
             curator.release(budget=Budget.pure(1))
             curator.release(budget=Budget.zcdp("1/2"))
-            return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
+            return dpgm.Fit(model=uniform(curator.structure))
 
     registered("mixed", Mixed)
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
@@ -173,8 +160,7 @@ def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, dpg
     assert "state a conversion delta" in refused("learn", *files, "--learner", "mixed")
     assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "2")
     assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "small")
-    code, out, err = dpgm_command("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6", "--json")
-    assert code == 0, err
+    out, _ = ran("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6", "--json")
     spent = Budget.parse(json.loads(out)["spent"])
     assert spent.kind == "approx" and str(spent) == "(epsilon, delta) = (~6.22153, 1e-06)"
     assert dpgm.load_model(json.loads(out)["model"]).cost == spent

@@ -1,12 +1,11 @@
 """Sampled records in the dialect of the data: a source of that dialect reads them back, code by code."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of, uniform
 from dpgm.cli.records import PLAIN, written
 from dpgm_core.errors import OptionError
 from dpgm_core.sources.csv import CsvSource
@@ -15,13 +14,8 @@ from dpgm_core.sources.csv import CsvSource
 @pytest.fixture
 def model(tmp_path):
     """A model with letters that encodings lack, and signs that separate fields."""
-    attributes = [
-        dpgm.Attribute.of_labels("größe", ["klein", "groß", "a;b"], unknown="klein"),
-        dpgm.Attribute.of_labels("sex", ["F", "M"], unknown="F"),
-    ]
-    structure = dpgm.Structure(dpgm.Domain(attributes), [("größe", "sex")])
     path = tmp_path / "m.dpgm"
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(path)
+    uniform(domain_of(größe="klein groß a;b", sex="F M")).save(path)
     return path
 
 
@@ -44,15 +38,14 @@ def codes(path, domain, **options):
         ("s.csv", {"encoding": "utf-16-le", "line_ends": "crlf"}),
     ],
 )
-def test_what_is_written_is_read_back(tmp_path, model, dpgm_command, name, options):
+def test_what_is_written_is_read_back(tmp_path, model, dpgm_command, name, options, ran):
     """In every dialect the same records as in plain CSV, with their stamp beside them; two runs give the same bytes."""
     domain = dpgm.load_model(model).domain
     plain, path = tmp_path / "p.csv", tmp_path / name
     assert dpgm_command("sample", model, "-n", 50, "--seed", 1, "-o", plain)[0] == 0
     said = [word for key, value in options.items() for word in ("--dialect", f"{key}={value}")]
     for _ in range(2):
-        code, _, err = dpgm_command("sample", model, "-n", 50, "--seed", 1, "-o", path, *said)
-        assert code == 0, err
+        ran("sample", model, "-n", 50, "--seed", 1, "-o", path, *said)
     read = {key: value for key, value in options.items() if key in ("delimiter", "encoding")}
     needs = {"quoting": True} if "quoting" in options else {}
     assert codes(path, domain, **read, **needs) == codes(plain, domain)
@@ -75,11 +68,8 @@ def test_a_spec_says_the_dialect_of_its_data(tmp_path, model, dpgm_command, refu
     assert path.read_bytes().decode("cp1252").startswith('"größe";"sex"\n')
     assert dpgm_command(*command, "--dialect", "encoding=utf-8")[0] == 0
     assert path.read_bytes().decode().startswith('"größe";"sex"\n')
-    spec.write_text(
-        spec.read_text().replace('source = "csv"', 'source = "parquet"').partition(", delimiter")[0]
-        + " }\n"
-        + spec.read_text().partition("\n")[2]
-    )
+    _, _, rest = spec.read_text().partition("\n")
+    spec.write_text(f'data = {{ source = "parquet", path = "none.csv" }}\n{rest}')
     assert "are not a CSV file, so they have no dialect; write delimiter=" in refused(*command)
 
 
@@ -112,12 +102,9 @@ def test_wrong_dialects_are_refused(option, said):
 
 def test_what_an_encoding_lacks_is_refused_before_anything_is_drawn(tmp_path, refused):
     """The label is public, and named; Parquet has no dialect."""
-    domain = dpgm.Domain([dpgm.Attribute.of_labels("a", ["Łódź", "x"], unknown="x")])
     path = tmp_path / "m.dpgm"
-    structure = dpgm.Structure(domain, [("a",)])
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(path)
+    uniform(domain_of(a="x Łódź")).save(path)
     said = refused("sample", path, "-n", 1, "-o", tmp_path / "s.csv", "--dialect", "encoding=latin-1")
     assert said == "dpgm: 'Łódź' cannot be written in latin-1; use encoding=utf-8\n"
-    assert "--dialect is for CSV" in refused(
-        "sample", path, "-n", 1, "-o", tmp_path / "s.parquet", "--dialect", "delimiter=;"
-    )
+    packed = ("sample", path, "-n", 1, "-o", tmp_path / "s.parquet")
+    assert "--dialect is for CSV" in refused(*packed, "--dialect", "delimiter=;")

@@ -40,18 +40,18 @@ def test_labels_are_found_shown_and_paid_for(spec, dpgm_command):
     assert "at most 5 labels of 'job' are found first" in err
     assert "this release costs (epsilon, delta) = (2, 1e-05)" in out
     done = dpgm_command("fit", spec, "--json")
-    facts = json.loads(done[1])
-    (found,) = facts["labels"]
+    shown_facts = json.loads(done[1])
+    (found,) = shown_facts["labels"]
     assert (found["column"], found["labels"]) == ("job", ["cook", "pilot"])
-    assert facts["spent"] == {"epsilon": "2", "delta": "1/100000"}
-    assert "the labels of 'job', which were found privately" in facts["guarantee"]
+    assert shown_facts["spent"] == {"epsilon": "2", "delta": "1/100000"}
+    assert "the labels of 'job', which were found privately" in shown_facts["guarantee"]
     shown = dpgm_command("query", spec.with_name("run.dpgm"), "job", "sex")
     book = dpgm_command("ledger", "show", spec.with_name("x.ledger"))
     assert shown[0] == 0 and RARE not in repr([told, done, shown, book])
     assert [one.cost.epsilon * 10 for one in Ledger.open(spec.with_name("x.ledger")).history()] == [2, 18]
 
 
-def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch):
+def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch, ran):
     """It says with which line; that run costs only the rest."""
 
     def stopped(self, *_, **__):
@@ -62,8 +62,7 @@ def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch):
         code, _, err = dpgm_command("fit", spec)
     kept = spec.with_name("run.labels.json")
     assert code != 0 and f"labels_from = '{kept}'" in err
-    code, out, err = dpgm_command("fit", spec, "--set", f"labels_from={kept.name}")
-    assert code == 0, err
+    out, _ = ran("fit", spec, "--set", f"labels_from={kept.name}")
     assert "labels:  job: 2 labels found for" in out
     assert spec.with_name("run-2.dpgm").exists()
     assert [one.cost.epsilon * 10 for one in Ledger.open(spec.with_name("x.ledger")).history()] == [2, 18]

@@ -1,7 +1,5 @@
 """Names, labels and remarks from files never reach the terminal as they are: it would obey them."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json
@@ -17,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of
 from dpgm import cli
 from dpgm.cli.common import print_err, print_json, print_out, print_table, progress_shown
 from dpgm_core.components.registry import Broken, Registry
@@ -38,14 +37,22 @@ def toml(text: str) -> str:
 
 
 @pytest.fixture
+def shown_harmlessly(dpgm_command):
+    """Runs a command; its exit code is the expected one, and all that it shows is harmless. Returns that."""
+
+    def run(expected: int, *words: object) -> str:
+        code, out, err = dpgm_command(*words)
+        assert code == expected, (words, err)
+        assert_harmless(out + err)
+        return out + err
+
+    return run
+
+
+@pytest.fixture
 def hostile_model(tmp_path) -> Path:
     """A model and its release with a hostile attribute, label, unit and note, in files with a hostile name."""
-    domain = dpgm.Domain.from_dict(
-        {
-            HOSTILE: {"labels": [HOSTILE, "b"], "unknown": HOSTILE},
-            "age": {"labels": ["young", "old"], "unknown": "young"},
-        }
-    )
+    domain = domain_of(**{HOSTILE: [HOSTILE, "b"], "age": "young old"})
     structure = dpgm.Structure(domain, [(HOSTILE, "age"), ("age", HOSTILE), (HOSTILE,)])
     terms = dpgm.Terms(neighbours="add-remove", unit=HOSTILE)
     folder = tmp_path / "a\x1b]0;owned\x07b\u202e"
@@ -58,7 +65,7 @@ def hostile_model(tmp_path) -> Path:
     return folder / "m.dpgm"
 
 
-def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
+def test_models_and_releases_are_shown_harmlessly(hostile_model, shown_harmlessly):
     """query, sample, compare and learn, and their refusals, which name what is known; --debug too."""
     folder, release = hostile_model.parent, hostile_model.with_name("m.release.dpgm")
     (folder / "d.csv").write_text("age\nold\n")
@@ -88,14 +95,11 @@ def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
         (0, ("-v", "learn", release)),
         (2, ("learn", release, "--set", f"learner.{HOSTILE}=1")),
     ):  # fmt: skip
-        code, out, err = dpgm_command(*words)
-        assert code == expected, (words, err)
-        assert_harmless(out + err)
-        shown += "\\x1b]0;owned" in out + err
+        shown += "\\x1b]0;owned" in shown_harmlessly(expected, *words)
     assert shown >= 17  # spelled out, not left out
 
 
-def test_runs_and_ledgers_are_shown_harmlessly(spec, dpgm_command):
+def test_runs_and_ledgers_are_shown_harmlessly(spec, shown_harmlessly):
     """plan, fit, release, validate and ledger, on hostile domains, records and file names."""
     folder = spec.parent
     (folder / "domain.toml").write_text(
@@ -113,14 +117,10 @@ def test_runs_and_ledgers_are_shown_harmlessly(spec, dpgm_command):
         (2, ("fit", spec)),
         (1, ("validate", spec)),
     ):
-        code, out, err = dpgm_command(*words)
-        assert code == expected, (words, err)
-        assert_harmless(out + err)
+        shown_harmlessly(expected, *words)
     (folder / "visits.csv").write_bytes(COLUMN.encode().join([b'"', b'",age\n']) + b"F,30\n" * 50)
-    text = spec.read_text().replace(
-        'data = "visits.csv"', 'data = { source = "csv", path = "visits.csv", quoting = true }'
-    )
-    spec.write_text(text)
+    quoted = 'data = { source = "csv", path = "visits.csv", quoting = true }'
+    spec.write_text(spec.read_text().replace('data = "visits.csv"', quoted))
     for expected, words in (
         (0, ("validate", spec)),
         (0, ("-v", "fit", spec)),
@@ -128,9 +128,7 @@ def test_runs_and_ledgers_are_shown_harmlessly(spec, dpgm_command):
         (0, ("ledger", "show", ledger)),
         (2, ("fit", spec)),
     ):
-        code, out, err = dpgm_command(*words)
-        assert code == expected, (words, err)
-        assert_harmless(out + err)
+        shown_harmlessly(expected, *words)
 
 
 @frozen(kw_only=True)
@@ -143,7 +141,7 @@ class Sly:
         raise RuntimeError(HOSTILE)
 
 
-def test_the_words_of_plugins_are_shown_harmlessly(dpgm_command, monkeypatch):
+def test_the_words_of_plugins_are_shown_harmlessly(dpgm_command, shown_harmlessly, monkeypatch):
     """plugins, the message of whoever fails with --debug or without, and of whoever asks for a broken one."""
     registry = Registry([], [Broken(distribution="sly", version=HOSTILE, cause=HOSTILE)], [HOSTILE])
     sly = Component(kind="mechanism", name="sly", target="sly:Sly", summary="said ")
@@ -160,9 +158,7 @@ def test_the_words_of_plugins_are_shown_harmlessly(dpgm_command, monkeypatch):
 
     monkeypatch.setattr("dpgm_core.components.registry.default_registry", fail)
     for words in (("plugins",), ("--debug", "plugins")):
-        code, out, err = dpgm_command(*words)
-        assert code == 1 and "internal fault" in err
-        assert_harmless(out + err)
+        assert "internal fault" in shown_harmlessly(1, *words)
 
 
 class Terminal(io.StringIO):
@@ -220,11 +216,8 @@ def test_letters_that_a_stream_lacks_are_spelled_out(monkeypatch, encoding):
 def writers(path: Path) -> list[str]:
     """Calls that write to stdout or stderr by themselves."""
     names = [ast.unparse(one.func) for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Call)]
-    return [
-        one
-        for one in names
-        if one in ("print", "click.secho", "click.echo") or one.endswith((".stdout.write", ".stderr.write"))
-    ]
+    ways = ("print", "click.secho", "click.echo")
+    return [one for one in names if one in ways or one.endswith((".stdout.write", ".stderr.write"))]
 
 
 def test_commands_write_through_one_place():

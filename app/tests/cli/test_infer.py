@@ -7,23 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpgm.cli import main
 from dpgm.interop.uai import write_uai
 from dpgm.interop.uai_tasks import read_mar, read_pr
 from dpgm_core import Domain, Structure, Tables
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "data" / "uai"
-
-
-def dpgm(capsys, *words):
-    """Exit code, stdout and stderr of one command."""
-    code = 0
-    try:
-        main([str(word) for word in words])
-    except SystemExit as done:
-        code = done.code
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
 
 
 @pytest.fixture
@@ -47,106 +35,86 @@ def frustrated(tmp_path):
 @pytest.mark.parametrize(
     ("task", "expected"), [("PR", "PR\n1\n"), ("MAR", "MAR\n2 2 0.3 0.7 2 0.4 0.6\n"), ("MPE", "MPE\n2 1 1\n")]
 )
-def test_each_task_is_answered_on_stdout(capsys, model, task, expected):
+def test_each_task_is_answered_on_stdout(dpgm_command, model, task, expected):
     """Without -o the result file's text is the whole of stdout, nothing is said besides."""
-    code, out, err = dpgm(capsys, "infer", model, "--task", task)
+    code, out, err = dpgm_command("infer", model, "--task", task)
     assert (code, err) == (0, "")
     names, numbers = out.split()[0], np.array(out.split()[1:], dtype=float)
     assert names == expected.split()[0]
     assert numbers == pytest.approx(np.array(expected.split()[1:], dtype=float), abs=1e-12)
-    assert out.endswith("\n")
-    assert not out.endswith("\n\n")
+    assert out.endswith("\n") and not out.endswith("\n\n")
 
 
-def test_evidence_is_read_and_the_result_is_written(capsys, model, tmp_path):
-    """With b = 1 observed, Z = 2 + 4; -o writes the file and stdout says where."""
+def test_evidence_is_read_and_the_result_is_written(dpgm_command, model, tmp_path):
+    """With b = 1 observed, Z = 2 + 4; -o writes the file and stdout says where. JSON has task, engine, convergence, and
+    the result or its file. A result gives way to a result, and nothing else does, not the model itself, say."""
     evidence, result = tmp_path / "m.uai.evid", tmp_path / "m.uai.PR"
     evidence.write_text("1 1 1")
-    code, out, _ = dpgm(capsys, "infer", model, "--evidence", evidence, "--task", "PR", "-o", result)
+    code, out, _ = dpgm_command("infer", model, "--evidence", evidence, "--task", "PR", "-o", result)
     assert code == 0
     assert str(result) in out
     assert read_pr(result) == pytest.approx(np.log10(6), abs=1e-12)
-
-
-def test_only_a_result_gives_way_to_a_result(capsys, model, tmp_path):
-    """Not the model itself, say."""
+    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json")
+    shown = json.loads(out)
+    assert (shown["converged"], shown["task"], shown["inference"]) == (True, "PR", "junction-tree")
+    assert float(shown["result"].split()[1]) == pytest.approx(1)
+    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json", "-o", tmp_path / "r")
+    assert json.loads(out)["file"] == str(tmp_path / "r")
     before = model.read_bytes()
-    code, out, err = dpgm(capsys, "infer", model, "--task", "PR", "-o", model)
+    code, out, err = dpgm_command("infer", model, "--task", "PR", "-o", model)
     assert (code, out) == (2, "") and "is a UAI model; only a UAI result is replaced there" in err
     assert model.read_bytes() == before
     for task in ("PR", "MAR", "MPE"):
-        assert dpgm(capsys, "infer", model, "--task", task, "-o", tmp_path / "x")[0] == 0
+        assert dpgm_command("infer", model, "--task", task, "-o", tmp_path / "x")[0] == 0
 
 
-def test_json_says_everything(capsys, model, tmp_path):
-    """Task, engine, convergence, and the result or its file."""
-    _, out, _ = dpgm(capsys, "infer", model, "--task", "PR", "--json")
-    shown = json.loads(out)
-    assert shown["converged"] is True
-    assert shown["task"] == "PR"
-    assert shown["inference"] == "junction-tree"
-    assert float(shown["result"].split()[1]) == pytest.approx(1)
-    _, out, _ = dpgm(capsys, "infer", model, "--task", "PR", "--json", "-o", tmp_path / "r")
-    assert json.loads(out)["file"] == str(tmp_path / "r")
-
-
-def test_an_unconverged_answer_is_given_and_flagged(capsys, frustrated):
+def test_an_unconverged_answer_is_given_and_flagged(dpgm_command, facts, frustrated):
     """Exit code 0 with the answer on stdout; stderr names the engine and what to try; --json says converged: false."""
     words = ["infer", frustrated, "--task", "MAR", "--inference", "loopy-bp", "--set", "inference.max_iterations=2"]
-    code, out, err = dpgm(capsys, *words)
-    assert code == 0
-    assert out.startswith("MAR")
-    assert "loopy-bp did not converge in 2 iterations" in err
-    assert "max_iterations" in err
-    code, out, _ = dpgm(capsys, *words, "--json")
-    assert code == 0
-    assert json.loads(out)["converged"] is False
-    code, _, err = dpgm(capsys, *words[:-2])
+    code, out, err = dpgm_command(*words)
+    assert code == 0 and out.startswith("MAR")
+    assert "loopy-bp did not converge in 2 iterations" in err and "max_iterations" in err
+    assert facts(*words)["converged"] is False
+    code, _, err = dpgm_command(*words[:-2])
     assert (code, err) == (0, "")
 
 
-def test_bounds_hold_the_partition_function(capsys, frustrated):
+def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
     """On stderr and in --json, converged or not; for PR only, and from engines that have them."""
-    _, out, _ = dpgm(capsys, "infer", frustrated, "--task", "PR")
+    _, out, _ = dpgm_command("infer", frustrated, "--task", "PR")
     exact = float(out.split()[1])
     words = ["infer", frustrated, "--inference", "loopy-bp", "--bounds", "--set", "inference.max_iterations=2"]
     words += ["--set", "inference.bound_cells=4"]
-    code, _, err = dpgm(capsys, *words, "--task", "PR")
+    code, _, err = dpgm_command(*words, "--task", "PR")
     assert code == 0 and "dpgm: PR is certainly between " in err
-    _, out, _ = dpgm(capsys, *words, "--task", "PR", "--json")
+    _, out, _ = dpgm_command(*words, "--task", "PR", "--json")
     low, high = json.loads(out)["bounds"]
     assert low <= exact <= high < low + 2
-    code, _, err = dpgm(capsys, *words, "--task", "MAR")
+    code, _, err = dpgm_command(*words, "--task", "MAR")
     assert code == 2 and "--task PR" in err
-    code, _, err = dpgm(capsys, "infer", frustrated, "--task", "PR", "--bounds")
+    code, _, err = dpgm_command("infer", frustrated, "--task", "PR", "--bounds")
     assert code != 0 and "such as loopy-bp" in err
 
 
-def test_required_convergence_fails(capsys, frustrated, tmp_path):
+def test_required_convergence_fails(dpgm_command, frustrated, tmp_path):
     """With require_convergence the command fails, exit code 1, and no file appears."""
     settings = ["--set", "inference.max_iterations=2", "--set", "inference.require_convergence=true"]
     result = tmp_path / "r"
-    code, out, err = dpgm(
-        capsys, "infer", frustrated, "--task", "MAR", "--inference", "loopy-bp", *settings, "-o", result
-    )
-    assert code == 1
-    assert out == ""
-    assert err.startswith("dpgm: ")
+    words = ("infer", frustrated, "--task", "MAR", "--inference", "loopy-bp", *settings, "-o", result)
+    code, out, err = dpgm_command(*words)
+    assert (code, out) == (1, "") and err.startswith("dpgm: ")
     assert not result.exists()
 
 
-def test_too_wide_models_are_refused_with_sizes_and_a_way_out(capsys, tmp_path):
+def test_too_wide_models_are_refused_with_sizes_and_a_way_out(dpgm_command, tmp_path):
     """The exact engine refuses a complete graph of 40 attributes before allocating; loopy-bp answers it."""
     domain = Domain.from_sizes({f"x{place}": 4 for place in range(40)})
     structure = Structure.complete(domain)
     path = tmp_path / "wide.uai"
     write_uai(path, structure, Tables(structure, np.random.default_rng(2).normal(scale=0.05, size=structure.cells)))
-    code, out, err = dpgm(capsys, "infer", path, "--task", "PR")
-    assert code == 2
-    assert out == ""
-    assert "treewidth" in err
-    assert "loopy-bp" in err
-    code, out, err = dpgm(capsys, "infer", path, "--task", "PR", "--inference", "loopy-bp")
+    code, out, err = dpgm_command("infer", path, "--task", "PR")
+    assert (code, out) == (2, "") and "treewidth" in err and "loopy-bp" in err
+    code, out, err = dpgm_command("infer", path, "--task", "PR", "--inference", "loopy-bp")
     assert (code, err) == (0, "")
     assert float(out.split()[1]) == pytest.approx(40 * np.log10(4), abs=1.0)
 
@@ -163,25 +131,22 @@ def test_too_wide_models_are_refused_with_sizes_and_a_way_out(capsys, tmp_path):
         ([], "--task"),
     ],
 )
-def test_wrong_requests_are_one_line(capsys, model, words, said):
+def test_wrong_requests_are_one_line(dpgm_command, model, words, said):
     """Exit code 1 or 2, one line on stderr that names the fault, nothing on stdout."""
-    code, out, err = dpgm(capsys, "infer", model, *words)
-    assert code in (1, 2)
-    assert out == ""
-    assert err.startswith("dpgm: ")
-    assert err.count("\n") == 1
-    assert said in err
+    code, out, err = dpgm_command("infer", model, *words)
+    assert code in (1, 2) and out == ""
+    assert err.startswith("dpgm: ") and err.count("\n") == 1 and said in err
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["Grids_12", "Promedus_24", "CSP_12"])
-def test_competition_instances_are_answered(capsys, tmp_path, name):
+def test_competition_instances_are_answered(dpgm_command, tmp_path, name):
     """PR within 1e-3 (log10) and MAR within 1e-5 of the published results, through files, zeros included."""
     if not SHARED.exists():
         pytest.skip(f"{SHARED} is absent")
     files = SHARED / f"{name}.uai", "--evidence", SHARED / f"{name}.uai.evid"
     for task in ("PR", "MAR"):
-        code, _, err = dpgm(capsys, "infer", *files, "--task", task, "-o", tmp_path / task)
+        code, _, err = dpgm_command("infer", *files, "--task", task, "-o", tmp_path / task)
         assert (code, err) == (0, "")
     assert read_pr(tmp_path / "PR") == pytest.approx(read_pr(SHARED / f"{name}.uai.PR"), abs=1e-3)
     published = read_mar(SHARED / f"{name}.uai.MAR")

@@ -1,7 +1,5 @@
 """`dpgm init`: two files from what is public, and no word of a record."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -34,7 +32,9 @@ def read(path):
 
 
 def test_from_a_schema_to_two_files(schema, dpgm_command):
-    """All settled; a column of the data that nothing describes is left out, which is said."""
+    """All settled; a column of the data that nothing describes is left out, which is said. A delta stands in the budget
+    of the run and of its ledger, as labels that are found privately need it. Without a file of records the spec says
+    what is to do in the place of its name."""
     code, out, err = dpgm_command("init", "schema.json", "--data", "people.csv", "-o", "run", "--epsilon", "0.5")
     assert code == 0 and not err
     assert "4 columns, 4 settled, 0 to do" in out and "left out, as nothing describes them: ID" in out
@@ -43,13 +43,12 @@ def test_from_a_schema_to_two_files(schema, dpgm_command):
     assert spec["data"] == "../people.csv" and spec["name"] == "people" and spec["domain"] == "domain.toml"
     assert spec["budget"] == spec["ledger"]["budget"] == {"epsilon": 0.5} and spec["neighbours"] == "add-remove"
     assert spec["structure"] == {"selector": "auto"} and spec["ledger"]["create"] and spec["workload"] == {}
-
-
-def test_a_delta_stands_in_the_budget_of_the_run_and_of_its_ledger(schema, dpgm_command):
-    """As labels that are found privately need it."""
-    assert dpgm_command("init", "schema.json", "-o", "run", "--delta", "1e-6")[0] == 0
-    spec = tomllib.loads((schema / "run" / "spec.toml").read_text())
+    assert dpgm_command("init", "schema.json", "-o", "other", "--delta", "1e-6")[0] == 0
+    spec = tomllib.loads((schema / "other" / "spec.toml").read_text())
     assert spec["budget"] == spec["ledger"]["budget"] == {"epsilon": 1, "delta": 1e-6}
+    code, out, _ = dpgm_command("init", "schema.json")
+    assert code == 0 and "to do: name the file of records" in out
+    assert read(schema / "spec.toml")["data"] == "TODO"
 
 
 def test_of_a_csv_file_nothing_but_the_header_is_told(tmp_path, dpgm_command):
@@ -138,15 +137,8 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
         (("schema.json", "--data", "other.csv"), "describe 'MSP', 'AGEP', 'PINCP', which other.csv does not name"),
         (("other.csv", "--codebook", "twice.csv"), "line 3: column 'SEX' has code '1' twice"),
         (("other.csv", "--codebook", "schema.json"), "describe 'MSP'"),
-        (("schema.json", "--epsilon", "nan"), "epsilon"),
-        (("schema.json", "--epsilon", "-1"), "epsilon"),
-        (("schema.json", "--epsilon", "inf"), "epsilon"),
-        (("schema.json", "--epsilon", "0"), "epsilon"),
-        (("schema.json", "--epsilon", "True"), "epsilon"),
-        (("schema.json", "--delta", "1"), "delta"),
-        (("schema.json", "--delta", "nan"), "delta"),
-        (("schema.json", "--delta", "0"), "delta"),
-        (("schema.json", "--delta", "-1e-6"), "delta"),
+        *((("schema.json", "--epsilon", wrong), "epsilon") for wrong in ("nan", "-1", "inf", "0", "True")),
+        *((("schema.json", "--delta", wrong), "delta") for wrong in ("1", "nan", "0", "-1e-6")),
         (("schema.json", "--neighbours", "add_remove"), "did you mean 'add-remove'"),
         (("schema.json", "--name", "a/b"), "names files"),
         (("schema.json", "--name", ""), "names files"),
@@ -157,19 +149,11 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
 def test_what_cannot_be_is_one_line_and_writes_nothing(schema, refused, words, reason):
     """Exit 2."""
     (schema / "other.csv").write_text("SEX,b\n1,2\n")
-    (schema / "ours.json").write_text(
-        '{"attributes": {"a": {"type": "number", "min": 0, "max": 1, "decimals": 99}, "b": {}}}'
-    )
+    wrong = {"type": "number", "min": 0, "max": 1, "decimals": 99}
+    (schema / "ours.json").write_text(json.dumps({"attributes": {"a": wrong, "b": {}}}))
     (schema / "twice.csv").write_text("column,code\nSEX,1\nSEX,1\n")
     assert reason in refused("init", *words, "-o", "run")
     assert not (schema / "run").exists()
-
-
-def test_without_a_file_of_records_the_spec_says_what_is_to_do(schema, dpgm_command):
-    """In the place of its name."""
-    code, out, _ = dpgm_command("init", "schema.json")
-    assert code == 0 and "to do: name the file of records" in out
-    assert read(schema / "spec.toml")["data"] == "TODO"
 
 
 @pytest.mark.landing

@@ -1,12 +1,13 @@
 """`dpgm ledger`, and what its owner has to say."""
 
-from __future__ import annotations
+from dpgm_core.errors import Overspent
+from dpgm_core.pipeline import run as pipeline
 
-import json
 
-
-def test_ledgers(tmp_path, dpgm_command, refused):
-    """create and show; an existing one, no budget and a mixed one are refused."""
+def test_ledgers(tmp_path, dpgm_command, refused, facts, spec):
+    """create and show; an existing one, no budget and a mixed one are refused. validate replaces no other file, and
+    says so before it reads a record. A wrong column leaves no ledger: its terms are for good, so the first line is
+    looked at first."""
     path = tmp_path / "x.ledger"
     create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
     assert "epsilon" in refused(*create)
@@ -14,21 +15,22 @@ def test_ledgers(tmp_path, dpgm_command, refused):
     refused(*create, "--epsilon", "1")
     refused(*create[:2], tmp_path / "y", *create[3:], "--epsilon", "1", "--rho", "1")
     assert "remaining: epsilon = 0.3" in dpgm_command("ledger", "show", path)[1]
-    assert json.loads(dpgm_command("ledger", "show", path, "--json")[1])["budget"] == {"epsilon": "3/10"}
-    assert json.loads(dpgm_command("ledger", "show", path, "--json")[1])["charges"] == []
+    assert facts("ledger", "show", path)["budget"] == {"epsilon": "3/10"}
+    assert facts("ledger", "show", path)["charges"] == []
     refused("ledger", "show", tmp_path / "none")
     (tmp_path / "text").write_text("hello")
     refused("ledger", "show", tmp_path / "text")
-
-
-def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
-    """The first line is looked at first: a ledger's terms are for good."""
+    other = spec.parent / "other.json"
+    other.write_text("{}")
+    assert "only a note of dpgm validate is replaced there" in refused("validate", spec, "-o", other)
+    assert other.read_text() == "{}"
     assert "visits.csv has no column 'nobody'; for the owner" in refused("fit", spec, "--set", "person=nobody")
     assert not (spec.parent / "out").exists()
 
 
-def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused):
-    """`when_spent` ends the refusal of a ledger that holds too little, and nothing else's; it is one line of text."""
+def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused, monkeypatch):
+    """`when_spent` ends the refusal of a ledger that holds too little, and nothing else's, such as that of a run that
+    oversteps its own budget; it is one line of text."""
     words = ("fit", spec, "--set", "ledger.when_spent=ask the data board")
     assert dpgm_command(*words, "--set", "ledger.budget.epsilon=1.5")[0] == 0
     for command in ("fit", "release"):
@@ -39,21 +41,15 @@ def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refus
     assert "when_spent" in refused("fit", spec, "--set", 'ledger.when_spent="a\\nb"')
     assert "when_spent" in refused("fit", spec, "--set", "ledger.when_spent=3")
 
-
-def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, dpgm_command, monkeypatch):
-    """Only the ledger's own refusal carries the owner's sentence."""
-    from dpgm_core import pipeline
-    from dpgm_core.errors import Overspent
-
     def greedy(*_, **__):
         raise Overspent("epsilon = 2 was asked, but only epsilon = 1 remains")
 
     monkeypatch.setattr(pipeline.Run, "fit", greedy)
-    code, _, err = dpgm_command("fit", spec, "--set", "ledger.when_spent=ask the data board")
+    code, _, err = dpgm_command(*words, "--set", "ledger.path=out/other.ledger")
     assert code == 2 and "only epsilon = 1 remains" in err and "data board" not in err
 
 
-def test_conditional_charges_are_marked(spec, dpgm_command):
+def test_conditional_charges_are_marked(spec, dpgm_command, facts):
     """`show` says it of the total and of each charge, both in text and in JSON."""
     path = spec.parent / "out/visits.ledger"
     assert dpgm_command("fit", spec)[0] == 0
@@ -62,9 +58,9 @@ def test_conditional_charges_are_marked(spec, dpgm_command):
     _, shown, _ = dpgm_command("ledger", "show", path)
     assert "1 of 2 charge(s) are conditional: conditional on public N (1), the noise came from a seed" in shown
     assert "the total is no unconditional guarantee." in shown
-    counted = json.loads(dpgm_command("ledger", "show", path, "--json")[1])["conditions"]
+    counted = facts("ledger", "show", path)["conditions"]
     assert counted == {"conditional on public N": 1, "the noise came from a seed, for simulation only": 1}
-    first, second = json.loads(dpgm_command("ledger", "show", path, "--json")[1])["charges"]
+    first, second = facts("ledger", "show", path)["charges"]
     assert first["conditions"] == [] and second["conditions"] == list(counted)
     lines = dpgm_command("ledger", "show", path)[1].split("\n\n")[1].splitlines()
     assert lines[0].split()[:6] == ["entry", "when", "(UTC)", "cost", "state", "conditions"]
@@ -91,11 +87,3 @@ def test_validate_notes_the_domain_whatever_it_finds(spec, dpgm_command, refused
     assert (spec.parent / "out" / "visits.ledger").read_bytes() == before
     assert dpgm_command("validate", spec, "--set", "validated=visits.validated.json")[0] == 1
     assert dpgm_command("fit", spec, "--set", "validated=visits.validated.json")[0] == 0
-
-
-def test_validate_replaces_no_other_file(spec, refused):
-    """And says so before it reads a record."""
-    other = spec.parent / "other.json"
-    other.write_text("{}")
-    assert "only a note of dpgm validate is replaced there" in refused("validate", spec, "-o", other)
-    assert other.read_text() == "{}"

@@ -1,9 +1,5 @@
 """`dpgm query --statistic`."""
 
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 
@@ -28,7 +24,7 @@ def numeric(tmp_path):
     return tmp_path / "n.dpgm"
 
 
-def test_statistics_are_the_models(numeric, dpgm_command):
+def test_statistics_are_the_models(numeric, dpgm_command, facts):
     """Each of each attribute; dates as their column writes them; JSON has the numbers."""
     model = dpgm.load_model(numeric)
     words = ("-s", "mean", "-s", "sd", "-s", "median", "-s", "0.9", "-s", "correlation", "-g", "sex=F")
@@ -36,7 +32,7 @@ def test_statistics_are_the_models(numeric, dpgm_command):
     assert code == 0 and "of age, missing and unknown values are left out" in out
     day = DOMAIN["seen"].values.text(model.quantile("seen", 0.9, {"sex": "F"}))
     assert any(line.split()[:3] == ["seen", "0.9", day] for line in out.splitlines())
-    said = json.loads(dpgm_command("query", numeric, "age", "seen", *words, "--json")[1])
+    said = facts("query", numeric, "age", "seen", *words)
     values = {(*row["attributes"], row["statistic"]): row["value"] for row in said["rows"]}
     assert values["age", "mean"] == pytest.approx(model.mean("age", {"sex": "F"}))
     assert values["age", "sd"] == pytest.approx(model.variance("age", {"sex": "F"}) ** 0.5)
@@ -45,11 +41,11 @@ def test_statistics_are_the_models(numeric, dpgm_command):
     assert len(values) == 9 and said["with_a_number"]["age"] < 1
 
 
-def test_error_bars_are_those_of_the_replicates(numeric, dpgm_command):
+def test_error_bars_are_those_of_the_replicates(numeric, dpgm_command, facts):
     """With what they do not cover."""
     code, out, _ = dpgm_command("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
     assert code == 0 and "standard error" in out and "not what the structure misses" in out
-    said = json.loads(dpgm_command("query", numeric, "age", "-s", "mean", "--intervals", "0.9", "--json")[1])
+    said = facts("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
     found = dpgm.load_model(numeric).interval_of(lambda model: model.mean("age"))
     assert said["rows"][0]["low"] == pytest.approx(float(found.low)) and said["replicates"] == 4
 

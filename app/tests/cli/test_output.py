@@ -1,7 +1,5 @@
 """Runs write whole files, never each other's, and find out early that they cannot."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -14,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from app.tests.made import files
 from dpgm.cli import main
 from dpgm.cli.show import reserved
 from dpgm.spec import load_spec
 from dpgm_core import Ledger
 from dpgm_core.errors import ModelFileError
-
-
-def files(folder: Path) -> set[str]:
-    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.name.endswith(("-wal", "-shm"))}
 
 
 def test_a_model_that_cannot_be_written_leaves_the_paid_release(spec, dpgm_command, monkeypatch):
@@ -83,7 +78,7 @@ needs_kills = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL 
 @needs_kills
 def test_after_a_kill_fit_says_how_to_go_on_and_spends_nothing(spec, dpgm_command, refused, killed):
     """The line that it prints makes the model; then the run is finished, and the next one is as any other."""
-    out = killed("dpgm_core.pipeline:with_goodness_of_fit", "fit", spec)
+    out = killed("dpgm_core.pipeline.run:with_goodness_of_fit", "fit", spec)
     book = spec.parent / "out/visits.ledger"
     for command in ("fit", "release"):
         said = refused(command, spec)
@@ -103,9 +98,9 @@ def test_again_spends_a_second_time_and_asks_no_more(spec, dpgm_command, refused
     """Also after a session, whose file has the steps so far; the model of another learner counts as one."""
     words = ["--set", "structure={select='mst'}"] if select else []
     where = (
-        "dpgm_core.learning.select:LiveSession.set_model_structure"
+        "dpgm_core.learning.selector_run:LiveSession.set_model_structure"
         if select
-        else "dpgm_core.pipeline:with_goodness_of_fit"
+        else "dpgm_core.pipeline.run:with_goodness_of_fit"
     )
     out = killed(where, "fit", spec, *words)
     assert str(out / "visits.release.dpgm") in refused("fit", spec, *words)
@@ -144,7 +139,7 @@ def test_room_that_a_killed_run_took_is_given_back(spec, dpgm_command, killed):
 def test_a_run_called_as_the_second_of_another_is_not_its(spec, dpgm_command, refused, killed):
     """`visits-2` was killed; `visits` says nothing of it, also with --again, and `visits-2` still asks afterwards."""
     second = ("--set", "name=visits-2")
-    killed("dpgm_core.pipeline:with_goodness_of_fit", "fit", spec, *second)
+    killed("dpgm_core.pipeline.run:with_goodness_of_fit", "fit", spec, *second)
     assert dpgm_command("fit", spec, "--again")[0] == 0
     assert "visits-2.release.dpgm is paid for" in refused("fit", spec, *second)
 
@@ -154,7 +149,7 @@ def test_an_unfinished_run_is_found_beyond_a_free_number(spec, refused, killed):
     """A run that left nothing frees its number, and one after it has left a release."""
     run = load_spec(spec)
     with reserved(run):
-        out = killed("dpgm_core.pipeline:with_goodness_of_fit", "fit", spec)
+        out = killed("dpgm_core.pipeline.run:with_goodness_of_fit", "fit", spec)
     assert f"the release {out / 'visits-2.release.dpgm'} is paid for" in refused("fit", spec)
 
 
@@ -167,7 +162,9 @@ def test_a_run_that_failed_after_its_charge_is_unfinished_too(spec, dpgm_command
         def stopped(*_, **__):
             raise KeyboardInterrupt
 
-        patch.setattr("dpgm_core.learning.run._learned", lambda learner, curator, *_: curator.release() and stopped())
+        patch.setattr(
+            "dpgm_core.learning.learner_run._learn", lambda learner, curator, *_: curator.release() and stopped()
+        )
         assert dpgm_command("fit", spec, "--set", "budget.epsilon=0.1")[0] == 1
     assert "visits-3.release.dpgm" in refused("fit", spec)
 

@@ -1,61 +1,48 @@
 """`dpgm plan`: needs no data, writes nothing, refuses what a fit would."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from attrs import frozen
 
+from app.tests.made import files
 from dpgm_core import Dag, Structure
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component
 from tests.partitioned import Partitioned
 
 
-def files(folder: Path) -> set[str]:
-    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.name.endswith(("-wal", "-shm"))}
-
-
-def test_plan_needs_no_data_and_writes_nothing(spec, dpgm_command):
+def test_plan_needs_no_data_and_writes_nothing(spec, ran, facts):
     """The data file may be absent; text and JSON agree."""
     (spec.parent / "visits.csv").unlink()
     before = files(spec.parent)
-    code, out, _ = dpgm_command("plan", spec, "--records", "1000")
-    assert code == 0
+    out, _ = ran("plan", spec, "--records", "1000")
     assert "noise scale 1 records" in out
-    code, out, _ = dpgm_command("plan", spec, "--records", "1000", "--json")
-    assert json.loads(out)["scale"] == 1.0
+    assert facts("plan", spec, "--records", "1000")["scale"] == 1.0
     assert files(spec.parent) == before
 
 
-def test_planning_the_impossible_is_one_line_and_fast(spec, refused):
-    """All pairs of 200 attributes: TooLarge with sizes, at once."""
+def test_plan_refuses_what_fit_would(spec, refused):
+    """All pairs of 200 attributes: TooLarge with sizes, at once. A plan of a run that cannot be made is no plan."""
+    for setting, words in (("learner.tolerance=nan", "tolerance"), ("learner=nobody", "nobody"), ("total=-5", "total")):
+        assert words in refused("plan", spec, "--set", setting)
     domain = "".join(f"[attributes.x{i}]\nsize = 10\n" for i in range(200))
     (spec.parent / "domain.toml").write_text(domain)
     assert "treewidth 199" in refused("plan", spec, "--set", "structure.graph=complete")
 
 
-def test_plan_refuses_what_fit_would(spec, refused):
-    """A plan of a run that cannot be made is no plan."""
-    assert "tolerance" in refused("plan", spec, "--set", "learner.tolerance=nan")
-    assert "nobody" in refused("plan", spec, "--set", "learner=nobody")
-    assert "total" in refused("plan", spec, "--set", "total=-5")
-
-
-def test_plan_lists_what_would_not_be_measured(spec, dpgm_command):
+def test_plan_lists_what_would_not_be_measured(spec, dpgm_command, facts):
     """In text and JSON; fit, release and learn list it again, and nothing is said where all is measured."""
     assert "not measured" not in dpgm_command("plan", spec)[1]
     alone = (spec, "--set", "structure={cliques=[['sex']]}")
     assert "not measured, so unknown to the model: age" in dpgm_command("plan", *alone)[1]
-    assert json.loads(dpgm_command("plan", *alone, "--json")[1])["unmeasured"] == ["age"]
+    assert facts("plan", *alone)["unmeasured"] == ["age"]
     for command in ("release", "fit"):
         code, out, err = dpgm_command(command, *alone)
         assert code == 0 and "not measured, so unknown to the model: age" in out, err
     learn = ("learn", spec.parent / "out" / "visits.release.dpgm", "-o", spec.with_name("again.dpgm"))
     assert "not measured, so unknown to the model: age" in dpgm_command(*learn)[1]
-    assert json.loads(dpgm_command(*learn, "--json")[1])["unmeasured"] == ["age"]
+    assert facts(*learn)["unmeasured"] == ["age"]
     free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
     for command in ("release", "fit"):
         assert json.loads(dpgm_command(command, *alone, *free)[1])["unmeasured"] == ["age"]
@@ -83,15 +70,14 @@ def largest(monkeypatch):
     registry.add(Component(kind="learner", name="largest", target="a_test:Largest", summary="of a test"), Largest)
 
 
-def test_plan_shows_the_tables_of_the_learner(largest, spec, dpgm_command, refused):
+def test_plan_shows_the_tables_of_the_learner(largest, spec, dpgm_command, refused, ran, facts):
     """Its tables, records per row and the rows that noise leaves unknown; its refusal is the plan's."""
     network = (spec, "--set", "learner=largest", "--set", "structure={parents={age=['sex']}}")
-    code, out, err = dpgm_command("plan", *network, "--records", "2")
-    assert code == 0, err
+    out, err = ran("plan", *network, "--records", "2")
     assert "measured for the learner: 1 tables instead of 2" in out
     assert "records per row" in out and out.split("age x sex")[1].split()[-1] == "1"
     assert "3 of the 3 rows of conditional tables have fewer records" in err
-    told = json.loads(dpgm_command("plan", *network, "--records", "6000", "--json")[1])
+    told = facts("plan", *network, "--records", "6000")
     assert [(one["clique"], one["records_per_row"]) for one in told["tables"]] == [(["age", "sex"], 3000.0)]
     assert "records per row" not in dpgm_command("plan", spec, "--records", "6")[1]
     assert "no directed graph" in refused("plan", spec, "--set", "learner=largest")
@@ -110,37 +96,33 @@ def test_plan_shows_products_where_they_are_measured(spec, dpgm_command, refused
 
 def domain_of_two(spec, labels=2):
     """The same spec over four attributes of so many labels."""
-    (spec.parent / "domain.toml").write_text(
-        "".join(f"[attributes.{name}]\nsize = {labels}\nunknown = 0\n" for name in "abcd")
-    )
+    domain = "".join(f"[attributes.{name}]\nsize = {labels}\nunknown = 0\n" for name in "abcd")
+    (spec.parent / "domain.toml").write_text(domain)
     return spec
 
 
-def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monkeypatch):
+def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monkeypatch, facts):
     """Of records that are summed where they are: of named cliques and of a selector, in text and JSON; nothing is
     asked of the source."""
     source = Partitioned(table=None)
-    monkeypatch.setattr("dpgm_core.pipeline.as_source", lambda data: source)
-    for more, words in (
-        ((), "in one pass"),
-        (("--set", "structure={select='mst'}"), "before anything is charged"),
-    ):
+    monkeypatch.setattr("dpgm_core.pipeline.run.as_source", lambda data: source)
+    for more, words in (((), "in one pass"), (("--set", "structure={select='mst'}"), "before anything is charged")):
         told = dpgm_command("plan", spec, *more)
         assert "source Partitioned sums where its rows are:" in told[2] and words in told[2], told
-        notes = json.loads(dpgm_command("plan", spec, *more, "--json")[1])["notes"]
+        notes = facts("plan", spec, *more)["notes"]
         assert any(words in note for note in notes)
     assert not source.log
 
 
-def test_plan_says_the_most_that_a_learner_may_take_behind_a_selector(spec, dpgm_command):
+def test_plan_says_the_most_that_a_learner_may_take_behind_a_selector(spec, dpgm_command, facts):
     """In text and JSON."""
     select = ("--set", "structure={select='mst'}")
     assert "learner: up to about" in dpgm_command("plan", spec, *select)[1]
-    facts = json.loads(dpgm_command("plan", spec, *select, "--json")[1])
-    assert facts["order"] == 2 and facts["learner_memory"] > 2**27 and facts["learner_seconds"] > 0
+    shown_facts = facts("plan", spec, *select)
+    assert shown_facts["order"] == 2 and shown_facts["learner_memory"] > 2**27 and shown_facts["learner_seconds"] > 0
 
 
-def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command):
+def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
     """In text and JSON, with named cliques and with a selector; nothing is said without such bins, or of even ones."""
     assert "times as wide" not in "".join(map(str, dpgm_command("plan", spec)))
     for shape, said in (("fitted", True), ("uniform", False)):
@@ -150,7 +132,7 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command):
         for words in (("plan", spec), ("plan", spec, *select), ("fit", spec)):
             code, out, err = dpgm_command(*words)
             assert code == 0 and ("'age' ([1, 99])" in out + err) == said, err
-        assert ("'age'" in str(json.loads(dpgm_command("plan", spec, "--json")[1])["notes"])) == said
+        assert ("'age'" in str(facts("plan", spec)["notes"])) == said
     free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
     (spec.parent / "domain.toml").write_text(bins.replace("uniform", "fitted"))
     assert "'age'" in str(json.loads(dpgm_command("fit", spec, *free)[1])["notes"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-import dpgm_core as dpgm
+from app.tests.made import uniform
 from dpgm.cli import cli
 
 #: Commands that can take over a second.
@@ -33,8 +33,7 @@ def test_short_runs_are_silent(spec, dpgm_command, words):
 
 def test_sampling_says_how_many_of_those_asked_for(spec, dpgm_command, tmp_path):
     """Synthetic records are as many as the user says, so their number is told."""
-    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(tmp_path / "a.dpgm")
+    uniform({"a": 2}).save(tmp_path / "a.dpgm")
     code, _, err = dpgm_command(
         "sample", tmp_path / "a.dpgm", "-n", 100, "-o", tmp_path / "a.csv", "--progress", "plain"
     )

@@ -1,7 +1,5 @@
 """`dpgm query`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,20 +9,19 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import uniform
 
 
-def test_query(model, dpgm_command, refused):
+def test_query(model, dpgm_command, refused, ran, facts):
     """Marginals, conditionals, --top, --map, the description, and JSON of each."""
-    code, out, _ = dpgm_command("query", model, "age", "sex", "--json")
+    out, _ = ran("query", model, "age", "sex", "--json")
     rows = json.loads(out)["rows"]
     assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
     assert sum(row["probability"] for row in rows) == pytest.approx(1)
-    code, out, _ = dpgm_command("query", model, "sex", "-g", "age=young", "--top", "1")
-    assert code == 0
+    out, _ = ran("query", model, "sex", "-g", "age=young", "--top", "1")
     assert len(out.splitlines()) == 5  # a header with its line, one row, and the standing
-    code, out, _ = dpgm_command("query", model, "--map", "--given", "sex=F", "--json")
-    assert json.loads(out)["record"]["sex"] == "F"
-    assert json.loads(dpgm_command("query", model, "--json")[1])["format"] == "dpgm-model"
+    assert facts("query", model, "--map", "--given", "sex=F")["record"]["sex"] == "F"
+    assert facts("query", model)["format"] == "dpgm-model"
     assert "Differential privacy" in dpgm_command("query", model)[1]
     for words, hint in (
         (("sxe",), "did you mean 'sex'"),
@@ -56,26 +53,21 @@ def test_query(model, dpgm_command, refused):
         (("sex", "town", "--unmeasured", "omit"), "measured"),
     ],
 )
-def test_answers_say_what_they_rest_on(partial, dpgm_command, words, standing):
+def test_answers_say_what_they_rest_on(partial, words, standing, ran, facts):
     """In one line under the table, and in JSON; intervals by structure say what they do not cover."""
-    code, out, err = dpgm_command("query", partial, *words)
-    assert code == 0, err
+    out, _ = ran("query", partial, *words)
     assert f"\nstanding: {standing} (" in out
     assert ("not what the structure misses" in out) is ("--intervals" in words)
-    assert json.loads(dpgm_command("query", partial, *words, "--json")[1])["standing"] == standing
+    assert facts("query", partial, *words)["standing"] == standing
 
 
-def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_command):
-    """No caveat there."""
+def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_command, tmp_path, facts):
+    """No caveat there. A model without a release answers by definition: its structure is all that it has, so nothing is
+    unknown; an attribute in no clique is uniform."""
     out = dpgm_command("query", partial, "sex", "--intervals", "0.9")[1]
     assert "standing: measured" in out and "misses" not in out
-
-
-def test_a_model_without_a_release_answers_by_definition(tmp_path, dpgm_command):
-    """Its structure is all that it has, so nothing is unknown; an attribute in no clique is uniform."""
-    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a",)])
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(tmp_path / "m.dpgm")
-    shown = json.loads(dpgm_command("query", tmp_path / "m.dpgm", "b", "--json")[1])
+    uniform({"a": 2, "b": 2}, ("a",)).save(tmp_path / "m.dpgm")
+    shown = facts("query", tmp_path / "m.dpgm", "b")
     assert shown["standing"] == "by definition"
     assert [row["probability"] for row in shown["rows"]] == pytest.approx([0.5, 0.5])
 
@@ -99,25 +91,25 @@ def test_what_was_not_measured_is_refused_by_name(partial, refused, words):
     assert "no release behind the model measured 'town'" in refused("query", partial, *words)
 
 
-def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, refused):
+def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, refused, facts, ran):
     """Uniform or left out, never in silence; the description lists it."""
-    shown = json.loads(dpgm_command("query", partial, "town", "--unmeasured", "uniform", "--json")[1])
+    shown = facts("query", partial, "town", "--unmeasured", "uniform")
     assert [row["probability"] for row in shown["rows"]] == pytest.approx([0.5, 0.5])
     code, out, err = dpgm_command("query", partial, "town", "sex", "--unmeasured", "omit")
     assert code == 0 and out.split()[:2] == ["sex", "probability"]
     assert "left out, as no release measured them: town" in err
-    shown = json.loads(dpgm_command("query", partial, "town", "sex", "--unmeasured", "omit", "--json")[1])
+    shown = facts("query", partial, "town", "sex", "--unmeasured", "omit")
     assert (shown["attributes"], shown["left_out"]) == (["sex"], ["town"])
-    code, out, err = dpgm_command("query", partial, "--map")
+    out, err = ran("query", partial, "--map")
     assert "town" not in out and "measured them: town" in err
-    shown = json.loads(dpgm_command("query", partial, "--map", "--json")[1])
+    shown = facts("query", partial, "--map")
     assert (set(shown["record"]), shown["left_out"]) == ({"sex", "age", "job"}, ["town"])
-    shown = json.loads(dpgm_command("query", partial, "--map", "--unmeasured", "uniform", "--json")[1])
+    shown = facts("query", partial, "--map", "--unmeasured", "uniform")
     assert (shown["record"]["town"], shown["standing"]) in [("A", "not measured"), ("B,C", "not measured")]
     uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9", "--json")
     assert json.loads(dpgm_command(*uniform)[1])["rows"][0]["standard_error"] == pytest.approx(0)
     assert "unknown to the model: town" in dpgm_command("query", partial)[1]
-    assert json.loads(dpgm_command("query", partial, "--json")[1])["unmeasured"] == ["town"]
+    assert facts("query", partial)["unmeasured"] == ["town"]
     assert "--unmeasured goes with answers" in refused("query", partial, "--unmeasured", "omit")
 
 
@@ -135,7 +127,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(model):
     assert done.stderr == ""
 
 
-def test_a_replicate_without_support_is_counted_and_said(tmp_path, dpgm_command):
+def test_a_replicate_without_support_is_counted_and_said(tmp_path, dpgm_command, facts):
     """Of probabilities and of statistics, in text and JSON; the model gives a third, one replicate of four nothing."""
     domain = dpgm.Domain.from_dict(
         {"fin": {"labels": ["0", "1"], "unknown": "0"}, "age": {"type": "integer", "bins": [0, 10, 20], "unknown": "?"}}
@@ -149,7 +141,7 @@ def test_a_replicate_without_support_is_counted_and_said(tmp_path, dpgm_command)
         words = ("query", model, "age", "-g", "fin=1", "--intervals", "0.9", *more)
         code, out, err = dpgm_command(*words)
         assert code == 0 and "in 1 of 4 replicates the answer is undefined" in out, err
-        said = json.loads(dpgm_command(*words, "--json")[1])
+        said = facts(*words)
         assert (said if not more else said["rows"][0])["undefined_replicates"] == 1
     said = dpgm_command("query", model, "age", "-g", "fin=0", "--intervals", "0.9")[1]
     assert "undefined" not in said

@@ -1,7 +1,5 @@
 """A file of sampled records never parts from its guarantee."""
 
-from __future__ import annotations
-
 import csv
 import json
 
@@ -13,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of
 from dpgm.cli.records import write_records
 from dpgm_core.sources import as_source
 
@@ -20,11 +19,7 @@ from dpgm_core.sources import as_source
 @pytest.fixture
 def seeded() -> dpgm.Model:
     """A model that is not private, of labels that need no quotes."""
-    structure = dpgm.Structure.chain(
-        dpgm.Domain.from_dict(
-            {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
-        )
-    )
+    structure = dpgm.Structure.chain(domain_of(sex="F M", age="young old"))
     options = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}
     return dpgm.fit(np.zeros((50, 2), int), structure, dpgm.Budget.pure(5), **options).model
 
@@ -41,7 +36,7 @@ def read_stamp(path) -> dict[str, object]:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
 def test_every_format_carries_the_stamp(seeded, tmp_path, suffix, dpgm_command):
-    """Schema metadata, or a file beside a CSV file; the records themselves are as they were."""
+    """Schema metadata, or a file beside a CSV file, of each of several; the records themselves are as they were."""
     seeded.save(tmp_path / "m.dpgm")
     path = tmp_path / f"s{suffix}"
     assert dpgm_command("sample", tmp_path / "m.dpgm", "-n", 5, "-o", path, "--seed", 1)[0] == 0
@@ -51,15 +46,10 @@ def test_every_format_carries_the_stamp(seeded, tmp_path, suffix, dpgm_command):
     assert set(stamp["provenance"]) == {"learner", "inference"}  # settings; nothing that was learned
     if suffix == ".csv":
         assert pyarrow.csv.read_csv(path).shape == (5, 2)
+        assert dpgm_command("sample", tmp_path / "m.dpgm", "-n", 5, "-o", path, "--datasets", 2)[0] == 0
+        assert all(read_stamp(tmp_path / f"s-{number}.csv")["private"] is False for number in (1, 2))
     data = ("compare", tmp_path / "m.dpgm", "--data", path, "--allow-non-private")
     assert dpgm_command(*data)[0] == 0  # still records that can be read
-
-
-def test_each_data_set_has_its_own(seeded, tmp_path, dpgm_command):
-    """Two CSV files, two stamps."""
-    seeded.save(tmp_path / "m.dpgm")
-    assert dpgm_command("sample", tmp_path / "m.dpgm", "-n", 5, "-o", tmp_path / "s.csv", "--datasets", 2)[0] == 0
-    assert all(read_stamp(tmp_path / f"s-{number}.csv")["private"] is False for number in (1, 2))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
@@ -85,9 +75,8 @@ def test_an_earlier_sample_is_replaced(seeded, tmp_path, monkeypatch, suffix):
 def test_what_is_no_sample_is_not_replaced(seeded, tmp_path, suffix):
     """Records, though of the same columns and format, and a link to a sample."""
     path, link = tmp_path / f"s{suffix}", tmp_path / f"link{suffix}"
-    write_records(
-        [seeded.sample(3).replace_schema_metadata({"dpgm": b'{"dpgm": 1, "guarantee": ""}'})], path, quoted=False
-    )
+    stamped = seeded.sample(3).replace_schema_metadata({"dpgm": b'{"dpgm": 1, "guarantee": ""}'})
+    write_records([stamped], path, quoted=False)
     link.symlink_to(path)
     if suffix == ".csv":
         link.with_name("link.csv.dpgm.json").write_text('{"dpgm": 1, "guarantee": ""}')
@@ -132,6 +121,5 @@ def test_fields_have_quotes_only_where_they_need_them(tmp_path):
     assert written.startswith('"a","b","n"\nplain,,1\n"say ""hi""","",2\n"a,b","c\nd",3\n') and written.endswith("6\n")
     with (tmp_path / "s.csv").open(newline="") as file:
         found = list(csv.reader(file))
-    assert found[1:] == [
-        [one or "", other or "", n] for one, other, n in zip(texts, texts[::-1], "123456", strict=True)
-    ]
+    wanted = zip(texts, texts[::-1], "123456", strict=True)
+    assert found[1:] == [[one or "", other or "", n] for one, other, n in wanted]

@@ -1,7 +1,5 @@
 """`select` under [structure]: chosen, released, learned from and planned, without a clique being named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -25,16 +23,15 @@ def chosen(spec) -> Path:
     return spec
 
 
-def test_fit_chooses_and_says_what(chosen, dpgm_command):
+def test_fit_chooses_and_says_what(chosen, ran):
     """How many cliques, by whom, each step with -v; the guarantee no longer assumes a public structure."""
-    code, out, err = dpgm_command("-v", "fit", chosen, "--set", "budget.epsilon=10")
-    assert code == 0, err
+    out, _ = ran("-v", "fit", chosen, "--set", "budget.epsilon=10")
     assert "by mst in " in out and "sex x age" in out
     assert "left in the ledger: epsilon = 30" in out
     assert "select" in out and "measure" in out  # the steps
     assert "The structure was chosen privately, within the stated budget." in out
     assert "Assumed public: the domain, the workload and every setting of the run." in out
-    code, out, _ = dpgm_command("fit", chosen, "--set", "budget.epsilon=10", "--json")
+    out, _ = ran("fit", chosen, "--set", "budget.epsilon=10", "--json")
     shown = json.loads(out)
     assert ["sex", "age"] in shown["structure"]
     assert {step["kind"] for step in shown["trace"]} >= {"select", "measure"}
@@ -45,24 +42,23 @@ def test_fit_chooses_and_says_what(chosen, dpgm_command):
     assert model.stamp()["provenance"]["selector"]["name"] == "mst"  # goes with samples too
 
 
-def test_release_then_learn(chosen, dpgm_command):
+def test_release_then_learn(chosen, dpgm_command, ran, facts):
     """The release has the structure in it; learning from it costs nothing and gives a model over the same cliques."""
-    code, out, err = dpgm_command("release", chosen, "--set", "budget.epsilon=10", "--json")
-    assert code == 0, err
+    out, _ = ran("release", chosen, "--set", "budget.epsilon=10", "--json")
     shown = json.loads(out)
     assert shown["selector"] == "mst" and shown["spent"] == {"epsilon": "10"} and shown["left"] == {"epsilon": "30"}
     assert ["sex", "age"] in shown["structure"] and shown["trace"]
     assert not list(chosen.parent.glob("out/*[!e].dpgm"))  # no model
-    code, out, err = dpgm_command("learn", shown["release"], "--json")
-    assert code == 0, err
-    assert {tuple(clique) for clique in json.loads(out)["structure"]} >= {tuple(one) for one in shown["structure"]}
+    assert {tuple(clique) for clique in facts("learn", shown["release"])["structure"]} >= {
+        tuple(one) for one in shown["structure"]
+    }
     code, out, _ = dpgm_command("release", chosen)
     assert code == 0 and "chosen: " in out and "The structure was chosen privately" in out
     both = (shown["release"], str(next(chosen.parent.glob("out/*-2.release.dpgm"))))
     steps = [len(dpgm.load_release(file).steps) for file in both]
     code, out, err = dpgm_command("learn", *both)
     assert code == 0 and f" in {sum(steps)} steps of 2 sessions" in out, err
-    assert len(json.loads(dpgm_command("learn", *both, "--json")[1])["trace"]) == sum(steps)
+    assert len(facts("learn", *both)["trace"]) == sum(steps)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +89,7 @@ def test_wrong_requests_write_nothing(chosen, refused, command, setting, words):
     assert sorted(chosen.parent.rglob("*")) == before
 
 
-def test_a_graph_on_an_order(chosen, dpgm_command):
+def test_a_graph_on_an_order(chosen, dpgm_command, facts):
     """Planned, chosen alone, and learned as a network whose graph keeps to the order."""
     graph = ("--set", "structure.select={name='privbayes', parents=1, order=['town', 'job', 'age', 'sex']}")
     graph += ("--set", "learner=bayes-net", "--set", "budget.epsilon=10")
@@ -101,14 +97,12 @@ def test_a_graph_on_an_order(chosen, dpgm_command):
     assert code == 0 and json.loads(out)["directed"] and json.loads(out)["candidates"] == 6, err
     code, out, err = dpgm_command("release", chosen, *graph, "--json")
     assert code == 0 and ["sex", "age"] in json.loads(out)["structure"], err
-    code, out, err = dpgm_command("fit", chosen, *graph, "--json")
-    assert code == 0, err
-    model = dpgm.load_model(json.loads(out)["model"])
+    model = dpgm.load_model(facts("fit", chosen, *graph)["model"])
     assert dpgm.Dag.of(model.structure).parents["sex"] == ("age",)
     assert dpgm.cpds(model, dpgm.Dag.of(model.structure))["sex"].sum(axis=0) == pytest.approx(1.0)
 
 
-def test_plan_of_a_selection(chosen, dpgm_command):
+def test_plan_of_a_selection(chosen, dpgm_command, facts, ran):
     """Where the budget goes, the noise of one-way tables, what it could find; the records are not there at all."""
     (chosen.parent / "visits.csv").unlink()
     before = sorted(chosen.parent.rglob("*"))
@@ -122,7 +116,7 @@ def test_plan_of_a_selection(chosen, dpgm_command):
         "spent on",
     ):
         assert words in out
-    code, out, _ = dpgm_command("plan", chosen, "--json")
+    out, _ = ran("plan", chosen, "--json")
     shown = json.loads(out)
     assert shown["selector"] == "mst" and shown["workload"]["order"] == 3 and shown["asked"] == {"epsilon": "1"}
     shares = [dpgm.Budget.parse(one) for one in shown["shares"].values()]
@@ -131,38 +125,32 @@ def test_plan_of_a_selection(chosen, dpgm_command):
     assert shown["unmeasured"] == []
     few = ("plan", chosen, "--set", "workload.never=[['town']]")
     assert "not measured, so unknown to the model: town" in dpgm_command(*few)[1]
-    assert json.loads(dpgm_command(*few, "--json")[1])["unmeasured"] == ["town"]
+    assert facts(*few)["unmeasured"] == ["town"]
     assert sorted(chosen.parent.rglob("*")) == before
 
 
-def test_a_structure_check_goes_along(chosen, dpgm_command):
-    """Its share is part of the budget, and `fit` says what the structure misses."""
-    code, out, err = dpgm_command("fit", chosen, "--set", "holdout.share=0.1", "--set", "budget.epsilon=10", "--json")
-    assert code == 0, err
-    shown = json.loads(out)
+def test_a_check_an_order_and_targets_reach_the_session(chosen, facts, ran):
+    """The share of the check is part of the budget, and `fit` says what the structure misses; nothing outside the
+    workload is measured."""
+    shown = facts("fit", chosen, "--set", "holdout.share=0.1", "--set", "budget.epsilon=10")
     assert shown["structure_error"] is not None and shown["spent"] == {"epsilon": "10"}
-
-
-def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
-    """Nothing outside the workload is measured."""
     settings = ("--set", "workload={order=2, targets=['age']}", "--set", "budget.epsilon=10", "--json")
-    code, out, err = dpgm_command("fit", chosen, *settings)
-    assert code == 0, err
+    out, _ = ran("fit", chosen, *settings)
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
-def test_runs_are_stamped(chosen, dpgm_command, command):
+def test_runs_are_stamped(chosen, dpgm_command, command, facts):
     """A seed and a public N, on the screen and in JSON, like those of other runs."""
     code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
     assert code == 0 and "NOT PRIVATE" in err, err
-    shown = json.loads(dpgm_command(command, chosen, "--set", "total=public", "--json")[1])
+    shown = facts(command, chosen, "--set", "total=public")
     assert shown["private"] is True and any("CONDITIONAL" in one for one in shown["conditions"])
 
 
 @pytest.mark.parametrize("command", ["fit", "release"])
-def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkeypatch, command):
+def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkeypatch, command, facts):
     """Exit 1, no traceback, the ledger is charged, and a last word that works as it is printed: dpgm learn FILE."""
 
     def fail(self, session, **more):
@@ -175,25 +163,21 @@ def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkey
     hint = next(line for line in err.splitlines() if "learn from it with: dpgm learn " in line)
     code, out, _ = dpgm_command("learn", hint.split("dpgm learn ")[1], "--json")
     assert code == 0 and json.loads(out)["structure"] == [["sex"], ["age"]]
-    history = json.loads(dpgm_command("ledger", "show", chosen.parent / "out/visits.ledger", "--json")[1])
+    history = facts("ledger", "show", chosen.parent / "out/visits.ledger")
     assert [entry["status"] for entry in history["charges"]] == ["released"]
 
 
-def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command):
+def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command, facts):
     """The plan shows their part, the selection's steps begin with them, and the release says both parts for ever."""
     text = chosen.read_text().replace('select = "mst"', 'select = { name = "mrf-stable", blocks = 9 }')
     chosen.write_text(text.replace("budget = { epsilon = 40 }", "budget = { epsilon = 40, delta = 1e-3 }"))
     budget = ["--set", "budget.epsilon=40", "--set", "budget.delta=1e-3"]
-    code, out, err = dpgm_command("plan", chosen, *budget, "--json")
-    assert code == 0, err
-    shown = json.loads(out)
+    shown = facts("plan", chosen, *budget)
     assert shown["shares"]["votes on the structure"] == {"epsilon": "20", "delta": "1/2000"}
     assert any("9 blocks vote" in note for note in shown["notes"])
     code, out, err = dpgm_command("plan", chosen, *budget)
     assert code == 0 and "votes on the structure" in out, err
-    code, out, err = dpgm_command("release", chosen, *budget, "--json")
-    assert code == 0, err
-    shown = json.loads(out)
+    shown = facts("release", chosen, *budget)
     vote, measured = shown["trace"]
     assert vote["kind"] == "vote" and vote["stable"] and ["sex", "age"] in vote["cliques"]
     assert measured["kind"] == "measure" and ["sex", "age"] in measured["cliques"]

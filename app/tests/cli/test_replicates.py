@@ -1,7 +1,5 @@
 """Error bars on the command line: computed once, kept in the file, refused where they make no sense."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import uniform
 from dpgm.cli import query as replicates
 
 
@@ -20,10 +19,9 @@ def kept(model, dpgm_command) -> Path:
     return model
 
 
-def test_query_adds_error_bars(kept, dpgm_command):
+def test_query_adds_error_bars(kept, dpgm_command, ran):
     """Three columns, in text and JSON; they are those of the model, and hold what is conditioned on."""
-    code, out, err = dpgm_command("query", kept, "age", "-g", "sex=F", "--intervals", "0.8", "--json")
-    assert code == 0, err
+    out, _ = ran("query", kept, "age", "-g", "sex=F", "--intervals", "0.8", "--json")
     shown = json.loads(out)
     assert (shown["level"], shown["replicates"]) == (0.8, 5)
     found = dpgm.load_model(kept).intervals("age", given={"sex": "F"}, level=0.8)
@@ -55,15 +53,12 @@ def test_replicates_are_made_once_and_kept(model, dpgm_command):
     assert len(dpgm.load_model(model).replicates) == 4
 
 
-def test_a_seed_repeats_them(model, dpgm_command):
-    """Two seeded calls give the same bars, whatever the file held; without a seed others come out."""
+def test_a_seed_repeats_them_and_a_read_only_file_is_answered_from(model, dpgm_command, monkeypatch):
+    """Two seeded calls give the same bars, whatever the file held; without a seed others come out. Where nothing can be
+    kept stderr says so, and the answer comes all the same."""
     asked = ("query", model, "sex", "--intervals", "0.9", "--replicates", 3, "--json")
     one, free = dpgm_command(*asked, "--seed", 1)[1], dpgm_command(*asked[:-2], 4, "--json")[1]
     assert one == dpgm_command(*asked, "--seed", 1)[1] != free
-
-
-def test_a_file_that_cannot_be_written_is_answered_from(model, dpgm_command, monkeypatch):
-    """stderr says that nothing was kept; the answer comes all the same."""
     before = model.read_bytes()
     monkeypatch.setattr(replicates.os, "access", lambda path, mode: mode != os.W_OK)
     code, out, err = dpgm_command("query", model, "sex", "--intervals", "0.9", "--replicates", 2)
@@ -106,16 +101,14 @@ def test_senseless_questions_are_refused_before_any_work(model, refused, words, 
 
 def test_a_model_that_cannot_be_bootstrapped_says_why(tmp_path, refused):
     """A model made by hand has no release."""
-    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(tmp_path / "m.dpgm")
+    uniform({"a": 2}).save(tmp_path / "m.dpgm")
     assert "no release" in refused("query", tmp_path / "m.dpgm", "a", "--intervals", "0.9")
     assert "no release" in refused("sample", tmp_path / "m.dpgm", "-n", 1, "--datasets", 2, "-o", tmp_path / "s.csv")
 
 
-def test_several_data_sets(kept, dpgm_command, refused):
+def test_several_data_sets(kept, refused, ran, facts):
     """OUTPUT-1 and so on, each from another replicate; more of them than there are replicates means more refits."""
-    code, out, err = dpgm_command("sample", kept, "-n", 20, "--datasets", 3, "-o", kept.with_name("s.csv"), "--seed", 1)
-    assert code == 0, err
+    out, _ = ran("sample", kept, "-n", 20, "--datasets", 3, "-o", kept.with_name("s.csv"), "--seed", 1)
     made = [kept.with_name(f"s-{number}.csv") for number in (1, 2, 3)]
     assert out.splitlines() == [f"20 synthetic records: {path}" for path in made]
     contents = [path.read_text() for path in made]
@@ -123,8 +116,7 @@ def test_several_data_sets(kept, dpgm_command, refused):
     assert len(set(contents)) == 3
     assert not kept.with_name("s.csv").exists()
     assert len(dpgm.load_model(kept).replicates) == 5
-    code, out, _ = dpgm_command("sample", kept, "-n", 1, "--datasets", 41, "-o", kept.with_name("t.arrow"), "--json")
-    assert len(json.loads(out)["files"]) == 41
+    assert len(facts("sample", kept, "-n", 1, "--datasets", 41, "-o", kept.with_name("t.arrow"))["files"]) == 41
     assert len(dpgm.load_model(kept).replicates) == 41
     refused("sample", kept, "-n", 1, "--datasets", 1, "-o", kept.with_name("u.csv"))
     assert "must end in" in refused("sample", kept, "-n", 1, "--datasets", 2, "-o", kept.with_name("u.txt"))
@@ -133,13 +125,12 @@ def test_several_data_sets(kept, dpgm_command, refused):
 # --- fit ----------------------------------------------------------------------------------------------------------
 
 
-def test_fit_prints_intervals_where_the_spec_asks(spec, dpgm_command):
+def test_fit_prints_intervals_where_the_spec_asks(spec, dpgm_command, ran):
     """With [intervals] every share has its interval and the file has the replicates; without, neither."""
     words = ("--set", "simulation.seed=1", "--set", "learner=naive-mle", "--set", "learner.l2=0.001")
     _, plain, _ = dpgm_command("fit", spec, *words)
     assert "% interval" not in plain
-    code, out, err = dpgm_command("fit", spec, *words, "--set", "intervals={level=0.8, replicates=3}")
-    assert code == 0, err
+    out, _ = ran("fit", spec, *words, "--set", "intervals={level=0.8, replicates=3}")
     assert "(80% interval)" in out
     (line,) = [line for line in out.splitlines() if line.startswith("sex")]
     assert line.count("% (") == 2

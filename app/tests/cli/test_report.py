@@ -1,7 +1,5 @@
 """dpgm report: one file, never another's, and an annex that only its owner can read."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -19,10 +17,9 @@ from dpgm_core.privacy.ledger_file import digest
 
 
 @pytest.fixture
-def fitted(spec, dpgm_command):
+def fitted(spec, ran):
     """A model file with its ledger and its release, from a spec."""
-    code, _, err = dpgm_command("fit", spec)
-    assert code == 0, err
+    ran("fit", spec)
     return spec.parent / "out" / "visits.dpgm"
 
 
@@ -37,8 +34,9 @@ def test_the_page_stands_beside_the_model_and_is_replaced_by_the_next(model, dpg
     assert stat.S_IMODE(page.stat().st_mode) == 0o640
 
 
-def test_nothing_else_is_replaced(model, tmp_path, refused):
-    """Neither somebody's page nor the model itself, nor a page under another kind of name."""
+def test_nothing_else_is_replaced_or_read(model, tmp_path, refused, fitted):
+    """Neither somebody's page nor the model itself gives way, nor a page under another kind of name. A release is
+    learned from first; a table, a spec and a report are no models."""
     page = tmp_path / "page.html"
     page.write_text("<!doctype html>\n<p>mine</p>")
     assert "only a dpgm report is replaced there" in refused("report", model, "-o", page)
@@ -47,10 +45,6 @@ def test_nothing_else_is_replaced(model, tmp_path, refused):
     page.unlink()
     page.symlink_to(tmp_path / "elsewhere.html")
     assert "a symbolic link" in refused("report", model, "-o", page)
-
-
-def test_a_file_that_is_no_model_is_said(fitted, tmp_path, refused):
-    """A release is learned from first; a table, a spec and a report are no models."""
     release = fitted.with_name("visits.release.dpgm")
     assert "learn one from it with: dpgm learn" in refused("report", release, "-o", tmp_path / "r.html")
     assert "a spec that names it makes one" in refused("report", fitted.parent.parent / "visits.csv")
@@ -71,8 +65,8 @@ def test_the_ledger_is_told_without_its_notes(fitted, tmp_path, dpgm_command):
     assert "minister" not in text
 
 
-def test_a_ledger_of_others_is_refused(fitted, tmp_path, refused):
-    """By its name, by an entry that is missing, and where no ledger was charged."""
+def test_a_ledger_of_others_is_refused(fitted, tmp_path, refused, model):
+    """By its name, by an entry that is missing, and where no ledger was charged, whatever ledger is named."""
     other = Ledger.create(tmp_path / "o.ledger", name="other", budget=Budget.pure(1), neighbours="add-remove")
     page = ("-o", tmp_path / "r.html", "--ledger", other.path)
     assert "charged to 'visits', and this is 'other'" in refused("report", fitted, *page)
@@ -86,12 +80,7 @@ def test_a_ledger_of_others_is_refused(fitted, tmp_path, refused):
     assert "here that is missing" in refused("report", fitted, *page)
     Ledger.open(again.path).charge(Budget.pure("1"))
     assert "here that is missing" in refused("report", fitted, *page)
-
-
-def test_a_model_that_no_ledger_paid_for_has_none(model, tmp_path, refused):
-    """Whatever ledger is named."""
-    ledger = Ledger.create(tmp_path / "o.ledger", name="other", budget=Budget.pure(1), neighbours="add-remove")
-    assert "charged to no ledger" in refused("report", model, "--ledger", ledger.path)
+    assert "charged to no ledger" in refused("report", model, "--ledger", other.path)
 
 
 def test_the_annex_is_for_the_owner_alone(fitted, tmp_path, dpgm_command, refused):
@@ -132,8 +121,6 @@ def test_a_seed_is_said_on_stderr_too(tmp_path, dpgm_command):
     """As of all that is shown of a simulation."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
     codes = np.array([[0], [1]] * 50)
-    seeded = dpgm.fit(
-        codes, structure, Budget.pure(1), neighbours="add-remove", randomness=dpgm.SeededRandomness(1)
-    ).model
-    seeded.save(tmp_path / "m.dpgm")
+    terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}
+    dpgm.fit(codes, structure, Budget.pure(1), **terms).model.save(tmp_path / "m.dpgm")
     assert "NOT PRIVATE (private = false)" in dpgm_command("report", tmp_path / "m.dpgm")[2]

@@ -1,7 +1,5 @@
 """`dpgm sample`."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -48,11 +46,8 @@ def test_samples_have_the_columns_own_types(typed, dpgm_command):
         assert dpgm_command("sample", typed, "-n", 200, "-o", typed.with_name(name), "--seed", 1, *words)[0] == 0
     values = pyarrow.parquet.read_table(typed.with_name("s.parquet"))
     assert values.schema.types == [pa.int64(), pa.date32(), pa.string()]
-    convert = pyarrow.csv.ConvertOptions(
-        column_types={"age": pa.string(), "seen": pa.string()},
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
+    nulls = {"strings_can_be_null": True, "quoted_strings_can_be_null": False}
+    convert = pyarrow.csv.ConvertOptions(column_types={"age": pa.string(), "seen": pa.string()}, **nulls)
     texts = pyarrow.csv.read_csv(typed.with_name("s.csv"), convert_options=convert)
     labels = pyarrow.parquet.read_table(typed.with_name("l.parquet"))
     for one in domain:
@@ -83,19 +78,18 @@ def test_rounded_samples(model, dpgm_command, refused):
         assert json.loads(dpgm_command(*words)[1])["method"] == method
         files.append(path.read_bytes())
     assert files[0] != files[1]
-    assert "go with independent records" in refused(
-        "sample", model, "-n", 1, "-o", path, "--datasets", 2, "--method", "rounded"
-    )
+    several = ("sample", model, "-n", 1, "-o", path, "--datasets", 2)
+    assert "go with independent records" in refused(*several, "--method", "rounded")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
-def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, suffix):
+def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, suffix, facts):
     """stderr, JSON and the stamp say which; a label with a comma that is left out needs no quotes."""
     path = partial.with_name(f"s{suffix}")
     code, _, err = dpgm_command("sample", partial, "-n", 5, "-o", path)
     assert code == 0 and "left out, as no release measured them: town" in err
     assert as_source(path).names() == ("sex", "age", "job")
-    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--datasets", 2, "--json")[1])
+    shown = facts("sample", partial, "-n", 5, "-o", path, "--datasets", 2)
     assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "omit")
     assert all(as_source(file).names() == ("sex", "age", "job") for file in shown["files"])
     if suffix == ".csv":
@@ -106,7 +100,7 @@ def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, su
     assert code == 0 and "uniform, as no release measured them: town" in err
     drawn = dpgm.make("source", {"name": "csv", "path": path, "quoting": True}) if suffix == ".csv" else path
     assert as_source(drawn).names() == ("sex", "town", "age", "job")
-    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform", "--json")[1])
+    shown = facts("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform")
     assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "uniform")
 
 

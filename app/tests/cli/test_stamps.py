@@ -1,7 +1,5 @@
 """Whatever a command shows of a seeded, unsafe or conditional release says so, and of a plain one does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of, uniform
 from dpgm.cli import _COMMANDS
 
 KINDS = {
@@ -34,15 +33,11 @@ def kind(request) -> str:
 def made(kind, tmp_path_factory) -> Path:
     """A model of the kind, beside its release and a plain model."""
     folder = tmp_path_factory.mktemp(kind)
-    domain = dpgm.Domain.from_dict(
-        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
-    )
+    structure = dpgm.Structure.chain(domain_of(sex="F M", age="young old"))
     codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
     for name, options in (("m", KINDS[kind][0]), ("plain", {})):
-        terms = {"terms": dpgm.Terms(neighbours="add-remove")} | options
-        release = dpgm.release(
-            codes, dpgm.Structure.chain(domain), dpgm.Budget.pure(5), save_release=folder / f"{name}.release", **terms
-        )
+        terms = {"terms": dpgm.Terms(neighbours="add-remove"), "save_release": folder / f"{name}.release"} | options
+        release = dpgm.release(codes, structure, dpgm.Budget.pure(5), **terms)
         dpgm.learn(release).model.save(folder / f"{name}.dpgm")
     return folder / "m.dpgm"
 
@@ -71,26 +66,25 @@ ANSWERS = {
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch):
+def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch, ran):
     """In text one line on stderr; in JSON private, unsafe, conditions and guarantee, and stderr says nothing of it."""
     monkeypatch.chdir(made.parent)
-    code, _, err = dpgm_command(*ANSWERS[answer])
-    assert code == 0
+    _, err = ran(*ANSWERS[answer])
     assert_stamped(kind, Path("again.dpgm") if answer == "learn" else made, err)
     code, out, err = dpgm_command(*ANSWERS[answer], "--json")
-    facts = json.loads(out)
-    if "models" in facts:
-        facts |= facts["models"]["m.dpgm"]
-    if "subjects" in facts:
-        facts |= next(one for one in facts["subjects"] if one["name"] == "m.dpgm")
-    assert code == 0 and facts["private"] is (kind != "seeded")
-    assert bool(facts["unsafe"]) is (kind == "unsafe")
-    assert any("CONDITIONAL" in one for one in facts["conditions"]) is (kind == "public")
-    assert facts["guarantee"] == dpgm.load_model(made).guarantee()
+    shown_facts = json.loads(out)
+    if "models" in shown_facts:
+        shown_facts |= shown_facts["models"]["m.dpgm"]
+    if "subjects" in shown_facts:
+        shown_facts |= next(one for one in shown_facts["subjects"] if one["name"] == "m.dpgm")
+    assert code == 0 and shown_facts["private"] is (kind != "seeded")
+    assert bool(shown_facts["unsafe"]) is (kind == "unsafe")
+    assert any("CONDITIONAL" in one for one in shown_facts["conditions"]) is (kind == "public")
+    assert shown_facts["guarantee"] == dpgm.load_model(made).guarantee()
     assert_stamped("plain", made, err)
 
 
-def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch):
+def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch, facts):
     """They are the user's own; what was filled in has the model's guarantee, and its caveats are said as elsewhere."""
     monkeypatch.chdir(made.parent)
     Path("rows.csv").write_text("sex,age\nF,\n,old\n")
@@ -98,48 +92,47 @@ def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch)
     code, _, err = dpgm_command(*words)
     assert code == 0 and "NOT COVERED" in err
     assert_stamped(kind, made, err)
-    facts = json.loads(dpgm_command(*words, "--json")[1])
-    assert facts["private"] is False and facts["guarantee"].startswith("NOT COVERED")
-    assert facts["guarantee"].endswith(dpgm.load_model(made).guarantee())
+    shown_facts = facts(*words)
+    assert shown_facts["private"] is False and shown_facts["guarantee"].startswith("NOT COVERED")
+    assert shown_facts["guarantee"].endswith(dpgm.load_model(made).guarantee())
     assert json.loads(Path("full.csv.dpgm.json").read_text())["private"] is False
 
 
 @pytest.mark.parametrize("answer", ["compare", "other"])
-def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch):
+def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch, facts):
     """The sentence under the table, and in JSON."""
     monkeypatch.chdir(made.parent)
     sentence = dpgm_command(*ANSWERS[answer])[1].splitlines()[-1]
-    assert json.loads(dpgm_command(*ANSWERS[answer], "--json")[1])["privacy"] == sentence
+    assert facts(*ANSWERS[answer])["privacy"] == sentence
     assert sentence.startswith("post-processing of releases")
     assert ("private as they are" in sentence) is (kind == "plain")
     assert kind == "plain" or KINDS[kind][1] in sentence
 
 
-def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command):
+def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command, facts):
     """It is never called private."""
     structure = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 2}))
     path = tmp_path / "u.dpgm"
     other = path.with_name("v.dpgm")
     for file in (path, other):
-        dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(file)
+        uniform(structure).save(file)
     for words in (("query", path, "a"), ("compare", path, other)):
         code, out, err = dpgm_command(*words)
         assert code == 0 and "nothing is known about the privacy" in err
         assert "private as they are" not in out
-    assert json.loads(dpgm_command("query", path, "a", "--json")[1])["private"] is None
+    assert facts("query", path, "a")["private"] is None
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
-def test_runs_are_stamped(kind, spec, command, dpgm_command):
+def test_runs_are_stamped(kind, spec, command, ran, facts):
     """What they print, and what they would cost."""
-    code, _, err = dpgm_command(command, spec, *SETTINGS[kind])
-    assert code == 0, err
+    _, err = ran(command, spec, *SETTINGS[kind])
     assert_stamped(kind, spec.with_name("visits"), err)
-    facts = json.loads(dpgm_command(command, spec, *SETTINGS[kind], "--json")[1])
-    assert facts["private"] is (kind != "seeded")
-    assert bool(facts["unsafe"]) is (kind == "unsafe")
-    assert any("CONDITIONAL" in one for one in facts["conditions"]) is (kind == "public")
+    shown_facts = facts(command, spec, *SETTINGS[kind])
+    assert shown_facts["private"] is (kind != "seeded")
+    assert bool(shown_facts["unsafe"]) is (kind == "unsafe")
+    assert any("CONDITIONAL" in one for one in shown_facts["conditions"]) is (kind == "public")
 
 
 def test_no_command_was_forgotten():

@@ -37,14 +37,13 @@ def names(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_runs_spec_with_a_truth(spec, truth, dpgm_command, monkeypatch):
+def test_a_runs_spec_with_a_truth(spec, truth, monkeypatch, ran):
     """Its domain, structure, budget and learner are taken; its data and its ledger are neither opened nor made."""
     for name in ("__init__", "open", "create"):
         monkeypatch.setattr(Ledger, name, lambda *args, **kwargs: pytest.fail("a ledger was touched"))
     before = names(spec.parent)
     words = ("study", spec, "--truth", truth, "--records", 200, "--repeat", 2, "--learner", "naive-mle")
-    code, out, err = dpgm_command(*words, "--learner", "{name = 'naive-mle', l2 = 0.1}")
-    assert code == 0, err
+    out, err = ran(*words, "--learner", "{name = 'naive-mle', l2 = 0.1}")
     told = err.splitlines()
     assert told[0] == "dpgm: data and ledger of visits.toml left alone: records are drawn from the truth"
     assert len(told) == 2 and "truth.dpgm: This model carries no release" in told[1]
@@ -54,37 +53,21 @@ def test_a_runs_spec_with_a_truth(spec, truth, dpgm_command, monkeypatch):
     assert names(spec.parent) == sorted([*before, *made])
 
 
-def test_it_goes_on_and_says_so_in_json(spec, truth, dpgm_command, tmp_path):
+def test_it_goes_on_and_says_so_in_json(spec, truth, tmp_path, ran):
     """The second time more repeats are asked for; the runs of the first stand in the file as they were."""
-    words = (
-        "study",
-        spec,
-        "--truth",
-        truth,
-        "--records",
-        200,
-        "--learner",
-        "naive-mle",
-        "-o",
-        tmp_path / "s",
-        "--json",
-    )
-    code, out, err = dpgm_command(*words, "--repeat", 1)
-    assert code == 0, err
+    drawn = ("--truth", truth, "--records", 200, "--learner", "naive-mle")
+    words = ("study", spec, *drawn, "-o", tmp_path / "s", "--json")
+    ran(*words, "--repeat", 1)
     first = (tmp_path / "s/runs.jsonl").read_text()
-    code, out, err = dpgm_command(*words, "--repeat", 2, "--budget", "epsilon=1", "--budget", "rho=1/2")
-    assert code == 0, err
+    out, _ = ran(*words, "--repeat", 2, "--budget", "epsilon=1", "--budget", "rho=1/2")
     found = json.loads(out)
     assert (tmp_path / "s/runs.jsonl").read_text().startswith(first)
-    assert [(row["budget"], row["runs"], row["mechanism"]) for row in found["rows"]] == [
-        ({"epsilon": "1"}, 2, "laplace"),
-        ({"rho": "1/2"}, 2, "gaussian"),
-    ]
+    rows = [(row["budget"], row["runs"], row["mechanism"]) for row in found["rows"]]
+    assert rows == [({"epsilon": "1"}, 2, "laplace"), ({"rho": "1/2"}, 2, "gaussian")]
     assert found["folder"] == str(tmp_path / "s")
     with (tmp_path / "s/study.csv").open() as file:
-        assert [float(row["kl"]) for row in csv.DictReader(file)] == pytest.approx(
-            [row["kl"]["mean"] for row in found["rows"]], rel=1e-5
-        )
+        written = [float(row["kl"]) for row in csv.DictReader(file)]
+    assert written == pytest.approx([row["kl"]["mean"] for row in found["rows"]], rel=1e-5)
 
 
 def test_a_study_has_its_own_file(tmp_path, dpgm_command, registered_failure):
@@ -162,9 +145,8 @@ def test_another_truth_is_noticed(tmp_path, refused, dpgm_command, monkeypatch):
 def test_a_truth_that_was_not_released_privately_says_so(tmp_path, dpgm_command):
     """A model learned from a seeded release is no safe thing to show, and neither is what is drawn from it."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    seeded = fit(
-        np.eye(2, dtype=int), structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1)
-    )
+    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(1)}
+    seeded = fit(np.eye(2, dtype=int), structure, Budget.pure(1), **terms)
     seeded.model.save(tmp_path / "seeded.dpgm")
     (tmp_path / "s.toml").write_text('neighbours = "add-remove"\nbudget = { epsilon = 1 }\ntruth = "seeded.dpgm"\n')
     code, _, err = dpgm_command("study", tmp_path / "s.toml", "--repeat", 1, "--learner", "naive-mle")

@@ -1,14 +1,12 @@
 """What tests of comparisons share: two models of the same people, and a folder with their files, made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
 import dpgm_core as dpgm
-from app.tests.comparison.made import CODES, LABELS, domain_of, release_of
+from app.tests.made import CODES, LABELS, domain_of, release_of
 from dpgm_core import Domain, Model
 
 

@@ -1,10 +1,15 @@
-"""All attributes and pairs are compared, and of very many the important ones."""
+"""All attributes and pairs are compared, of very many the important ones; a score is a normal deviate."""
 
 import itertools
 
 import numpy as np
+import pytest
+from scipy.stats import norm
 
+import dpgm_core as dpgm
+from app.tests.made import CODES, release_of
 from dpgm.comparison import compare, distances
+from dpgm.comparison.distances import joint_cell_score
 from dpgm_core import Domain, Model, Structure, Tables
 
 
@@ -30,7 +35,37 @@ def test_large_tables_are_left_out(monkeypatch):
     monkeypatch.setattr(distances, "_MAX_TABLE_CELLS", 10)
     monkeypatch.setattr(distances, "_CELLS_AT_ONCE", 9)
     found = compare(*models).pairs[0]
-    assert {one.attributes: one.total_variation for one in found.differences} == {
-        names: value for names, value in whole.items() if names != ("a", "b")
-    }
+    del whole["a", "b"]
+    assert {one.attributes: one.total_variation for one in found.differences} == whole
     assert "1 tables of more than 10 cells" in found.notes[0]
+
+
+@pytest.mark.parametrize(("cells", "degrees"), [(1, np.inf), (40, np.inf), (40, 5.0)])
+def test_a_score_is_above_z_as_rarely_as_a_normal_deviate(cells, degrees):
+    """Of 4,000 tables of noise alone, for any number of cells; with few replicates, Student's t."""
+    generator = np.random.default_rng(7)
+    noise = generator.normal(size=(4000, cells))
+    if np.isfinite(degrees):
+        noise /= np.sqrt(generator.chisquare(degrees, size=(4000, cells)) / degrees)
+    scores = [joint_cell_score(row, np.ones(cells), degrees) for row in noise]
+    assert np.mean(np.array(scores) > 1.5) <= 2 * norm.sf(1.5) * 1.15
+    assert np.mean(np.array(scores) > 1.5) >= norm.sf(1.5) * 0.5
+
+
+def test_no_error_and_no_difference():
+    """Equal without an error is 0; different without one is beyond all errors; errors without end explain all."""
+    assert joint_cell_score(np.zeros(3), np.zeros(3)) == 0
+    assert joint_cell_score(np.array([0.1, 0.0]), np.zeros(2), 5.0) == np.inf
+    assert joint_cell_score(np.array([0.1]), np.array([np.inf])) == 0
+
+
+def test_scores_are_of_what_errors_do_not_explain(fitted, people):
+    """Two models of the same people: nothing; one of other people: where they differ, and there only."""
+    same = compare(*fitted).pairs[0]
+    assert max(found.score for found in same.differences) < 3
+    others = CODES.copy()
+    others[:800, 1] = 2  # older
+    other = dpgm.learn(release_of(people, others, ("sex", "job"), ("age",), seed=5), "naive-mle").model
+    other = dpgm.bootstrap(other, 10, randomness=dpgm.SeededRandomness(5))
+    scores = {found.attributes: found.score for found in compare(fitted[0], other).pairs[0].differences}
+    assert scores["age",] > 3 and scores["sex",] < 3 and scores["sex", "job"] < 3

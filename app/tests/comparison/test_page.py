@@ -1,13 +1,14 @@
-"""The page of a comparison: whole, harmless, and stamped where its subjects are."""
+"""The page of a comparison: whole, harmless, and stamped where its subjects are; and its words."""
 
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from app.tests.comparison.made import domain_of
+from app.tests.made import CODES, domain_of, model_of, release_of
 from dpgm.comparison import compare, make_page
 from dpgm.comparison import page as page_module
+from dpgm.comparison.page import apart, shared_lines, short_names, side_by_side
 from dpgm_core import Model, Structure, Tables
 
 SCRIPT = "<script>alert('x')</script>"
@@ -55,3 +56,26 @@ def test_long_tables_are_folded(monkeypatch, folded, words):
     structure = Structure(domain, [(name,) for name in domain.names])
     models = [Model(structure, Tables(structure, np.random.default_rng(n).normal(size=10))) for n in (1, 2)]
     assert words in make_page(compare(*models))
+
+
+def test_files_are_called_by_their_names_where_these_differ(folder, people, tmp_path):
+    """Else by their whole paths."""
+    model_of(people, seed=3).save(tmp_path / "m.dpgm")
+    assert list(short_names(compare(folder / "m.dpgm", folder / "n.dpgm")).values()) == ["m.dpgm", "n.dpgm"]
+    both = [folder / "m.dpgm", tmp_path / "m.dpgm"]
+    assert list(short_names(compare(*both)).values()) == [str(path) for path in both]
+
+
+def test_facts_are_rows_and_lines_say_what_is_shared(people):
+    """What nobody knows is left out; reservations and what was not measured are there where there are any; attributes,
+    cliques and KL, and nothing of scores where there are none."""
+    rows = {row[0]: row[1:] for row in side_by_side(compare(release_of(people, CODES, ("sex",)), model_of(people)))}
+    assert rows["is a"] == ["release", "model"] and rows["cost"] == ["epsilon = 2", "-"]
+    assert rows["private"] == ["with reservations"] * 2
+    assert rows["not measured"] == ["age, job", "-"] and "learner" not in rows
+    assert rows["records"][0].startswith(("2,9", "3,0"))
+    pair = compare(model_of(people, ("sex", "age")), model_of(people, ("age", "job"))).pairs[0]
+    lines = shared_lines(pair, "A", "B")
+    assert lines[0] == "attributes: 3 compared" and "cliques: 0 in both, 1 in A alone, 1 in B alone" in lines
+    assert "only in A: sex x age" in lines and "only in B: age x job" in lines
+    assert lines[-1].startswith("KL(first || other) = ") and apart(pair) is None

@@ -1,7 +1,5 @@
 """Networks written as BIF: what is read back is what was written, to the bit, and what cannot be is refused by name."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.tests.made import domain_of
 from dpgm.interop import bif as bif_out
 from dpgm.interop.bif import read_bif, read_network, write_bif
 from dpgm_core._util.files import check_writable
@@ -83,19 +82,17 @@ def test_any_words_are_refused_or_come_back(tmp_path, texts):
     name, first, second = texts
     if not name:
         return
-    dag = Dag(
-        Domain([Attribute.of_labels(name, [first, second], unknown=first), Attribute.of_size("z", 1)]), {"z": [name]}
-    )
+    size = Attribute.of_size("z", 1)
+    dag = Dag(Domain([Attribute.of_labels(name, [first, second], unknown=first), size]), {"z": [name]})
     cpds = {name: np.array([0.25, 0.75]), "z": np.ones((1, 2))}
     try:
         write_bif(tmp_path / "x.bif", dag, cpds, properties={"said": "".join(texts)})
     except DataError as error:
         assert "\n" not in str(error)
         name = "fine"
-        dag = Dag(Domain([Attribute.of_size(name, 2), Attribute.of_size("z", 1)]), {"z": [name]})
-        write_bif(
-            tmp_path / "x.bif", dag, {"fine": cpds[texts[0]], "z": cpds["z"]}, properties={"said": "".join(texts)}
-        )
+        dag, cpds = Dag(Domain([Attribute.of_size(name, 2), size]), {"z": [name]}), cpds | {name: cpds[texts[0]]}
+        del cpds[texts[0]]
+        write_bif(tmp_path / "x.bif", dag, cpds, properties={"said": "".join(texts)})
     found, tables = read_network(tmp_path / "x.bif")
     assert found == dag and tables[name].tolist() == [0.25, 0.75]
 
@@ -115,30 +112,16 @@ def test_published_networks_survive(name, tmp_path):
     assert (tmp_path / "two.bif").read_bytes() == (tmp_path / "one.bif").read_bytes()
 
 
-DAG = Dag(
-    Domain.from_dict(
-        {
-            "a": {"labels": ["n", "y"], "unknown": "n"},
-            "b": {"labels": ["n", "y"], "unknown": "n"},
-            "c": {"labels": ["u", "v", "w"], "unknown": "u"},
-        }
-    ),
-    {"c": ["b", "a"]},
-)
-CPDS = {
-    "a": np.array([0.1, 0.9]),
-    "b": np.array([1.0, 0.0]),
-    "c": np.arange(12.0).reshape(3, 2, 2) / np.arange(12.0).reshape(3, 2, 2).sum(axis=0),
-}
+DAG = Dag(domain_of(a="n y", b="n y", c="u v w"), {"c": ["b", "a"]})
+OF_C = np.arange(12.0).reshape(3, 2, 2)
+CPDS = {"a": np.array([0.1, 0.9]), "b": np.array([1.0, 0.0]), "c": OF_C / OF_C.sum(axis=0)}
 
 
 def test_the_file_is_what_others_read(tmp_path):
     """The format to the letter: blocks, rows keyed by the parents' labels in their order, the shortest digits."""
     cpds = CPDS | {"c": np.stack([np.full((2, 2), 0.25), np.full((2, 2), 1e-300), np.full((2, 2), 0.75)])}
     write_bif(tmp_path / "x.bif", DAG, cpds, name="trial", properties={"guarantee": 'epsilon = 1;\n"so"'})
-    assert (
-        (tmp_path / "x.bif").read_text()
-        == """network trial {
+    written = """network trial {
   property guarantee "epsilon = 1, 'so'";
 }
 variable a {
@@ -163,7 +146,7 @@ probability ( c | b, a ) {
   (y, y) 0.25, 1e-300, 0.75;
 }
 """
-    )
+    assert (tmp_path / "x.bif").read_text() == written
 
 
 @pytest.mark.parametrize(
@@ -190,16 +173,13 @@ def test_words_that_cannot_be_read_back_are_refused_by_name(word, tmp_path):
     assert not path.exists()
 
 
-def test_half_a_character_is_refused(tmp_path):
-    """No file can hold it, whatever the encoding; in a property's text it is spelled out."""
+def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
+    """Signs that end a text, count as braces or start a comment are replaced; lines are joined; half a character, which
+    no file can hold, is spelled out, and refused in a name."""
     with pytest.raises(DataError, match="network's name"):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name="a\ud800")
     write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": "a\ud800\x1b"})
     assert r'property k "a\ud800\x1b";' in (tmp_path / "x.bif").read_text()
-
-
-def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
-    """Signs that end a text, count as braces or start a comment are replaced; lines are joined."""
     text = 'see "http://x/*y*/" ///\n{a; b}\t[c|d]'
     write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": text, "empty": ""})
     lines = (tmp_path / "x.bif").read_text().splitlines()
@@ -235,8 +215,9 @@ def test_whole_numbers_and_small_floats_are_written_as_doubles(tmp_path):
     assert found["a"].tolist() == [1, 0] and found["b"].tolist() == tables["b"].astype(float).tolist()
 
 
-def test_only_a_network_is_replaced(tmp_path):
-    """An older one gives way; any other file stays, one that only starts with the word among them."""
+def test_only_a_network_is_replaced(tmp_path, monkeypatch):
+    """An older one gives way; any other file stays, one that only starts with the word among them. One that is too
+    large for the reader is not written."""
     for name in ("one", "n" * 400):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name=name)
     assert read_network(tmp_path / "x.bif")[0] == DAG
@@ -247,11 +228,7 @@ def test_only_a_network_is_replaced(tmp_path):
         assert (tmp_path / "y.bif").read_text() == other
     with pytest.raises(ModelFileError, match="exists and is a BIF network"):
         check_writable(tmp_path / "x.bif", "a UAI model")
-
-
-def test_a_network_too_large_to_be_read_is_not_written(tmp_path, monkeypatch):
-    """The reader's own limit, before anything is written."""
     monkeypatch.setattr(bif_out, "MAX_BYTES", 300)
-    with pytest.raises(DataError, match=r"x\.bif: the network takes \d+ bytes; at most 300 are read back"):
-        write_bif(tmp_path / "x.bif", DAG, CPDS)
-    assert not (tmp_path / "x.bif").exists()
+    with pytest.raises(DataError, match=r"z\.bif: the network takes \d+ bytes; at most 300 are read back"):
+        write_bif(tmp_path / "z.bif", DAG, CPDS)
+    assert not (tmp_path / "z.bif").exists()

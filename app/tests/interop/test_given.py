@@ -1,7 +1,5 @@
 """What a run takes from a BIF file; app/tests/spec/test_run.py holds what a spec makes of it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

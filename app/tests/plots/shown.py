@@ -1,11 +1,10 @@
 """Models to look at: one from a seeded release with replicates, one whose names and labels are hostile, one written."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 
+from app.tests.made import domain_of
 from dpgm import plots
 from dpgm.plots.picture import Picture
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, release
@@ -27,15 +26,9 @@ HOSTILE = (
 @functools.cache
 def released(*, replicates: int = 6, seeded: bool = True) -> Model:
     """Age in bins, sex, ill, place and a column that nobody measured; age with sex, and ill with place."""
-    domain = Domain(
-        [
-            Attribute.of_bins("age", [0, 18, 40, 65, 90], unknown="missing"),
-            Attribute.of_labels("sex", ["F", "M"], unknown="F"),
-            Attribute.of_labels("ill", ["no", "yes"], unknown="no"),
-            Attribute.of_size("place", 4),
-            Attribute.of_size("unseen", 3),
-        ]
-    )
+    age = Attribute.of_bins("age", [0, 18, 40, 65, 90], unknown="missing")
+    sizes = (Attribute.of_size("place", 4), Attribute.of_size("unseen", 3))
+    domain = Domain([age, *domain_of(sex="F M", ill="no yes"), *sizes])
     structure = Structure(domain, [("age", "sex"), ("sex", "ill"), ("place",)])
     rng = np.random.default_rng(3)
     records = np.stack([rng.integers(one.size, size=500) for one in domain], axis=1)

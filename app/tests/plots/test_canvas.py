@@ -1,12 +1,10 @@
 """Texts in their room, and the colours they are in."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.tests.plots.shown import HOSTILE
 from dpgm.plots.canvas import BAR, BOX, BOX_INK, LINE, WARNING, cut, percent, width_of, wrap_text
-from dpgm.plots.heat import contrast
+from dpgm.plots.heat import contrast, ink, sequential
 from dpgm_core.errors import printable
 
 
@@ -30,9 +28,15 @@ def test_percentages_say_something(share, text):
     assert percent(share) == text
 
 
-def test_colours_can_be_seen_on_light_and_dark_pages():
-    """Bars, lines and warnings on both; texts on boxes."""
+def test_colours_can_be_seen_and_read():
+    """Bars, lines and warnings on light and dark pages, texts on boxes and on every colour of the scale; there
+    lightness alone tells the order, so that no hue has to be seen."""
     for name, colour in (BAR, LINE, WARNING):
         assert min(contrast(colour, "#ffffff"), contrast(colour, "#14181d")) >= 3, name
     assert contrast(WARNING[1], "#ffffff") >= 4.5
     assert contrast(BOX[1], BOX_INK[1]) >= 7
+    scale = [sequential(at / 100) for at in range(101)]
+    assert min(contrast(colour, ink(colour)) for colour in scale) >= 4.5
+    depth = [contrast(colour, "#ffffff") for colour in scale]
+    assert depth == sorted(depth) and depth[-1] / depth[0] > 8
+    assert sequential(-1.0) == scale[0] and sequential(7.0) == scale[-1]

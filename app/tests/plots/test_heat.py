@@ -1,7 +1,5 @@
 """Heat maps: cells, those of which nothing is known, and what stands in them."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ET
 
@@ -11,18 +9,14 @@ from app.tests.plots.shown import SVG, drawn
 from dpgm.plots.heat import Cell, Heat
 
 
-def test_an_unknown_cell_is_an_outline():
-    """It is neither pale nor dark: it has no colour."""
+def test_unknown_cells_and_measured_pairs_have_an_outline():
+    """An unknown cell is neither pale nor dark: it has no colour; of the others measured pairs have an outline, and no
+    others."""
     cells = (Cell(row=1, column=0, value=math.nan, said="nothing"),)
-    heat = Heat(
-        title="t", standing="s", rows=("a", "b"), columns=("a", "b"), cells=cells, top=0.0, unit="V", paired=True
-    )
+    names = {"title": "t", "standing": "s", "rows": ("a", "b"), "columns": ("a", "b")}
+    heat = Heat(**names, cells=cells, top=0.0, unit="V", paired=True)
     (rect,) = [one for one in ET.fromstring(heat.svg()).iter(f"{SVG}rect") if one.get("stroke-dasharray")]
     assert rect.get("fill") == "none"
-
-
-def test_measured_pairs_have_an_outline():
-    """And no others."""
     picture = drawn("dependence", "released")
     cells = ET.fromstring(picture.svg()).findall(f".//{SVG}g[{SVG}title]")
     outlined = {one.findtext(f"{SVG}title") for one in cells if one.find(f"{SVG}rect").get("stroke") == "currentColor"}

@@ -1,7 +1,5 @@
 """The page on pictures: its code runs, and what it shows is what that code draws, but for the numbers."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -43,10 +41,8 @@ def drawn(tmp_path_factory):
 def drawing(path: Path) -> Counter[tuple[str, str]]:
     """The elements of a picture with their texts, numbers left out, and how many there are of each."""
     root = ET.parse(path).getroot()
-    shown = [
-        (one.tag, re.sub(r"[\d.]+(e-\d+)?", "#", one.text or "")) for one in root.iter() if not one.tag.endswith("desc")
-    ]
-    return Counter(shown)
+    shown = (one for one in root.iter() if not one.tag.endswith("desc"))
+    return Counter((one.tag, re.sub(r"[\d.]+(e-\d+)?", "#", one.text or "")) for one in shown)
 
 
 @pytest.mark.landing

@@ -1,13 +1,12 @@
 """What tests of pages share: small models, and a page taken apart."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import domain_of
 
 _EMPTY = {"br", "col", "hr", "img", "input", "link", "meta"}
 
@@ -61,14 +60,7 @@ def parsed() -> type[Parsed]:
     return Parsed
 
 
-DOMAIN = dpgm.Domain.from_dict(
-    {
-        "sex": {"labels": ["F", "M"], "unknown": "F"},
-        "town": {"labels": ["A", "B"], "unknown": "A"},
-        "age": {"labels": ["young", "old"], "unknown": "young"},
-        "job": {"labels": ["y", "n"], "unknown": "y"},
-    }
-)
+DOMAIN = domain_of(sex="F M", town="A B", age="young old", job="y n")
 CODES = np.array([[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 1, 1]] * 100)
 STRUCTURE = dpgm.Structure(DOMAIN, [("sex", "age"), ("age", "job")])
 

@@ -1,23 +1,17 @@
 """The owner's annex: exact, so asked for by name, and stamped on every section."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-import dpgm_core as dpgm
+from app.tests.made import uniform
 from dpgm.report import make_annex
 from dpgm_core.errors import NonPrivateError
 
 
-def test_it_is_refused_without_consent(model, codes):
-    """As `evaluate` is."""
+def test_it_is_refused_without_consent_and_stamped_on_every_section(model, codes, parsed):
+    """As `evaluate` is; NOT PRIVATE, in words; and it says of itself what it is."""
     with pytest.raises(NonPrivateError, match="annex"):
         make_annex(model, codes)
-
-
-def test_every_section_is_stamped(model, codes, parsed):
-    """NOT PRIVATE, in words; and it says of itself what it is."""
     seen = parsed(make_annex(model, codes, allow_non_private=True))
     assert seen.sections == ["summary", "tables", "pairs", "marginals"]
     assert all("NOT PRIVATE" in text for text in seen.texts.values())
@@ -26,10 +20,9 @@ def test_every_section_is_stamped(model, codes, parsed):
 
 def test_distances_are_those_of_the_true_table(parsed):
     """By hand: a uniform model against records of which three quarters have one label."""
-    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
-    uniform = dpgm.Model(structure, dpgm.Tables.zeros(structure))
+    flat = uniform({"a": 2, "b": 2}, ("a",), ("b",))
     codes = np.array([[0, 0], [0, 0], [0, 0], [1, 1]])
-    seen = parsed(make_annex(uniform, codes, allow_non_private=True))
+    seen = parsed(make_annex(flat, codes, allow_non_private=True))
     assert "Against 4 records" in seen.texts["summary"]
     assert "a × b0.5000" in seen.texts["pairs"]
     assert "075.00 %50.00 %-25.00" in seen.texts["marginals"]

@@ -1,11 +1,10 @@
 """What sections are written from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from app.tests.made import uniform
 from dpgm.report.inputs import Material
 
 
@@ -17,7 +16,7 @@ def test_the_number_of_records_is_told_by_the_release_that_knows_it_best(codes, 
     """The one with the least noise, and its standard error."""
     structure = dpgm.Structure(model.domain, [("sex", "age")])
     parts = [dpgm.release(codes, structure, dpgm.Budget.pure(one), neighbours="add-remove") for one in (1, 9)]
-    held = dpgm.Model(structure, dpgm.Tables.zeros(structure), releases=parts)
+    held = uniform(structure, releases=parts)
     assert material_of(held).counted == pytest.approx((parts[1].total, parts[1].total_variance ** 0.5))
 
 

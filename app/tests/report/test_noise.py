@@ -1,12 +1,10 @@
-"""What was measured, once each, with its noise."""
-
-from __future__ import annotations
+"""What was measured, once each, with its noise; the matrix of measured pairs."""
 
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm.report.noise import measured_tables
+from dpgm.report.noise import measured_tables, noise_matrix
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 CODES = np.array([[0, 0, 0], [1, 2, 1], [1, 1, 0]] * 100)
@@ -30,5 +28,15 @@ def test_a_table_of_several_releases_is_there_once_with_its_least_noise():
     parts = [dpgm.release(CODES, structure, dpgm.Budget.pure(amount), terms=terms) for amount in (1, 4, 2)]
     (one,) = measured_tables(parts)
     (best,) = measured_tables(parts[1:2])
-    assert one.times == 3
-    assert one.deviation == best.deviation
+    assert (one.times, one.deviation) == (3, best.deviation)
+
+
+def test_the_matrix_shows_each_pair_once():
+    """A table of three attributes holds three pairs; of none there is no matrix."""
+    structure = dpgm.Structure(DOMAIN, [("a", "b", "c")])
+    noisy = dpgm.release(CODES, structure, dpgm.Budget.pure(1), neighbours="add-remove")
+    drawn = noise_matrix(DOMAIN.names, measured_tables([noisy]))
+    assert drawn is not None and "3 pairs of attributes lie in a released table" in drawn
+    singles = dpgm.Structure(DOMAIN, [("a",)])
+    alone = dpgm.release(CODES, singles, dpgm.Budget.pure(1), neighbours="add-remove")
+    assert noise_matrix(DOMAIN.names, measured_tables([alone])) is None

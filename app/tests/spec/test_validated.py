@@ -1,7 +1,5 @@
 """The owner's note on a domain: it holds nothing of records, and asks for nothing but the same domain."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -5,7 +5,8 @@ import pytest
 from attrs import evolve
 
 from dpgm.study import Study, generated_truth, run
-from dpgm_core import Budget, Domain, TooLarge, pipeline
+from dpgm_core import Budget, Domain, TooLarge
+from dpgm_core.pipeline import run as pipeline
 from dpgm_core.privacy.ledger import Ledger
 
 

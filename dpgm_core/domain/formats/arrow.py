@@ -118,23 +118,21 @@ def _table(kind: Any, categories: list[str] | None, hidden: str) -> dict[str, An
         table = {key: value for key, value in _table(kind.value_type, None, hidden).items() if key != "todo"}
         # A text of no declared list is to be listed; of a number, a range will do as well.
         return {**table, "labels": categories} if categories is not None else {**table, "todo": hidden}
-    if types.is_boolean(kind):
-        return {"type": "boolean"}
-    if types.is_integer(kind):
-        return {"type": "integer"}
     if types.is_decimal(kind):
         shown = {"decimals": kind.scale} if kind.scale <= _DECIMALS else {}
         return {"type": "number", **shown} if kind.scale > 0 else {"type": "integer"}
-    if types.is_floating(kind):
-        return {"type": "number"}
-    if types.is_date(kind):
-        return {"type": "date"}
-    if types.is_timestamp(kind):
-        return {"type": "datetime"}
-    if types.is_time(kind):
-        return {"type": "time"}
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    if any(holds(kind) for holds in texts):
+    known = {
+        "boolean": types.is_boolean,
+        "integer": types.is_integer,
+        "number": types.is_floating,
+        "date": types.is_date,
+        "datetime": types.is_timestamp,
+        "time": types.is_time,
+    }
+    for word, holds in known.items():
+        if holds(kind):
+            return {"type": word}
+    if str(kind) in ("string", "large_string", "string_view"):
         return {"type": "text"}
     if types.is_null(kind):
         return {}

@@ -1,30 +1,34 @@
-"""Contractions: pairwise products of tables, and their cost."""
+"""Elimination orders, and the contractions that they are: pairwise products of tables, with their cost.
+
+Also the refusal of structures for which no order fits.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
-from dpgm_core.structure.graphs import Played, places
+from dpgm_core.errors import TooLarge, clipped, human_bytes, thousands
+from dpgm_core.structure import graphs
+from dpgm_core.structure.graphs import BitGraph, Played, places
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
-    "Bucket",
+    "Candidate",
     "Contraction",
     "CostModel",
     "Letters",
     "NUMBA",
     "NUMPY",
-    "Pairing",
-    "Pairings",
+    "Search",
     "Step",
-    "Tree",
-    "buckets_of",
-    "contraction_of",
-    "scopes_of",
+    "list_members",
+    "too_large",
+    "widest",
 ]
 
 
@@ -48,9 +52,6 @@ class CostModel:
         """A step r = sum p * q forwards, and the adjoint of either operand backwards.
 
         p, q, r: cells of each table. union: of a table over all their attributes. blocks: over those all three have.
-
-        >>> NUMPY.product(10, 10, 10, 10, 10) < NUMPY.product(10, 10, 10, 100, 1)
-        True
         """
         # Each is a product of the two others; it is one pass where nothing is summed, else a batch of matrix products.
         passes = self.cell * (p + q + r)
@@ -62,11 +63,7 @@ class CostModel:
         )
 
     def sum_out(self, cells: int) -> float:
-        """A step that only sums, over a table of so many cells, and the adjoint of its operand.
-
-        >>> NUMPY.sum_out(1000) - NUMPY.sum_out(0) == 1000 * NUMPY.cell
-        True
-        """
+        """A step that only sums, over a table of so many cells, and the adjoint of its operand."""
         return 2 * self.call + self.cell * cells
 
 
@@ -111,12 +108,7 @@ class Cells(dict[int, int]):
 
 
 class Pairings:
-    """The pairings of buckets over attributes of these sizes, each found once.
-
-    >>> from dpgm_core.inference.junction_tree.contraction import NUMPY
-    >>> Pairings((2, 2, 9), NUMPY).of(0, (0b011, 0b101, 0b001)).tree
-    ((2, 0), 1)
-    """
+    """The pairings of buckets over attributes of these sizes, each found once."""
 
     def __init__(self, sizes: Sequence[int], model: CostModel) -> None:
         self.cells, self.model = Cells(sizes), model
@@ -289,14 +281,6 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
     """Write bucket elimination along an order down as steps.
 
     played: on the structure's graph, places in the domain's order.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.contraction import NUMPY
-    >>> from dpgm_core.structure.graphs import BitGraph
-    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> played = BitGraph.of(structure.adjacency, structure.domain.sizes).play([0, 1, 2])
-    >>> [step.right for step in contraction_of(structure, played, Pairings((2, 3, 2), NUMPY)).steps]
-    [None, 2, None]
     """
     names, domain = structure.domain.names, structure.domain
     order = tuple(names[place] for place in played.order if domain[names[place]].size > 1)
@@ -337,12 +321,7 @@ def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> 
 
 
 def scopes_of(structure: Structure) -> list[int]:
-    """The attributes of each clique as bits, places in the domain's order, without those of one label.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> scopes_of(Structure(Domain.from_sizes({"a": 2, "b": 1, "c": 3}), [("c", "b", "a")]))
-    [5]
-    """
+    """The attributes of each clique as bits, places in the domain's order, without those of one label."""
     bit = {one.name: 1 << place if one.size > 1 else 0 for place, one in enumerate(structure.domain)}
     return [sum([bit[name] for name in clique]) for clique in structure.cliques]
 
@@ -375,3 +354,166 @@ def _message_axes(letter: int, left: Letters, right: Letters) -> Letters:
     rows = tuple(other for other in left if other not in right)
     columns = tuple(other for other in right if other not in left)
     return min(batch + rows + columns, batch + columns + rows)
+
+
+# --- Search for an elimination order --------------------------------------------------------------
+
+# Orders tied for the greedy rules differ in speed by up to 2: other ties are tried, for about as long as 10 calls take.
+_MAX_ORDERS, _PLANNING_CALLS = 16, 10
+_NS_PER_TRY = 3e3  # nanoseconds of planning per table and neighbour
+_HOPELESS = 1.3  # times the cells of the best order: few with more are faster
+_ADDRESSABLE = 2**62
+
+
+@frozen(kw_only=True)
+class Candidate:
+    """An order and what it takes.
+
+    heuristic: what found it. nanoseconds: predicted for one inference. bytes: of the tables of probabilities that all
+    exist at once; an inference takes at least these.
+    """
+
+    heuristic: str
+    played: Played
+    nanoseconds: float
+    bytes: int
+
+
+class Search:
+    """Search for a structure's elimination order for inference in at most max_bytes; deterministic.
+
+    graph: the attributes as bits, places in the domain's order. candidates: orders that may fit, by predicted time,
+    fastest first. played: every order that was tried. pairings: those of the buckets of all candidates.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> found = Search(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
+    >>> found.candidates[0].played.width, found.candidates[0].bytes
+    (1, 240)
+    """
+
+    def __init__(self, structure: Structure, model: CostModel = NUMPY, max_bytes: int = _ADDRESSABLE) -> None:
+        self.structure, self.max_bytes = structure, min(max_bytes, _ADDRESSABLE)
+        self.graph = graph = BitGraph.of(structure.adjacency, structure.domain.sizes)
+        self.scopes = scopes_of(structure)
+        self.pairings = Pairings(graph.sizes, model)
+        self.played: dict[tuple[int, ...], Played] = {}
+        self.candidates: list[Candidate] = []
+        # The largest message has at least the cells of the largest cluster over those of one attribute.
+        too_many = math.log(self.max_bytes // 8 + 1) + math.log(max(graph.sizes))
+        for rule, played in graphs.greedy_orders(graph, too_many):
+            self._consider(rule, played)
+        if len(self.played) > 1 or self.candidates:
+            self._try_more()
+        self.candidates.sort(key=lambda one: one.nanoseconds)
+
+    @property
+    def thriftiest(self) -> Played:
+        """The order, fitting or not, whose largest message is smallest."""
+        return min(self.played.values(), key=lambda one: (one.message, one.total))
+
+    def contraction(self, candidate: Candidate) -> Contraction:
+        """A candidate written down."""
+        return contraction_of(self.structure, candidate.played, self.pairings)
+
+    def _try_more(self) -> None:
+        """The domain's order and its reverse, then the greedy rules with ties broken at random."""
+        graph = self.graph
+        natural = range(len(graph.sizes))
+        most = 2.0 * min(played.total for played in self.played.values())
+        for name, order in (("natural", natural), ("reverse", natural[::-1])):
+            self._consider(name, graph.play(order, most), most)
+        ranks = list(natural)
+        shuffle = random.Random(0).shuffle
+        number = 0
+        while number < self._tries():  # fewer once something faster is found
+            if number % len(graph.rules) == 0:
+                shuffle(ranks)
+            rule = graph.rules[number % len(graph.rules)]
+            most = _HOPELESS * min(played.total for played in self.played.values())
+            self._consider(f"{rule}, random ties", graph.greedy(rule, ranks, most), most)
+            number += 1
+
+    def _tries(self) -> int:
+        if not self.candidates:  # luck may halve what is needed, not more
+            least = min(played.message for played in self.played.values())
+            return _MAX_ORDERS if 8 * least <= 4 * self.max_bytes else 0
+        best = min(self.candidates, key=lambda one: one.nanoseconds)
+        neighbours = sum(near.bit_count() for near in best.played.around)
+        return int(
+            min(_MAX_ORDERS, _PLANNING_CALLS * best.nanoseconds / (_NS_PER_TRY * (len(self.scopes) + neighbours)))
+        )
+
+    def _consider(self, heuristic: str, played: Played, most: float = math.inf) -> None:
+        """Price an order, if it is new and was played to the end."""
+        if played.total > most or played.order in self.played:
+            return
+        self.played[played.order] = played
+        if 8 * played.message > self.max_bytes:
+            return
+        cells, nanoseconds, live = self.pairings.cells, 0.0, 2 * self.structure.cells
+        messages: dict[int, int] = {}
+        for bucket in buckets_of(self.scopes, played, self.pairings):
+            nanoseconds += bucket.pairing.nanoseconds
+            live += bucket.pairing.made
+            messages[bucket.place] = cells[bucket.message]
+            if len(bucket.tables) > 1:  # each is needed again for the adjoints of the others
+                live += sum([messages[~table] for table in bucket.tables if table < 0])
+        if 8 * live <= self.max_bytes:
+            self.candidates.append(
+                Candidate(heuristic=heuristic, played=played, nanoseconds=nanoseconds, bytes=8 * live)
+            )
+
+
+# --- Refusal of models that are too large ---------------------------------------------------------
+
+_MAX_TRIES, _MAX_ATTRIBUTES = 4, 500  # attributes left out for a try, and those of a graph in which that is tried
+
+
+def too_large(
+    structure: Structure, graph: BitGraph, played: Played, max_bytes: int, what: str, needed: int
+) -> TooLarge:
+    """The refusal of a structure. played: the order that needs least. what: made along it, of `needed` bytes."""
+    cluster = widest(graph, played)
+    names = structure.domain.names
+    members = [names[place] for place in places(cluster)]
+    is_clique = any(len(clique) >= len(members) and set(members) <= set(clique) for clique in structure.cliques)
+    size = human_bytes(needed) if needed < 2**60 else f"{thousands(needed)} bytes"
+    relief = _relief(names, graph, cluster, max_bytes)
+    return TooLarge(
+        f"exact inference over {len(structure.cliques)} cliques (treewidth {played.width}) needs {what}, {size} "
+        f"against max_bytes = {human_bytes(max_bytes)}; its widest cluster {'is the clique' if is_clique else 'joins'} "
+        f"{list_members(members)}; use fewer or smaller cliques{relief}, or loopy-bp for approximate inference"
+    )
+
+
+def widest(graph: BitGraph, played: Played) -> int:
+    """The attributes of an order's largest cluster, as bits."""
+    sizes = graph.sizes
+
+    def cells(cluster: int) -> tuple[int, int]:
+        return math.prod([sizes[place] for place in places(cluster)]), cluster.bit_count()
+
+    return max((1 << place | near for place, near in zip(played.order, played.around, strict=True)), key=cells)
+
+
+def list_members(members: Sequence[str]) -> str:
+    """At most four attributes by name, and how many there are."""
+    shown = ", ".join(map(clipped, members[:4]))
+    return shown if len(members) <= 4 else f"{shown}, ... ({len(members)} attributes)"
+
+
+def _relief(names: Sequence[str], graph: BitGraph, cluster: int, max_bytes: int) -> str:
+    """Return which attribute of the widest cluster to leave out, where that alone would do."""
+    if len(graph.sizes) > _MAX_ATTRIBUTES:
+        return ""
+    busiest = sorted(places(cluster), key=lambda place: -graph.around[place].bit_count())[:_MAX_TRIES]
+    message, place = min((_without(graph, place), place) for place in busiest)
+    if 8 * message > max_bytes:
+        return ""
+    return f" (without {clipped(names[place])} the largest table has {thousands(message)} cells)"
+
+
+def _without(graph: BitGraph, place: int) -> int:
+    """Cells of the largest message of what is left without an attribute."""
+    around = [0 if other == place else near & ~(1 << place) for other, near in enumerate(graph.around)]
+    return BitGraph(tuple(around), graph.sizes).greedy("cells", range(len(around))).message

@@ -1,35 +1,28 @@
-"""Potentials, and message passing in logarithms for potentials of any range."""
+"""Message passing in logarithms, for potentials of any range; and what is drawn from it: records, also rounded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain.attribute import code_dtype
-from dpgm_core.errors import InferenceError, StructureError
+from dpgm_core.errors import InferenceError
 from dpgm_core.inference.junction_tree.contraction import Contraction, Letters
 from dpgm_core.inference.junction_tree.curvature import LogCurvature, Means, means_of
-from dpgm_core.inference.kernels.format import REACH
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.tables import Tables
 
 __all__ = [
-    "Choose",
-    "Contract",
+    "IMPOSSIBLE",
     "Logarithms",
-    "Pick",
-    "Potentials",
-    "Ready",
     "at_random",
-    "backward",
+    "divide_rows",
     "draw",
-    "forward",
-    "inputs_of",
+    "draw_rounded",
     "log_contract",
     "max_contract",
     "most_probable",
@@ -110,11 +103,7 @@ def _by_rows(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
-    """max_k p[..., k] + q[k, ...], one k at a time.
-
-    >>> max_contract(np.array([[[1.0, 2.0]]]), np.array([[[5.0], [0.0]]])).item()
-    6.0
-    """
+    """max_k p[..., k] + q[k, ...], one k at a time."""
     result = p[:, :, :1] + q[:, :1, :]
     for inner in range(1, p.shape[2]):
         np.maximum(result, p[:, :, inner : inner + 1] + q[:, inner : inner + 1, :], out=result)
@@ -163,6 +152,38 @@ def backward(contraction: Contraction, values: list[FloatArray], *, keep: bool =
     return adjoints
 
 
+class _Bucket:
+    """The tables multiplied when a letter was summed out: log-weights of its codes, given those of other letters.
+
+    conditions: the other letters, ascending.
+    """
+
+    def __init__(self, contraction: Contraction, values: Sequence[FloatArray], letter: int) -> None:
+        self.sizes, self.size = contraction.sizes, contraction.sizes[letter]
+        nodes = [(node, contraction.nodes[node]) for node in contraction.buckets[letter]]
+        self._tables = [
+            (np.moveaxis(values[node], letters.index(letter), -1), [other for other in letters if other != letter])
+            for node, letters in nodes
+        ]
+        self.conditions = sorted({other for _, others in self._tables for other in others})
+
+    def weights_of(self, codes: Sequence[Array], some: slice | IntArray, count: int) -> FloatArray:
+        """(count, size): the weights of some records, given their codes so far."""
+        weights = np.zeros((count, self.size))
+        for table, others in self._tables:
+            weights += table[tuple(codes[other][some] for other in others)]
+        return weights
+
+    def all_weights(self) -> FloatArray:
+        """(combinations of codes of the conditions, size)."""
+        weights = np.zeros([*(self.sizes[other] for other in self.conditions), self.size])
+        for table, others in self._tables:
+            ordered = table.transpose([*(others.index(other) for other in self.conditions if other in others), -1])
+            shape = [self.sizes[other] if other in others else 1 for other in self.conditions]
+            weights += ordered.reshape([*shape, self.size])
+        return weights.reshape(-1, self.size)
+
+
 def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
     """Choose the codes of `count` records, attribute by attribute in reverse elimination order.
 
@@ -171,37 +192,19 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
     """
     codes: list[Array] = [np.zeros(0)] * len(contraction.order)
     for letter in reversed(range(len(contraction.order))):
-        size = contraction.sizes[letter]
-        bucket = [
-            (np.moveaxis(values[node], contraction.nodes[node].index(letter), -1), node)
-            for node in contraction.buckets[letter]
-        ]
-        conditions = sorted({other for _, node in bucket for other in contraction.nodes[node]} - {letter})
-        shape = tuple(contraction.sizes[other] for other in conditions)
-        column = np.empty(count, dtype=code_dtype(size))
+        bucket = _Bucket(contraction, values, letter)
+        column = np.empty(count, dtype=code_dtype(bucket.size))
         # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
-        choose = None
-        if math.prod(shape) <= count:
-            weights = np.zeros((*shape, size))
-            for table, node in bucket:
-                others = [other for other in contraction.nodes[node] if other != letter]
-                ordered = table.transpose([*(others.index(other) for other in conditions if other in others), -1])
-                weights += ordered.reshape(
-                    [contraction.sizes[other] if other in others else 1 for other in conditions] + [size]
-                )
-            choose = pick(weights.reshape(-1, size))
+        few = math.prod(contraction.sizes[other] for other in bucket.conditions) <= count
+        choose = pick(bucket.all_weights()) if few else None
         for low in range(0, count, _RECORDS):
             part = slice(low, low + _RECORDS)
             length = len(column[part])
             if choose is None:
-                rows = np.zeros((length, size))
-                for table, node in bucket:
-                    others = [other for other in contraction.nodes[node] if other != letter]
-                    rows += table[tuple(codes[other][part] for other in others)]
-                column[part] = pick(rows)(np.arange(length))
+                column[part] = pick(bucket.weights_of(codes, part, length))(np.arange(length))
             else:
                 row = np.zeros(length, dtype=np.int64)
-                for other in conditions:
+                for other in bucket.conditions:
                     row = row * contraction.sizes[other] + codes[other][part]
                 column[part] = choose(row)
         codes[letter] = column
@@ -209,11 +212,7 @@ def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pic
 
 
 def most_probable(weights: FloatArray) -> Choose:
-    """A `Pick`: the code with the largest weight.
-
-    >>> most_probable(np.array([[0.0, 1.0], [3.0, 2.0]]))(np.array([1, 0, 0])).tolist()
-    [0, 1, 1]
-    """
+    """A `Pick`: the code with the largest weight."""
     best = weights.argmax(axis=1)
     return lambda rows: best[rows]
 
@@ -322,100 +321,140 @@ def _finite(top: Any) -> Any:
     return np.where(top == -np.inf, 0.0, top)
 
 
-# --- Potentials, checked and prepared -------------------------------------------------------------
+# --- Rounded sampling -------------------------------------------------------------------------------
+# Records of a junction tree whose tables are the expected ones up to roundings, attribute by attribute, as records are
+# drawn. Of the n rows whose codes so far agree as far as they matter, each code k of the next attribute gets n p(k)
+# rows, rounded down or up: systematic sampling, points u, u + 1, ... on a line on which k has the length n p(k), u
+# uniform (Madow 1949). Which point a row gets is uniform too, given all that went before: so each row has the model's
+# distribution, and no table is biased. Rows are not independent: their tables err by roundings.
+#
+# Neighbours among the n rows, which are in the order of the attributes before, get points far from each other: the
+# ranks of the multiples of the golden ratio, which lie evenly over any run of rows (Weyl 1916), turned by a uniform
+# offset. That costs nothing in bias, and attributes that share no clique come out nearer to what is expected of them
+# together.
 
-_IMPOSSIBLE = (
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_WEIGHTS_AT_ONCE = 2**20  # cells of weights at once, so that scratch stays small
+_MAX_STATES = 2**62
+
+
+def draw_rounded(
+    contraction: Contraction, values: Sequence[FloatArray], count: int, generator: np.random.Generator
+) -> dict[str, Array]:
+    """The codes of `count` records, attribute by attribute in reverse elimination order.
+
+    values: logarithms of all nodes, from `logspace.forward`. Returns name -> codes (count,) for the attributes with
+    letters.
+    """
+    codes: list[Array] = [np.zeros(0)] * len(contraction.order)
+    order = generator.permutation(count)
+    for letter in reversed(range(len(contraction.order))):
+        bucket = _Bucket(contraction, values, letter)
+        states = _states(
+            [codes[other] for other in bucket.conditions],
+            [contraction.sizes[other] for other in bucket.conditions],
+            count,
+        )
+
+        def weights(rows: IntArray, bucket: _Bucket = bucket) -> FloatArray:
+            return bucket.weights_of(codes, rows, len(rows))
+
+        column, order = divide_rows(states, weights, bucket.size, order, generator)
+        codes[letter] = column.astype(code_dtype(bucket.size))
+    return dict(zip(contraction.order, codes, strict=True))
+
+
+def divide_rows(
+    states: IntArray,
+    weights: Callable[[IntArray], FloatArray],
+    size: int,
+    order: IntArray,
+    generator: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """A code below `size` for each row: of the n rows of a state, n p(code | state) have it, rounded without bias.
+
+    states: (rows,). weights: log-weights of the codes, (rows given, size), in the states of some rows, by number.
+    order: (rows,), the rows so that neighbours are alike; shuffled to begin with. The second array is the next order.
+
+    >>> states, law = np.repeat([0, 1], 50), np.log([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    >>> codes, _ = divide_rows(states, lambda rows: law[states[rows]], 3, np.arange(100), np.random.default_rng(0))
+    >>> np.bincount(codes[:50]).tolist(), np.bincount(codes[50:]).tolist()
+    ([25, 15, 10], [5, 5, 40])
+    """
+    rows = order[np.argsort(states[order], kind="stable")]
+    ordered = states[rows]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(rows)), bool), ordered[1:] != ordered[:-1]]))
+    counts = np.diff(starts, append=len(rows))
+    points = np.empty(len(rows), dtype=np.int64)
+    step = max(1, _WEIGHTS_AT_ONCE // size)
+    for low in range(0, len(starts), step):
+        part = slice(low, low + step)
+        phases = generator.random(len(starts[part]))
+        last = starts[part][-1] + counts[part][-1]
+        points[starts[low] : last] = _systematic(weights(rows[starts[part]]), counts[part], phases)
+    state = np.repeat(np.arange(len(starts)), counts)
+    points = points[starts[state] + _scattered(state, starts, counts, generator)]
+    codes = np.empty_like(points)
+    codes[rows] = points
+    return codes, rows[np.argsort(state * size + points, kind="stable")]
+
+
+def _scattered(state: IntArray, starts: IntArray, counts: IntArray, generator: np.random.Generator) -> IntArray:
+    """For each row the number of its point within its state: a permutation that parts neighbours, turned at random."""
+    place = np.arange(len(state)) - starts[state]
+    ranks = np.empty_like(place)
+    ranks[np.argsort(state + (place * _GOLDEN) % 1.0, kind="stable")] = place
+    turned: IntArray = (ranks + generator.integers(0, counts)[state]) % counts[state]
+    return turned
+
+
+def _systematic(weights: FloatArray, counts: IntArray, phases: FloatArray) -> IntArray:
+    """Codes of the rows of all states, one state after the other."""
+    top = weights.max(axis=1, keepdims=True)
+    shares = np.exp(weights - np.where(top == -np.inf, 0.0, top))
+    upto = np.cumsum(shares, axis=1)
+    upto *= (counts / upto[:, -1])[:, None]
+    # From the last code that is possible on the line ends exactly, so that no rounding leads to one that is not.
+    size = weights.shape[1]
+    last = size - 1 - (shares[:, ::-1] > 0).argmax(axis=1)
+    upto[np.arange(size) >= last[:, None]] = np.repeat(counts, size - last)
+    ends = np.cumsum(counts)
+    begins = ends - counts
+    line = (np.minimum(upto, counts[:, None]) + begins[:, None]).reshape(-1)
+    # A state's points are its whole numbers plus its phase; they stay below its end.
+    points = np.arange(ends[-1]) + np.repeat(phases, counts)
+    points = np.minimum(points, np.nextafter(np.arange(1.0, ends[-1] + 1), 0.0))
+    place = np.searchsorted(line, points, side="right")
+    codes: IntArray = place - size * np.repeat(np.arange(len(counts)), counts)
+    return codes
+
+
+def _states(codes: Sequence[Array], sizes: Sequence[int], count: int) -> IntArray:
+    """One number per row, the same for rows of the same codes."""
+    states, bound = np.zeros(count, dtype=np.int64), 1
+    for column, size in zip(codes, sizes, strict=True):
+        if bound * size > _MAX_STATES:
+            states = np.unique(states, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            bound = max(count, 1)
+        states = states * size + column
+        bound *= size
+    return states
+
+
+# --- Inference in logarithms ------------------------------------------------------------------------
+
+
+IMPOSSIBLE = (
     "inference: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
 )
-_FLOAT = np.dtype(np.float64)
-_MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
-
-
-class Ready(NamedTuple):
-    """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by.
-
-    fill: raises those below exp(-REACH), but zeros, to that: see `probability`. lows: before that.
-    above: nats taken from each cell, None for nothing; shift: what that, and attributes in no clique, add to log Z.
-    """
-
-    fill: Callable[[FloatArray], None]
-    lows: list[float]
-    highs: list[float]
-    zeros: bool
-    shift: float
-    above: FloatArray | None
-
-
-class Potentials:
-    """Checks and preparation of potentials for one structure and contraction; no state between calls.
-
-    mild: tables within so many nats are exponentiated as they are. log_free: what attributes in no clique add to log Z.
-    """
-
-    def __init__(self, contraction: Contraction, structure: Structure) -> None:
-        self._structure = structure
-        self._starts = np.array([part.start for part in structure.slices])
-        self._sizes = np.asarray(structure.sizes)
-        self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
-        # A table without letters is the constant 1, outside of the program, so it must be shifted to 0.
-        self.mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
-        in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
-        self.log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
-
-    def fitting(self, potentials: Tables) -> FloatArray:
-        """The potentials as float64; raises StructureError for another structure's."""
-        if potentials.structure is not self._structure and potentials.structure != self._structure:
-            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
-        values = potentials.values
-        return values if values.dtype is _FLOAT else values.astype(np.float64)
-
-    def checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
-        """The potentials as float64 and the maximum of each table.
-
-        Raises StructureError for another structure's, and InferenceError for NaN or +inf and where a whole table is
-        -inf.
-        """
-        theta = self.fitting(potentials)
-        top = np.maximum.reduceat(theta, self._starts)
-        if not np.isfinite(top).all():
-            if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
-                raise InferenceError(_IMPOSSIBLE)
-            bad = next(name for name, part in potentials.items() if np.isnan(part).any() or (part == np.inf).any())
-            raise InferenceError(f"inference: the potentials of {bad!r} hold NaN or +inf; they must be below infinity")
-        return theta, top
-
-    def ready(self, theta: FloatArray, top: FloatArray) -> Ready:
-        """Return the executor's input for potentials of these maxima."""
-        low = np.minimum.reduceat(theta, self._starts)
-        zeros = not np.isfinite(low).all()
-        if zeros:
-            low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
-        shift, above = self.log_free, None
-        if max(float(top.max()), -float(low.min())) > self.mild:
-            shift += float(top @ self._multiplicities)
-            above = np.repeat(top, self._sizes)
-            low, top = low - top, np.zeros_like(top)
-
-        raised = above is not None and float(low.min()) < -REACH
-
-        def fill(out: FloatArray) -> None:
-            logarithms = theta if above is None else np.subtract(theta, above, out)
-            if raised:
-                np.maximum(logarithms, -REACH, out=out, where=logarithms > -np.inf)
-            np.exp(logarithms, out)
-
-        return Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
 
 
 def refuse_infinite(value: float) -> None:
     """Raise InferenceError for a log-partition of no record, or of potentials beyond doubles."""
     if value == -math.inf:
-        raise InferenceError(_IMPOSSIBLE)
+        raise InferenceError(IMPOSSIBLE)
     if not math.isfinite(value):
         raise InferenceError("inference: the potentials are too large for double precision; rescale them")
-
-
-# --- Inference in logarithms ----------------------------------------------------------------------
 
 
 class Logarithms:

@@ -8,22 +8,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.inference.junction_tree.contraction import NUMPY, Contraction, Letters
-from dpgm_core.inference.junction_tree.loops import Arrangement
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
+    "Arrangement",
     "Buffer",
     "Call",
     "InferenceLowering",
     "Instruction",
+    "Kind",
     "LINE",
+    "Loop",
     "Lowering",
     "Program",
     "Sketch",
@@ -31,9 +33,6 @@ __all__ = [
     "Table",
     "View",
     "bind",
-    "cut_into_runs",
-    "first_fit",
-    "is_run",
     "lower",
     "view_array",
 ]
@@ -121,6 +120,25 @@ Kind = Literal["multiply", "matmul", "copy", "add", "contract", "contract more",
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
+#: A loop of compiled kernels: its codes, and the strides of r, p and q, 0 where a table lacks the letters.
+Loop: TypeAlias = tuple[int, int, int, int]
+
+
+class Arrangement(NamedTuple):
+    """Loops in their order, for the kernels. kind: of the innermost loop. swap: whether p and q have changed places.
+
+    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it
+    takes, of those that are remembered.
+    """
+
+    kind: int
+    inner: tuple[Loop, Loop, Loop]
+    outer: tuple[Loop, ...]
+    swap: bool
+    clear: bool
+    nanoseconds: float = math.nan
+
+
 # Thousands of these are made for one structure: named tuples take a third of the time of attrs classes.
 class View(NamedTuple):
     """An array over one buffer: its cells from `start`, reshaped, then transposed."""
@@ -132,7 +150,7 @@ class View(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`.
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `compiled`.
 
     loops: those of a contraction for compiled kernels.
     """
@@ -144,11 +162,7 @@ class Instruction(NamedTuple):
 
 
 def view_array(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
-    """The array that a view is.
-
-    >>> view_array(View("arena", 1, (2, 2), (1, 0)), {"arena": np.arange(6.0)}).tolist()
-    [[1.0, 3.0], [2.0, 4.0]]
-    """
+    """The array that a view is."""
     space, start, shape, axes = view
     flat = spaces[space][start : start + math.prod(shape)]
     if len(axes) < 2:
@@ -161,15 +175,7 @@ _IN_ORDER = tuple(range(64))
 
 
 def bind(instruction: Instruction, spaces: Mapping[Space, FloatArray]) -> Call:
-    """The instruction as a call on the arrays of these spaces.
-
-    >>> spaces = {"arena": np.ones(4)}
-    >>> function, arguments = bind(
-    ...     Instruction("add", View("arena", 0, (2,), (0,)), (View("arena", 2, (2,), (0,)),)), spaces
-    ... )
-    >>> function(*arguments).tolist(), spaces["arena"].tolist()
-    ([2.0, 2.0], [2.0, 2.0, 1.0, 1.0])
-    """
+    """The instruction as a call on the arrays of these spaces."""
     out, inputs = view_array(instruction.out, spaces), tuple(view_array(view, spaces) for view in instruction.inputs)
     if instruction.call == "copy":
         return np.copyto, (out, *inputs)

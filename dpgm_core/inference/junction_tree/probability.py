@@ -31,11 +31,10 @@ making others is overwritten before it is read.
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from attrs import frozen
@@ -43,14 +42,13 @@ from attrs import frozen
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.inference.junction_tree.contraction import Contraction
 from dpgm_core.inference.junction_tree.lowering import Call, Instruction, Program, Space, View, bind, view_array
-from dpgm_core.inference.kernels.format import LOST, REACH
+from dpgm_core.inference.kernels.format import FLOOR, LOST, RAISED, REACH
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Calibration", "FLOOR", "LOST", "ProbabilityExecutor", "REACH", "Scales"]
+__all__ = ["Calibration", "Pool", "ProbabilityExecutor"]
 
-FLOOR = math.exp(-REACH)
-_RAISED = FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
+_Work = TypeVar("_Work")
 
 #: What the value of each step was divided by; empty where none was.
 Scales = tuple[float, ...]
@@ -74,6 +72,27 @@ class Calibration:
     log_partition: float
 
 
+class Pool(Generic[_Work]):
+    """What calls need for themselves, to be used again; taken and given back in one step each, so without a lock.
+
+    cells: of one, in doubles; large ones are not kept between calls.
+    """
+
+    def __init__(self, make: Callable[[], _Work], cells: int) -> None:
+        self._make, self._keeps = make, cells <= _POOLED_CELLS
+        self._free: list[_Work] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[_Work]:
+        try:
+            work = self._free.pop()
+        except IndexError:
+            work = self._make()
+        yield work
+        if self._keeps:
+            self._free.append(work)
+
+
 class ProbabilityExecutor:
     """Marginals and log Z from scaled probabilities; safe to call from several threads.
 
@@ -95,9 +114,11 @@ class ProbabilityExecutor:
             for left, _, out in self._steps
         ]
         self._log_terms = sum(self._log_sizes)
-        self._pool: list[_Workspace] = []
         self._spare: list[FloatArray] = []
-        self._lock = threading.Lock()
+        self._workspace = Pool(
+            lambda: _Workspace(contraction, program, structure),
+            structure.cells + program.arena + program.retained,
+        )
 
     def __call__(
         self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
@@ -166,7 +187,7 @@ class ProbabilityExecutor:
             if masked:
                 marginals[work.potentials == 0.0] = 0.0
             if raised:
-                lost += float(marginals[(work.potentials > 0.0) & (work.potentials <= _RAISED)].sum())
+                lost += float(marginals[(work.potentials > 0.0) & (work.potentials <= RAISED)].sum())
             # A sum is finite only if each of its terms is.
             if not zeros or math.isfinite(float(marginals.sum())):
                 if lost > 0.0:
@@ -238,17 +259,6 @@ class ProbabilityExecutor:
             for function, arguments in work.backward_steps[number]:
                 function(*arguments)
         return log_partition + log_scale, tuple(scales), lost
-
-    @contextmanager
-    def _workspace(self) -> Iterator[_Workspace]:
-        with self._lock:
-            work = self._pool.pop() if self._pool else None
-        if work is None:
-            work = _Workspace(self._contraction, self._program, self._structure)
-        yield work
-        if self._structure.cells + self._program.arena + self._program.retained <= _POOLED_CELLS:
-            with self._lock:
-                self._pool.append(work)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProbabilityExecutor, (self._contraction, self._program, self._structure)

@@ -19,46 +19,9 @@ Memory is one array of doubles: potentials first, then values, adjoints and scra
 
 from __future__ import annotations
 
-__all__ = [
-    "AT_FREE",
-    "AT_INPUTS",
-    "AT_ROOTS",
-    "AT_STEPS",
-    "BACKWARD",
-    "BEYOND",
-    "CELLS",
-    "COUNTERS",
-    "DIMENSION",
-    "DOTS",
-    "ELEMENTWISE",
-    "END",
-    "FINE",
-    "FINISH",
-    "FORWARD",
-    "FREE",
-    "GROUPS",
-    "HEAD",
-    "HEADER",
-    "HIGHS",
-    "INPUTS",
-    "LOOPS",
-    "LOST",
-    "LOWS",
-    "MASK",
-    "MATRIX",
-    "NODE_HIGHS",
-    "NODE_LOWS",
-    "PRODUCTS",
-    "REACH",
-    "REFUSED",
-    "ROOTS",
-    "SCALES",
-    "STEP",
-    "STEPS",
-    "STRIDED",
-    "TABLES",
-    "ZEROS",
-]
+import math
+
+__all__ = ["FLOOR", "LOST", "RAISED", "REACH"]
 
 # Kinds of instructions: how the cells of the innermost loop lie, side by side in r, p and q; r and q; p and q; or not.
 # MASK sets cells of r to 0 where those of p are; FINISH makes marginals r, in the results, of p and its adjoint q.
@@ -70,28 +33,8 @@ HEADER, DIMENSION, STEP = 8, 4, 9
 LOOPS = 128
 
 HEAD = 32
-(
-    CELLS,
-    GROUPS,
-    INPUTS,
-    STEPS,
-    ROOTS,
-    FREE,
-    TABLES,
-    AT_INPUTS,
-    AT_STEPS,
-    AT_ROOTS,
-    AT_FREE,
-    FORWARD,
-    BACKWARD,
-    END,
-    LOWS,
-    HIGHS,
-    NODE_LOWS,
-    NODE_HIGHS,
-    SCALES,
-    COUNTERS,
-) = range(20)
+CELLS, GROUPS, INPUTS, STEPS, ROOTS, FREE, TABLES, AT_INPUTS, AT_STEPS, AT_ROOTS, AT_FREE = range(11)
+FORWARD, BACKWARD, END, LOWS, HIGHS, NODE_LOWS, NODE_HIGHS, SCALES, COUNTERS = range(11, 20)
 
 #: How an inference ended: FINE; ZEROS is FINE with potentials of -inf; REFUSED for NaN, +inf and a table of -inf only;
 #: BEYOND where double precision may not do.
@@ -101,3 +44,6 @@ FINE, ZEROS, REFUSED, BEYOND = range(4)
 #: for it; see `dpgm_core.inference.junction_tree.probability`.
 REACH = 300.0
 LOST = 1e-37
+#: What nonzero cells of a table that spans more are raised to, and up to what they are taken for raised: the safe side.
+FLOOR = math.exp(-REACH)
+RAISED = FLOOR * (1 + 1e-9)

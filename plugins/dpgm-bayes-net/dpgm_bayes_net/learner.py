@@ -62,8 +62,7 @@ class BayesNet:
     """
 
     measure: Literal["maximal", "families"] = option(
-        "maximal",
-        help="maximal: measure only families that lie in no other one; families: measure each",
+        "maximal", help="maximal: measure only families that lie in no other one; families: measure each"
     )
     split: Literal["optimal", "even", "curator"] = option(
         "optimal",

@@ -82,8 +82,7 @@ class BayesNetTwoStage:
         validator=_rate,
     )
     weights: Literal["paper", "error", "structure", "even"] = option(
-        "paper",
-        help="what divides the second stage's budget: graph times expected error, either alone, or nothing",
+        "paper", help="what divides the second stage's budget: graph times expected error, either alone, or nothing"
     )
     measure: Literal["families", "maximal"] = option(
         "families", help="measure each family, or only those in no other one, mostly more accurate"

@@ -2,6 +2,7 @@
 
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.local import Local
+from dpgm_bayes_net.two_stage import BayesNetTwoStage
 
 from dpgm_testing import LearnerConformance
 
@@ -16,3 +17,9 @@ class TestLocal(LearnerConformance):
     """Every check, default options."""
 
     component = Local
+
+
+class TestBayesNetTwoStage(LearnerConformance):
+    """Every check, default options."""
+
+    component = BayesNetTwoStage

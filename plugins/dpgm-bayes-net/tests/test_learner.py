@@ -10,8 +10,9 @@ from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
 import dpgm_core as dpgm
-from dpgm_core.pipeline import Run
+from dpgm_core.pipeline.run import Run
 from dpgm_testing.curators import TrappedRecords
+from dpgm_testing.learning import sample_codes
 from dpgm_testing.unusual import TruncatedLaplace
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
@@ -28,14 +29,8 @@ def network(dag=DAG, seed=1):
     return dpgm.Model.from_cpds(dag, {child: table / table.sum(axis=0) for child, table in tables.items()})
 
 
-def records(model, count=2000, seed=1):
-    """Codes of records of it."""
-    drawn = model.sample(count, randomness=dpgm.SeededRandomness(seed))
-    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
-
-
 TRUTH = network()
-CODES = records(TRUTH)
+CODES = sample_codes(TRUTH, 2000, 1)
 
 
 def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more):
@@ -346,10 +341,7 @@ def test_refits_start_from_networks_with_zeros_too():
     values = done.model.potentials.values.copy()
     values[DAG.structure().slices[3]] = [-np.inf, -np.inf, 0, 0]  # d is 1, whatever c
     model = dpgm.Model(
-        DAG.structure(),
-        dpgm.Tables(DAG.structure(), values),
-        releases=done.releases,
-        provenance=done.model.provenance,
+        DAG.structure(), dpgm.Tables(DAG.structure(), values), releases=done.releases, provenance=done.model.provenance
     )
     learner = dpgm.make("learner", {"name": "bayes-net", **done.tuning})
     assert np.isfinite(learner.refitter(model, ENGINE)(done.releases[0]).values).all()

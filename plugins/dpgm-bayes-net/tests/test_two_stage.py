@@ -12,6 +12,7 @@ from dpgm_bayes_net.two_stage import BayesNetTwoStage
 
 import dpgm_core as dpgm
 from dpgm_core.sources import as_source
+from dpgm_testing.learning import sample_codes
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a", "b"], "d": ["c"]})
@@ -25,8 +26,7 @@ def records(dag=DAG, count=2000, seed=1):
     rng = np.random.default_rng(seed)
     tables = {family[0]: 0.05 + rng.random(dag.domain.shape(family)) for family in dag.families}
     model = dpgm.Model.from_cpds(dag, {child: table / table.sum(axis=0) for child, table in tables.items()})
-    rows = model.sample(count, randomness=dpgm.SeededRandomness(seed)).to_pylist()
-    return np.array([[int(row[name]) for name in dag.domain.names] for row in rows]), model
+    return sample_codes(model, count, seed), model
 
 
 CODES, TRUTH = records()

@@ -15,37 +15,9 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_core.learning import expected_absolute
 from dpgm_core.sources import as_source
+from dpgm_testing.learning import chain, dirichlet_model, sample_codes, simulated_release
 
 BIG = 100  # an epsilon that leaves next to no noise: a scale of .03 records
-
-
-def chain(length, size, order=1):
-    """Attributes x0, x1, ... with edges up to `order` places apart."""
-    return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
-
-
-def population(structure, seed):
-    """The paper's: potentials are logarithms of Dirichlet(1) tables."""
-    rng = np.random.default_rng(seed)
-    tables = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
-    return dpgm.Model(structure, Tables(structure, tables))
-
-
-def records(model, count, seed):
-    """Codes of `count` records, (count, attributes)."""
-    drawn = model.sample(count, randomness=dpgm.SeededRandomness(seed))
-    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
-
-
-def release(model, count, epsilon, seed, total="public"):
-    """A simulated release under add-remove neighbours."""
-    return dpgm.release(
-        records(model, count, seed),
-        model.structure,
-        dpgm.Budget.pure(epsilon),
-        terms=dpgm.Terms(neighbours="add-remove", total=total),
-        randomness=dpgm.SeededRandomness(seed),
-    )
 
 
 def learn(noisy, inference="junction-tree", **options):
@@ -56,7 +28,7 @@ def learn(noisy, inference="junction-tree", **options):
 @pytest.fixture(scope="module")
 def small():
     """3-node chain, k = 3, N = 500, eps = .5."""
-    return release(population(chain(3, 3), 1), 500, 0.5, 1)
+    return simulated_release(dirichlet_model(chain(3, 3), 1), 500, 0.5, 1)
 
 
 def least_misfit(noisy):
@@ -124,8 +96,8 @@ def test_tau_bounds_every_potential(small):
 
 def test_merged_steps_follow_the_same_path():
     """One step per .1 of tau, the default, has the KL of round-by-round EM within 2 % around the best tau."""
-    model = population(chain(5, 4), 2)
-    noisy = release(model, 10_000, 0.1, 2)
+    model = dirichlet_model(chain(5, 4), 2)
+    noisy = simulated_release(model, 10_000, 0.1, 2)
     once = noisy.noise[0].dual.bound
     for tau in (0.5, 1.0, 1.5):
         e_step = {"name": "collective-dual", "tolerance": 1e-7, "share": 0.002}
@@ -137,8 +109,8 @@ def test_merged_steps_follow_the_same_path():
 
 def test_it_recovers_the_plain_fit_as_noise_vanishes():
     """Next to no noise: KL to the truth within 2 % of that of the maximum-likelihood fit to the true tables."""
-    model = population(chain(4, 3), 3)
-    exact = release(model, 20_000, BIG, 3)
+    model = dirichlet_model(chain(4, 3), 3)
+    exact = simulated_release(model, 20_000, BIG, 3)
     plain = dpgm.learn(exact, dpgm.make("learner", "naive-mle", l2=1e-9, project=False))
     fit = learn(exact, tau=30.0, stop="fixed", e_step={"name": "collective-dual", "tolerance": 1e-9, "share": 0.01})
     assert plain.model.kl(fit.model) < 1e-6
@@ -156,8 +128,8 @@ def test_loopy_bp_on_a_tree_gives_the_same_model(small):
 def test_loopy_bp_on_a_cycle_takes_gradient_m_steps():
     """An approximate engine converges to a model far better than the uniform one, and claims no gap."""
     structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 3)), [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])
-    model = population(structure, 4)
-    noisy = release(model, 5000, 1.0, 4)
+    model = dirichlet_model(structure, 4)
+    noisy = simulated_release(model, 5000, 1.0, 4)
     exact, loopy = (learn(noisy, inference=name, tau=1.0, stop="fixed") for name in ("junction-tree", "loopy-bp"))
     assert "largest_gap" in exact.certificate
     assert "largest_gap" not in loopy.certificate
@@ -191,9 +163,9 @@ def test_cliques_may_have_budgets_of_their_own():
                 dpgm.ReplayCurator(noisy), inference, randomness=randomness, progress=progress
             )
 
-    model = population(chain(4, 3), 5)
+    model = dirichlet_model(chain(4, 3), 5)
     fit = dpgm.fit(
-        records(model, 2000, 5),
+        sample_codes(model, 2000, 5),
         model.structure,
         dpgm.Budget.pure(1),
         neighbours="add-remove",
@@ -208,7 +180,7 @@ def test_cliques_may_have_budgets_of_their_own():
 
 def uneven(mechanism, ratio, seed, count=100_000):
     """A simulated release of a chain of five, of which every second table has `ratio` times the noise; its truth."""
-    model = population(chain(5, 4), seed)
+    model = dirichlet_model(chain(5, 4), seed)
     cliques = model.structure.cliques
     shares = [Fraction(1, 10), Fraction(1, 10 * ratio)]
     if mechanism == "laplace":
@@ -216,7 +188,7 @@ def uneven(mechanism, ratio, seed, count=100_000):
     else:
         budgets = {clique: dpgm.Budget.zcdp(shares[place % 2] ** 2 / 2) for place, clique in enumerate(cliques)}
     curator = dpgm.LiveCurator(
-        as_source(records(model, count, seed)), model.structure, dpgm.make("mechanism", mechanism),
+        as_source(sample_codes(model, count, seed)), model.structure, dpgm.make("mechanism", mechanism),
         terms=dpgm.Terms(neighbours="add-remove", total="public"),
         budget=dpgm.Budget.sum(budgets.values()), randomness=dpgm.SeededRandomness(seed),
     )  # fmt: skip
@@ -279,8 +251,8 @@ def test_tied_groups_and_estimated_totals_fit_together():
     """A stationary chain under an estimated N: tables sum to m_g N_hat, and learning beats the uniform model."""
     domain = Domain.from_sizes({f"x{place}": 3 for place in range(5)})
     structure = Structure(domain, [("x0",)], tied=[[(f"x{place}", f"x{place + 1}") for place in range(4)]])
-    model = population(structure, 6)
-    noisy = release(model, 5000, 1.0, 6, total="estimated")
+    model = dirichlet_model(structure, 6)
+    noisy = simulated_release(model, 5000, 1.0, 6, total="estimated")
     assert noisy.total != 5000
     fit = learn(noisy)
     assert fit.converged
@@ -301,7 +273,7 @@ def test_starting_from_the_margins_helps_at_small_tau():
     structure = Structure(domain, [("a", "b"), ("b", "c")])
     skewed = np.log(np.outer([0.7, 0.2, 0.05, 0.05], [0.6, 0.2, 0.1, 0.1])).reshape(-1)
     model = dpgm.Model(structure, Tables(structure, np.tile(skewed, 2)))
-    noisy = release(model, 5000, 1.0, 7)
+    noisy = simulated_release(model, 5000, 1.0, 7)
     uniform, margins = (learn(noisy, tau=0.1, stop="fixed", start=start) for start in ("uniform", "margins"))
     assert model.kl(margins.model) < 0.2 * model.kl(uniform.model)
 
@@ -310,7 +282,7 @@ def test_margins_of_tied_tables_are_refused():
     """They cannot be told apart; the message says what would do."""
     domain = Domain.from_sizes(dict.fromkeys("abc", 2))
     structure = Structure(domain, [("a",)], tied=[[("a", "b"), ("b", "c")]])
-    noisy = release(population(structure, 8), 100, 1.0, 8)
+    noisy = simulated_release(dirichlet_model(structure, 8), 100, 1.0, 8)
     with pytest.raises(OptionError, match="start = 'uniform'"):
         learn(noisy, start="margins")
 
@@ -319,8 +291,8 @@ def test_margins_of_tied_tables_are_refused():
 def test_it_stops_on_the_plateau():
     """The rule ends before tau is used up, within 25 % of the best KL on the path, in noise and in signal."""
     for count, epsilon, seed in ((3000, 0.2, 9), (30_000, 0.5, 10), (300_000, 1.0, 11)):
-        model = population(chain(6, 5), seed)
-        noisy = release(model, count, epsilon, seed)
+        model = dirichlet_model(chain(6, 5), seed)
+        noisy = simulated_release(model, count, epsilon, seed)
         fit = learn(noisy, stop="plateau")
         assert fit.converged
         assert fit.certificate["tau"] < 9
@@ -331,7 +303,7 @@ def test_it_stops_on_the_plateau():
 
 def test_the_discrepancy_rule_waits_for_its_share():
     """It ends with the first step at or below the asked share of the expected noise."""
-    noisy = release(population(chain(6, 5), 12), 30_000, 0.5, 12)
+    noisy = simulated_release(dirichlet_model(chain(6, 5), 12), 30_000, 0.5, 12)
     for share in (1.0, 0.7):
         shares = [row["discrepancy"] for row in learn(noisy, stop="discrepancy", discrepancy=share).trace]
         assert shares[-1] <= share
@@ -341,8 +313,8 @@ def test_the_discrepancy_rule_waits_for_its_share():
 def test_running_into_the_zeros_is_said():
     """With stop = "fixed" and far too much tau the fit warns that it is past the plateau; at the best point it does
     not. A rule that is never met is said too."""
-    model = population(chain(6, 5), 13)
-    noisy = release(model, 3000, 0.2, 13)
+    model = dirichlet_model(chain(6, 5), 13)
+    noisy = simulated_release(model, 3000, 0.2, 13)
     far, near = (learn(noisy, tau=tau, stop="fixed") for tau in (12.0, 0.8))
     assert model.kl(far.model) > 1.5 * model.kl(near.model)
     assert any("past the plateau" in note and "lower tau" in note for note in far.notes)
@@ -399,8 +371,8 @@ def test_accuracy_on_the_papers_protocol(graph):
     structure = chain(10, 5, 3) if graph == "chain3" else Structure.erdos_renyi(domain, 0.35, 3)
     logs = []
     for count, epsilon in itertools.product((10_000, 100_000), (0.5, 1.0)):
-        model = population(structure, 0)
-        noisy = release(model, count, epsilon, 0)
+        model = dirichlet_model(structure, 0)
+        noisy = simulated_release(model, count, epsilon, 0)
         kl_em = model.kl(learn(noisy).model)
         naive = [
             dpgm.learn(noisy, dpgm.make("learner", "naive-mle", l2=l2, tolerance=1e-4)).model

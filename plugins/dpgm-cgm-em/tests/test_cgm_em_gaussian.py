@@ -7,25 +7,16 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, SeededRandomness, Structure, Tables
+from dpgm_core import SeededRandomness, Tables
+from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
-STRUCTURE = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), 2)
+STRUCTURE = chain(6, 4, 2)
 
 
 def drawn(count, epsilon, seed):
     """A population with Dirichlet(1) potentials, and a release of `count` records under exact Gaussian noise."""
-    rng = np.random.default_rng(seed)
-    rough = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in STRUCTURE.sizes])
-    model = dpgm.Model(STRUCTURE, Tables(STRUCTURE, rough))
-    noisy = dpgm.release(
-        model.sample(count, randomness=SeededRandomness(seed)),
-        STRUCTURE,
-        dpgm.Budget.approx(epsilon, 1 / count),
-        "gaussian",
-        terms=dpgm.Terms(neighbours="add-remove", total="public"),
-        randomness=SeededRandomness(seed),
-    )
-    return model, noisy
+    model = dirichlet_model(STRUCTURE, seed)
+    return model, simulated_release(model, count, dpgm.Budget.approx(epsilon, 1 / count), seed, "gaussian")
 
 
 def learned(noisy, **options):

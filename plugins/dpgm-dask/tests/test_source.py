@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from attrs import frozen
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 pytest.importorskip("distributed", reason="distributed is not installed")
@@ -20,11 +19,11 @@ import cloudpickle
 import dask
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
-from dpgm_dask.records import of_table
 from dpgm_dask.source import DaskSource
 
 from dpgm_core import Attribute, DataError, Domain
-from dpgm_core.sources import Reading, ReducingSource, Shipped, SourceRefused, received
+from dpgm_core.sources import Reading, SourceRefused
+from dpgm_testing.reductions import embedded, tallies
 
 # What is sent from here is not installed on the workers.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -38,30 +37,7 @@ DOMAIN = Domain(
 )
 
 
-@frozen
-class Table:
-    """The joint table of some attributes, as a third party would write a reduction."""
-
-    columns: tuple[str, ...]
-
-    @property
-    def shape(self):
-        return tuple(DOMAIN[name].size for name in self.columns)
-
-    @property
-    def cells(self):
-        return int(np.prod(self.shape))
-
-    def partial(self, codes, lengths):
-        cells = np.ravel_multi_index([column.astype(np.int64) for column in codes], self.shape)
-        return np.bincount(cells, minlength=self.cells)
-
-    def check(self, sums):
-        if sums.min() < 0:
-            raise DataError("negative")
-
-
-ALL = Table(DOMAIN.names)
+ALL = tallies(DOMAIN, [DOMAIN.names])
 
 
 def records(count=500, seed=0):
@@ -84,8 +60,7 @@ def reading(**more):
 
 def expected(frame, spec):
     """The same rows in one piece, without dask."""
-    batches = pa.Table.from_pandas(frame, preserve_index=False).to_batches()
-    return received([Shipped(reading=spec).summed(ALL, batches)], ALL)
+    return embedded(pa.Table.from_pandas(frame, preserve_index=False), spec, ALL)
 
 
 def total(source, spec, times=1):
@@ -340,14 +315,6 @@ def test_neither_password_nor_signature_of_a_url_is_shown():
     assert "s3://bucket/visits" in shown and "pl4nted" not in shown
 
 
-def test_the_kit_is_given_the_rows_of_a_table(tmp_path):
-    """`records` of the declaration: three files of the table, which is also a source by contract."""
-    table = pa.Table.from_pandas(records(10), preserve_index=False)
-    source = of_table(table, tmp_path)
-    assert isinstance(source, ReducingSource)
-    np.testing.assert_array_equal(total(source, reading()), expected(records(10), reading()))
-
-
 def test_a_person_key_may_be_an_attribute(tmp_path):
     """In files as in frames: its column is read once."""
     rows = records(60)
@@ -379,7 +346,7 @@ def test_each_file_is_read_by_its_own_types(where, tmp_path):
         table = pa.table({"town": town, "age": [3.0, 70.0], "visits": [1, 2]})
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=1)
     together = pa.table({"town": ["1", "2", "A", "no number", "B", None], "age": [3.0, 70.0] * 3, "visits": [1, 2] * 3})
-    whole = received([Shipped(reading=reading()).summed(ALL, together.to_batches())], ALL)
+    whole = embedded(together, reading(), ALL)
     np.testing.assert_array_equal(total(DaskSource(path=str(tmp_path)), reading()), whole)
 
 

@@ -62,12 +62,7 @@ class Run:
     """The state of one fit: parameters `phi`, prior scales, and the linear system of the last round."""
 
     def __init__(
-        self,
-        settings: Settings,
-        release: NoisyTables,
-        engine: Engine,
-        progress: Progress,
-        base: Base | None = None,
+        self, settings: Settings, release: NoisyTables, engine: Engine, progress: Progress, base: Base | None = None
     ) -> None:
         self.settings, self.release, self.progress, self.base = settings, release, progress, base
         self.basis = basis_of(release)

@@ -10,6 +10,7 @@ from dpgm_eb_map.posterior import Moments
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SecondOrder, Tables
 from dpgm_core import Structure as S
+from dpgm_testing.learning import simulated_release
 
 SIZES = {"a": 4, "b": 3, "c": 3, "d": 2}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -26,12 +27,8 @@ def model(seed, structure=CHAIN, scale=0.8):
 
 def released(truth, structure, rho, seed=100, records=3000):
     """Records of the truth, measured."""
-    drawn = truth.sample(records, randomness=dpgm.SeededRandomness(seed))
-    codes = np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
-    return dpgm.release(
-        codes, structure, dpgm.Budget.zcdp(rho), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(seed),
-    )  # fmt: skip
+    budget = dpgm.Budget.zcdp(rho)
+    return simulated_release(truth, records, budget, seed, "gaussian", structure=structure, total="estimated")
 
 
 def learn(noisy, **options):

@@ -11,6 +11,7 @@ from dpgm_eb_map.posterior import statistics_of
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core.privacy import products, spread
+from dpgm_testing.learning import simulated_release
 
 BINARY = Domain.from_sizes(dict.fromkeys("abcde", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "b"), ("d", "c")])
@@ -24,17 +25,8 @@ def truth(structure, seed=0):
 
 def release(structure, budget, seed=0, count=3000, total="estimated", **terms):
     """Contrasts of records of the truth."""
-    drawn = truth(structure).sample(count, randomness=dpgm.SeededRandomness(seed))
-    codes = np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
-    return dpgm.release(
-        codes,
-        structure,
-        dpgm.Budget.zcdp(budget),
-        "gaussian",
-        terms=dpgm.Terms(neighbours="add-remove", total=total, **terms),
-        split="contrasts",
-        randomness=dpgm.SeededRandomness(seed),
-    )
+    budget = dpgm.Budget.zcdp(budget)
+    return simulated_release(truth(structure), count, budget, seed, "gaussian", total=total, split="contrasts", **terms)
 
 
 def learn(noisy, structure, inference="junction-tree", **options):

@@ -17,6 +17,7 @@ from dpgm_eb_map.resources import resources
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
+from dpgm_testing.learning import simulated_release
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
 STRUCTURES = {
@@ -37,12 +38,7 @@ def truth_over(structure, seed, share=1.0):
 
 def released(truth, records, budget, seed, mechanism="gaussian", **terms):
     """A release of records drawn from the truth."""
-    drawn = truth.sample(records, randomness=dpgm.SeededRandomness(seed))
-    codes = np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
-    return dpgm.release(
-        codes, truth.structure, budget, mechanism, terms=dpgm.Terms(neighbours="add-remove", **terms),
-        randomness=dpgm.SeededRandomness(seed),
-    )  # fmt: skip
+    return simulated_release(truth, records, budget, seed, mechanism, **{"total": "estimated", **terms})
 
 
 def small(structure, seed=1):

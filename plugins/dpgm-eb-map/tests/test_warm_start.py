@@ -9,6 +9,7 @@ from dpgm_eb_map.contrasts import basis_of
 import dpgm_core as dpgm
 from dpgm_core import Domain, Fitter, OptionError, Structure, Tables
 from dpgm_core.releases.pooling import pool
+from dpgm_testing.learning import sample_codes
 
 SIZES = {"a": 8, "b": 6, "c": 5, "d": 3, "e": 2}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -25,8 +26,7 @@ def truth(seed):
 
 def rounds(seed, rho="0.0005"):
     """The pool after each round: all one-way tables, then a pair a round, whose noise is less by and by."""
-    drawn = truth(seed).sample(5000, randomness=dpgm.SeededRandomness(seed))
-    codes = np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
+    codes = sample_codes(truth(seed), 5000, seed)
     measured = []
     for number, cliques in enumerate([[(name,) for name in SIZES], *([pair] for pair in PAIRS)]):
         measured.append(

@@ -104,10 +104,7 @@ def predict_independent(partners: Partners, alone: NoisyTables | None) -> dict[C
 
 
 def score_pairs(
-    partners: Partners,
-    groups: Mapping[str, Sequence[int]],
-    probabilities: Mapping[Clique, FloatArray],
-    total: float,
+    partners: Partners, groups: Mapping[str, Sequence[int]], probabilities: Mapping[Clique, FloatArray], total: float
 ) -> TableDistance:
     """The scores of the pairs that are in some group: how far each is from its prediction.
 

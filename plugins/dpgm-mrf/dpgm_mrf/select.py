@@ -152,13 +152,7 @@ class MrfSelect:
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`; the pairs of the last round are left to the pipeline to measure."""
         partners = partners_of(session.workload)

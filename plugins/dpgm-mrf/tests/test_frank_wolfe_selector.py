@@ -4,25 +4,12 @@ import numpy as np
 import pytest
 from dpgm_mrf.frank_wolfe.components import FrankWolfeSelector
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    SeededRandomness,
-    StructureError,
-    Terms,
-    TooLarge,
-    Workload,
-    fit,
-    make,
-    plan_selection,
-    select,
-)
+import dpgm_core as dpgm
 
 NAMES = [f"a{number}" for number in range(8)]
-DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 2))
+DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 2))
 MATCHING = {frozenset(pair) for pair in zip(NAMES[::2], NAMES[1::2], strict=True)}
-WORKLOAD = Workload.all(DOMAIN, order=2)
+WORKLOAD = dpgm.Workload.all(DOMAIN, order=2)
 
 
 def matching(count, seed):
@@ -42,16 +29,16 @@ def edges(structure):
 def test_the_edges_of_a_matching_are_selected_and_fitted():
     """End to end: at rho = .1 and 6,000 records exactly the four edges, in both fixed seeds, measured with what is left
     and fitted by the learner to .05 of their tables; the model costs the budget."""
-    budget = Budget.zcdp("1/10")
+    budget = dpgm.Budget.zcdp("1/10")
     for seed in (1, 2):
         codes = matching(6_000, seed)
-        fits = fit(
+        fits = dpgm.fit(
             codes,
             {"name": "mrf-fw", "width": 0.4},
             budget,
             workload=WORKLOAD,
             neighbours="add-remove",
-            randomness=SeededRandomness(seed),
+            randomness=dpgm.SeededRandomness(seed),
         )
         assert edges(fits.model.structure) == MATCHING
         assert fits.model.cost == budget
@@ -64,17 +51,17 @@ def test_the_edges_of_a_matching_are_selected_and_fitted():
 def test_without_edges_the_structure_has_attributes_alone():
     """Without dependence there is no edge above least / 2 = 1, and the rest measures the attributes again."""
     codes = np.random.default_rng(1).integers(0, 2, (2_000, 8))
-    release, selection = select(
+    release, selection = dpgm.select(
         codes,
         {"name": "mrf-fw", "width": 2, "least": 2},
-        Budget.zcdp(1),
+        dpgm.Budget.zcdp(1),
         workload=WORKLOAD,
-        terms=Terms(neighbours="add-remove"),
-        randomness=SeededRandomness(1),
+        terms=dpgm.Terms(neighbours="add-remove"),
+        randomness=dpgm.SeededRandomness(1),
     )
     assert selection.structure.cliques == tuple((name,) for name in NAMES)
     assert set(selection.measure) == {(name,) for name in NAMES}
-    assert release.cost == Budget.zcdp(1)
+    assert release.cost == dpgm.Budget.zcdp(1)
 
 
 def test_what_the_engine_cannot_hold_is_left_out_weakest_first():
@@ -85,21 +72,21 @@ def test_what_the_engine_cannot_hold_is_left_out_weakest_first():
 
         def compile(self, structure):
             if sum(len(clique) == 2 for clique in structure.cliques) > 2:
-                raise TooLarge("two pairs fit here")
-            return make("inference", "junction-tree").compile(structure)
+                raise dpgm.TooLarge("two pairs fit here")
+            return dpgm.make("inference", "junction-tree").compile(structure)
 
     codes = matching(6_000, 1)
     strong = codes.copy()
     strong[:, 1] = strong[:, 0]
     strong[:, 5] = np.where(np.random.default_rng(2).random(len(codes)) < 0.9, strong[:, 4], strong[:, 5])
-    _, selection = select(
+    _, selection = dpgm.select(
         strong,
         {"name": "mrf-fw", "width": 1.5},
-        Budget.zcdp(10),
+        dpgm.Budget.zcdp(10),
         workload=WORKLOAD,
         inference=Two(),
-        terms=Terms(neighbours="add-remove"),
-        randomness=SeededRandomness(1),
+        terms=dpgm.Terms(neighbours="add-remove"),
+        randomness=dpgm.SeededRandomness(1),
     )
     assert edges(selection.structure) == {frozenset(("a0", "a1")), frozenset(("a4", "a5"))}
     assert any("weakest" in note and "loopy-bp" in note for note in selection.notes)
@@ -108,34 +95,41 @@ def test_what_the_engine_cannot_hold_is_left_out_weakest_first():
 def test_a_plan_is_what_a_selection_does():
     """Shares, the steps of a declared number of records, and what one choice can tell: the temperature's odds."""
     selector = FrankWolfeSelector(width=0.4)
-    terms = Terms(neighbours="add-remove", total=6_000)
-    budget = Budget.zcdp("1/10")
+    terms = dpgm.Terms(neighbours="add-remove", total=6_000)
+    budget = dpgm.Budget.zcdp("1/10")
     plan = selector.plan(WORKLOAD, budget, terms)
-    assert Budget.sum(plan.shares.values()) == budget
+    assert dpgm.Budget.sum(plan.shares.values()) == budget
     codes = matching(6_000, 1)
-    release, selection = select(codes, selector, budget, workload=WORKLOAD, terms=terms, randomness=SeededRandomness(1))
+    release, selection = dpgm.select(
+        codes, selector, budget, workload=WORKLOAD, terms=terms, randomness=dpgm.SeededRandomness(1)
+    )
     steps = [row for row in selection.trace if "temperature" in row]
     assert len(steps) == plan.limits["steps"] - 1
     lead = np.log(9 * (2 * 8 - 1)) / steps[0]["temperature"] / 128
     assert plan.detectable == pytest.approx(2 * lead) and plan.candidates == 28
     assert plan.deviation == pytest.approx(np.sqrt(release.steps[0].variances[0]), rel=0.01)
-    unknown = selector.plan(WORKLOAD, budget, Terms(neighbours="add-remove"))
+    unknown = selector.plan(WORKLOAD, budget, dpgm.Terms(neighbours="add-remove"))
     assert unknown.limits["steps"] == 8 and any("more steps" in note for note in unknown.notes)
 
 
 @pytest.mark.parametrize(
     ("workload", "budget", "error", "match"),
     [
-        (Workload.all(DOMAIN, order=1), Budget.zcdp(1), StructureError, "chooses between pairs"),
-        (Workload.all(Domain.from_sizes({"a": 1, "b": 2})), Budget.zcdp(1), StructureError, "two labels and more"),
-        (WORKLOAD, Budget.zcdp("1e-12"), BudgetError, r"give [\d,]+ times the budget"),
+        (dpgm.Workload.all(DOMAIN, order=1), dpgm.Budget.zcdp(1), dpgm.StructureError, "chooses between pairs"),
+        (
+            dpgm.Workload.all(dpgm.Domain.from_sizes({"a": 1, "b": 2})),
+            dpgm.Budget.zcdp(1),
+            dpgm.StructureError,
+            "two labels and more",
+        ),
+        (WORKLOAD, dpgm.Budget.zcdp("1e-12"), dpgm.BudgetError, r"give [\d,]+ times the budget"),
     ],
     ids=["alone", "one label", "little"],
 )
 def test_a_plan_refuses_what_a_selection_would(workload, budget, error, match):
     """Before anything is read, in plans and in selections alike."""
     with pytest.raises(error, match=match):
-        plan_selection({"name": "mrf-fw", "width": 1}, budget, workload, terms=Terms(neighbours="add-remove"))
+        dpgm.plan_selection({"name": "mrf-fw", "width": 1}, budget, workload, terms=dpgm.Terms(neighbours="add-remove"))
     codes = np.zeros((10, len(workload.domain)), int)
     with pytest.raises(error, match=match):
-        fit(codes, {"name": "mrf-fw", "width": 1}, budget, workload=workload, neighbours="add-remove")
+        dpgm.fit(codes, {"name": "mrf-fw", "width": 1}, budget, workload=workload, neighbours="add-remove")

@@ -109,10 +109,7 @@ def test_too_little_is_refused_before_the_charge():
     )
     with pytest.raises(dpgm.BudgetError, match=r"divides the budget over many choices: .* too little"):
         learner.learn(
-            curator,
-            dpgm.make("inference", "junction-tree"),
-            randomness=dpgm.SeededRandomness(1),
-            progress=dpgm.silent,
+            curator, dpgm.make("inference", "junction-tree"), randomness=dpgm.SeededRandomness(1), progress=dpgm.silent
         )
     assert curator.remaining == tiny and not curator.released
     with pytest.raises(dpgm.BudgetError, match="too little"):

@@ -6,30 +6,16 @@ import numpy as np
 import pytest
 from dpgm_mrf.stable import MrfStable
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Domain,
-    Ledger,
-    OptionError,
-    SeededRandomness,
-    StructureError,
-    Terms,
-    Workload,
-    fit,
-    make,
-    plan_selection,
-    select,
-)
+import dpgm_core as dpgm
 from dpgm_core.learning import likely_distance
 
-BUDGET = Budget.approx("1.5", "2e-6")  # half of it for votes: (0.75, 1e-6)
-KNOWN = Terms(neighbours="add-remove", total=5400)
+BUDGET = dpgm.Budget.approx("1.5", "2e-6")  # half of it for votes: (0.75, 1e-6)
+KNOWN = dpgm.Terms(neighbours="add-remove", total=5400)
 
 
 def domain(p=6):
     """Binary attributes."""
-    return Domain.from_sizes({f"x{number}": 2 for number in range(p)})
+    return dpgm.Domain.from_sizes({f"x{number}": 2 for number in range(p)})
 
 
 def matching(count, p=6, coupling=0.4, seed=1):
@@ -47,14 +33,14 @@ PAIRS = (("x0", "x1"), ("x2", "x3"), ("x4", "x5"))
 
 def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workload=None, **more):
     """A fit with seeded noise."""
-    return fit(
+    return dpgm.fit(
         matching(5400) if codes is None else codes,
         selector,
         budget,
         learner="naive-mle",
-        workload=workload or Workload.all(domain(), order=2),
+        workload=workload or dpgm.Workload.all(domain(), order=2),
         terms=terms,
-        randomness=SeededRandomness(1),
+        randomness=dpgm.SeededRandomness(1),
         **more,
     )
 
@@ -63,8 +49,8 @@ def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workl
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_matching_is_selected_and_learned(tmp_path, neighbours):
     """90 blocks of 60 records; one charge of all, and the guarantee says both parts."""
-    book = Ledger.create(tmp_path / "x", name="x", budget=BUDGET, neighbours=neighbours)
-    done = learned(terms=Terms(neighbours=neighbours), ledger=book)
+    book = dpgm.Ledger.create(tmp_path / "x", name="x", budget=BUDGET, neighbours=neighbours)
+    done = learned(terms=dpgm.Terms(neighbours=neighbours), ledger=book)
     assert done.model.structure.cliques == PAIRS and done.model.cost == BUDGET
     assert [one.cost for one in book.history()] == [BUDGET]
     assert f"with {BUDGET}" in done.model.guarantee() and "(0.75, 1e-06) for votes" in done.model.guarantee()
@@ -75,7 +61,7 @@ def test_a_matching_is_selected_and_learned(tmp_path, neighbours):
 
 def test_workloads_of_order_3_vote_on_their_pairs():
     """And never on a pair that is under `never`."""
-    workload_of_order_3 = Workload.all(domain(), order=3, never=[("x4", "x5")])
+    workload_of_order_3 = dpgm.Workload.all(domain(), order=3, never=[("x4", "x5")])
     done = learned(workload=workload_of_order_3)
     assert done.model.structure.cliques == (*PAIRS[:2], ("x4",), ("x5",))
     assert len(done.releases[0].steps[0].candidates) == 14
@@ -83,47 +69,49 @@ def test_workloads_of_order_3_vote_on_their_pairs():
 
 def test_a_threshold_takes_a_tenth_of_the_records():
     """500 records of a matching, whose pairs correlate by .38."""
-    terms = Terms(neighbours="add-remove", total=500)
+    terms = dpgm.Terms(neighbours="add-remove", total=500)
     done = learned({"name": "mrf-stable", "method": "threshold", "tau": 0.22}, codes=matching(500), terms=terms)
     assert done.model.structure.cliques == PAIRS
 
 
 def test_a_verdict_of_nothing_is_no_error():
     """Too few records a block: the attributes alone are measured, and the note says what was spent on what."""
-    done = learned(codes=matching(900), terms=Terms(neighbours="add-remove", total=900))
+    done = learned(codes=matching(900), terms=dpgm.Terms(neighbours="add-remove", total=900))
     assert done.model.structure.cliques == tuple((f"x{number}",) for number in range(6))
     (note,) = [one for one in done.notes if "stable enough" in one]
     assert "(0.75, 1e-06) by 90 blocks of about 10 records" in note and done.model.cost == BUDGET
     assert done.releases[0].steps[0].edges is None
     graph = learned(
-        {"name": "mrf-stable", "method": "graph"}, codes=matching(900), terms=Terms(neighbours="add-remove")
+        {"name": "mrf-stable", "method": "graph"}, codes=matching(900), terms=dpgm.Terms(neighbours="add-remove")
     )
     assert "by 90 blocks were" in next(one for one in graph.notes if "stable enough" in one)
 
 
 def test_blocks_come_from_the_budget_alone():
     """4.5 times the distance that is published with probability .9, of the votes' part; or as many as are asked for."""
-    for budget, share in ((BUDGET, 0.5), (Budget.approx(3, "1e-9"), 0.25)):
+    for budget, share in ((BUDGET, 0.5), (dpgm.Budget.approx(3, "1e-9"), 0.25)):
         chooser = MrfStable(share=share)
         votes = chooser.votes(budget)
         assert votes == budget * Fraction(str(share))
-        said = chooser.foretell(Workload.all(domain(), order=2), votes, KNOWN)
+        said = chooser.foretell(dpgm.Workload.all(domain(), order=2), votes, KNOWN)
         assert said[0].startswith(f"{-(-9 * likely_distance(votes) // 2)} blocks vote")
-    few = MrfStable(blocks=30).foretell(Workload.all(domain(), order=2), Budget.approx("0.75", "1e-6"), KNOWN)
+    few = MrfStable(blocks=30).foretell(dpgm.Workload.all(domain(), order=2), dpgm.Budget.approx("0.75", "1e-6"), KNOWN)
     assert few[0].startswith("30 blocks") and "takes 39" in few[1]
 
 
 def test_a_plan_says_what_to_expect():
     """The votes' part and the rho of the rest; fewer than 50 records a block are said, of a declared or guessed N."""
-    workload = Workload.all(domain(), order=2)
-    plan = plan_selection("mrf-stable", BUDGET, workload, terms=Terms(neighbours="add-remove"))
+    workload = dpgm.Workload.all(domain(), order=2)
+    plan = dpgm.plan_selection("mrf-stable", BUDGET, workload, terms=dpgm.Terms(neighbours="add-remove"))
     assert [str(one) for one in plan.shares.values()] == [
         "(epsilon, delta) = (0.75, 1e-06)",
-        str(Budget.approx("0.75", "1e-6").zcdp_within()),
+        str(dpgm.Budget.approx("0.75", "1e-6").zcdp_within()),
     ]
     assert plan.candidates == 15 and not any("records" in note and "about" in note for note in plan.notes)
-    for more in ({"records": 2000}, {"terms": Terms(neighbours="add-remove", total=2000)}):
-        plan = plan_selection("mrf-stable", BUDGET, workload, **({"terms": Terms(neighbours="add-remove")} | more))
+    for more in ({"records": 2000}, {"terms": dpgm.Terms(neighbours="add-remove", total=2000)}):
+        plan = dpgm.plan_selection(
+            "mrf-stable", BUDGET, workload, **({"terms": dpgm.Terms(neighbours="add-remove")} | more)
+        )
         assert any("about 22 records" in note for note in plan.notes)
 
 
@@ -152,34 +140,40 @@ def test_a_plan_says_what_to_expect():
 )
 def test_options_that_are_refused(options, why):
     """By the class, and by its name with a table of options."""
-    with pytest.raises(OptionError, match=why):
+    with pytest.raises(dpgm.OptionError, match=why):
         MrfStable(**options)
-    with pytest.raises(OptionError):
-        make("selector", {"name": "mrf-stable", **options})
+    with pytest.raises(dpgm.OptionError):
+        dpgm.make("selector", {"name": "mrf-stable", **options})
 
 
-TERNARY = Domain.from_sizes({"x0": 2, "x1": 3})
+TERNARY = dpgm.Domain.from_sizes({"x0": 2, "x1": 3})
 ASKED = {
-    "pure": ({}, Budget.pure(1), {}, BudgetError, "delta is what it spends"),
-    "zcdp": ({}, Budget.zcdp(1), {}, BudgetError, "delta is what it spends"),
-    "too little": ({}, Budget.approx("1e-6", "1e-9"), {}, BudgetError, "too little for votes"),
-    "estimated": ({"method": "threshold", "tau": 0.3}, BUDGET, {}, OptionError, "declare the number of records"),
+    "pure": ({}, dpgm.Budget.pure(1), {}, dpgm.BudgetError, "delta is what it spends"),
+    "zcdp": ({}, dpgm.Budget.zcdp(1), {}, dpgm.BudgetError, "delta is what it spends"),
+    "too little": ({}, dpgm.Budget.approx("1e-6", "1e-9"), {}, dpgm.BudgetError, "too little for votes"),
+    "estimated": ({"method": "threshold", "tau": 0.3}, BUDGET, {}, dpgm.OptionError, "declare the number of records"),
     "estimated, replaced": (
         {"method": "threshold", "tau": 0.3},
         BUDGET,
-        {"terms": Terms(neighbours="replace-one")},
-        OptionError,
+        {"terms": dpgm.Terms(neighbours="replace-one")},
+        dpgm.OptionError,
         "declare the number of records",
     ),
     "three labels": (
         {"method": "threshold", "tau": 0.3},
         BUDGET,
-        {"terms": KNOWN, "workload": Workload.all(TERNARY, order=2)},
-        StructureError,
+        {"terms": KNOWN, "workload": dpgm.Workload.all(TERNARY, order=2)},
+        dpgm.StructureError,
         "two labels",
     ),
-    "no pair": ({}, BUDGET, {"workload": Workload.all(domain(), order=1)}, StructureError, "none that may be measured"),
-    "too many blocks": ({"blocks": 10**6}, BUDGET, {}, OptionError, "blocks must be"),
+    "no pair": (
+        {},
+        BUDGET,
+        {"workload": dpgm.Workload.all(domain(), order=1)},
+        dpgm.StructureError,
+        "none that may be measured",
+    ),
+    "too many blocks": ({"blocks": 10**6}, BUDGET, {}, dpgm.OptionError, "blocks must be"),
 }
 
 
@@ -187,8 +181,8 @@ ASKED = {
 def test_what_is_refused_before_the_charge(tmp_path, case):
     """No record is read."""
     options, budget, more, error, why = ASKED[case]
-    arguments = {"terms": Terms(neighbours="add-remove"), "workload": Workload.all(domain(), order=2)} | more
-    book = Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=arguments["terms"].neighbours.value)
+    arguments = {"terms": dpgm.Terms(neighbours="add-remove"), "workload": dpgm.Workload.all(domain(), order=2)} | more
+    book = dpgm.Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=arguments["terms"].neighbours.value)
 
     class Trap:
         def batches(self, domain, columns):
@@ -196,9 +190,9 @@ def test_what_is_refused_before_the_charge(tmp_path, case):
 
     selector = {"name": "mrf-stable", **options}
     with pytest.raises(error, match=why):
-        select(Trap(), selector, budget, arguments["workload"], terms=arguments["terms"], ledger=book)
+        dpgm.select(Trap(), selector, budget, arguments["workload"], terms=arguments["terms"], ledger=book)
     with pytest.raises(error, match=why):
-        plan_selection(selector, budget, arguments["workload"], terms=arguments["terms"])
+        dpgm.plan_selection(selector, budget, arguments["workload"], terms=arguments["terms"])
     assert not book.history()
 
 
@@ -208,20 +202,20 @@ def test_a_session_without_votes_is_refused():
     class Bare:
         votes = None
 
-    with pytest.raises(BudgetError, match="nothing for votes"):
+    with pytest.raises(dpgm.BudgetError, match="nothing for votes"):
         MrfStable().select(Bare(), inference=None, fitting=None, randomness=None, progress=print)
 
 
 def test_it_votes_once_with_all_that_it_has():
     """One trace row, and nothing of how many voted."""
-    _, selection = select(
+    _, selection = dpgm.select(
         matching(900),
         MrfStable(blocks=5),
         BUDGET,
-        Workload.all(domain(), order=2),
+        dpgm.Workload.all(domain(), order=2),
         learner="naive-mle",
         terms=KNOWN,
-        randomness=SeededRandomness(1),
+        randomness=dpgm.SeededRandomness(1),
     )
     assert selection.trace == [{"round": 1, "stable": False, "edges": 0, "epsilon": 0.75}]
 
@@ -231,7 +225,7 @@ def test_a_graph_too_dense_for_an_exact_engine_loses_edges():
     copies = np.repeat(matching(2000, p=2)[:, :1], 6, axis=1)
     noise = np.random.default_rng(0).random(copies.shape) < 0.2
     codes = np.where(noise, 1 - copies, copies)
-    terms = Terms(neighbours="add-remove", total=2000)
+    terms = dpgm.Terms(neighbours="add-remove", total=2000)
     dense = {"name": "mrf-stable", "method": "threshold", "tau": 0.2, "max_clique_cells": 8}
     done = learned(dense, codes=codes, terms=terms)
     verdict = done.releases[0].steps[0]

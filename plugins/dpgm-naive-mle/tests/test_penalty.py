@@ -15,20 +15,13 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
 from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, Rehearsal
+from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
 
 def drawn(structure, count, epsilon, seed, total="public"):
     """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
-    rng = np.random.default_rng(seed)
-    theta = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
-    model = dpgm.Model(structure, Tables(structure, theta))
-    records = model.sample(count, randomness=SeededRandomness(seed))
-    terms, budget = dpgm.Terms(neighbours="add-remove", total=total), dpgm.Budget.pure(epsilon)
-    return model, dpgm.release(records, structure, budget, terms=terms, randomness=SeededRandomness(seed))
-
-
-def chain(length, size, order=1):
-    return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
+    model = dirichlet_model(structure, seed)
+    return model, simulated_release(model, count, epsilon, seed, total=total)
 
 
 def learned(release, learner, inference="junction-tree", seed=1):

@@ -86,14 +86,7 @@ def oracle_grid_search(  # noqa: PLR0913 - the arguments of `fit`, and what to t
         for _ in range(repeats):
             try:
                 model = fit(
-                    data,
-                    structure,
-                    budget,
-                    mechanism,
-                    learner,
-                    inference,
-                    terms=terms,
-                    randomness=randomness,
+                    data, structure, budget, mechanism, learner, inference, terms=terms, randomness=randomness
                 ).model
                 scores.append(_score(model, truth, records))
             except LearningFailed as failed:

@@ -8,6 +8,7 @@ import pytest
 from dpgm_psgd.learner import Psgd
 
 import dpgm_core as dpgm
+from dpgm_testing.learning import sample_codes
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 CHAIN = dpgm.Structure.chain(DOMAIN)
@@ -19,8 +20,7 @@ def records(structure=CHAIN, number=2000, seed=1):
     """Codes of records from a random model."""
     theta = np.random.default_rng(seed).normal(size=structure.cells)
     model = dpgm.Model(structure, dpgm.Tables(structure, theta))
-    table = model.sample(number, randomness=dpgm.SeededRandomness(seed))
-    return np.array([[int(value) for value in row.values()] for row in table.to_pylist()])
+    return sample_codes(model, number, seed)
 
 
 def mle(codes, structure):
@@ -32,21 +32,11 @@ def mle(codes, structure):
     ).model
 
 
-def climbed(codes, structure, budget, **options):
-    """A PSGD fit with seeded randomness."""
-    settings = {"mechanism": "gaussian", "total": float(len(codes)), "inference": "junction-tree"}
-    for name in settings.keys() & options.keys():
-        settings[name] = options.pop(name)
-    return dpgm.fit(
-        codes,
-        structure,
-        budget,
-        settings["mechanism"],
-        {"name": "psgd", **options},
-        settings["inference"],
-        terms=dpgm.Terms(neighbours="add-remove", total=settings["total"]),
-        randomness=dpgm.SeededRandomness(7),
-    )
+def climbed(codes, structure, budget, *, total=None, inference="junction-tree", **options):
+    """A PSGD fit with seeded randomness; total: the number of records when None."""
+    terms = dpgm.Terms(neighbours="add-remove", total=float(len(codes)) if total is None else total)
+    learner, seeded = {"name": "psgd", **options}, dpgm.SeededRandomness(7)
+    return dpgm.fit(codes, structure, budget, "gaussian", learner, inference, terms=terms, randomness=seeded)
 
 
 @pytest.mark.sampled(4)
@@ -184,33 +174,24 @@ def test_refusals_touch_no_record(budget, terms, options):
         dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"sampling_rate": 0},
-        {"sampling_rate": 1.5},
-        {"sampling_rate": math.nan},
-        {"sampling_rate": True},
-        {"sampling_rate": "half"},
-        {"epochs": 0},
-        {"epochs": math.inf},
-        {"learning_rate": -1},
-        {"learning_rate": math.inf},
-        {"momentum": 1},
-        {"averaging": -0.1},
-        {"clip_norm": 0},
-        {"clip_norm": math.inf},
-        {"grid": 0},
-        {"grid": True},
-        {"schedule": "cosine"},
-        {"mode": "clipped"},
-    ],
-    ids=str,
-)
-def test_options_that_make_no_sense(options):
+SENSELESS = {
+    "sampling_rate": (0, 1.5, math.nan, True, "half"),
+    "epochs": (0, math.inf),
+    "learning_rate": (-1, math.inf),
+    "momentum": (1,),
+    "averaging": (-0.1,),
+    "clip_norm": (0, math.inf),
+    "grid": (0, True),
+    "schedule": ("cosine",),
+    "mode": ("clipped",),
+}
+
+
+@pytest.mark.parametrize(("option", "value"), [(one, value) for one, values in SENSELESS.items() for value in values])
+def test_options_that_make_no_sense(option, value):
     """NaN, infinities, bools, texts and values out of range are refused when the learner is made."""
     with pytest.raises(dpgm.OptionError):
-        dpgm.make("learner", "psgd", **options)
+        dpgm.make("learner", "psgd", **{option: value})
 
 
 def test_running_away_is_said():

@@ -94,13 +94,7 @@ class Aim(Options):
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`."""
         workload, budget = session.workload, session.budget

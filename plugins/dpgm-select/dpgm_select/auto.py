@@ -60,10 +60,7 @@ class Auto(Options):
 
     def _alike(self, selector: _Chosen) -> _Chosen:
         return evolve(
-            selector,
-            merge=self.merge,
-            max_model_cells=self.max_model_cells,
-            max_clique_cells=self.max_clique_cells,
+            selector, merge=self.merge, max_model_cells=self.max_model_cells, max_clique_cells=self.max_clique_cells
         )
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
@@ -73,13 +70,7 @@ class Auto(Options):
         return evolve(plan, notes=[why, *plan.notes])
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`."""
         selector, why = self.decide(session.workload, session.budget)

@@ -51,15 +51,10 @@ class Options:
     """The options that all selectors have."""
 
     merge: bool = option(
-        True,
-        help="first merge codes whose noisy counts are below 2 standard deviations",
-        validator=flag,
+        True, help="first merge codes whose noisy counts are below 2 standard deviations", validator=flag
     )
     max_model_cells: int = option(
-        2**18,
-        help="tables with which an exact engine needs more are left out",
-        unit="cells",
-        validator=whole,
+        2**18, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
     )
     max_clique_cells: int = option(10**6, help="the same for its largest cluster", unit="cells", validator=whole)
 
@@ -195,16 +190,18 @@ def score_candidates(
     probabilities: Mapping[Clique, FloatArray],
     total: float,
     a_cell: float = 0.0,
+    *,
+    weighted: bool = True,
 ) -> TableDistance:
     """The candidates' scores: how far each is from a model's table, less a_cell records for each of its cells.
 
-    probabilities: probabilities by clique. total: N. The workload weighs them.
+    probabilities: probabilities by clique. total: N. weighted: by the workload.
     """
     structure = Structure(session.domain, list(cliques))
     return TableDistance(
         candidates=structure,
         predicted=np.concatenate([probabilities[clique].reshape(-1) for clique in cliques]) * total,
-        weights=tuple(session.workload.weight(clique) for clique in cliques),
+        weights=tuple(session.workload.weight(clique) for clique in cliques) if weighted else (),
         offsets=tuple(a_cell * cells for cells in structure.sizes),
     )
 

@@ -81,13 +81,7 @@ class Mst(Options):
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`; the tables of the tree are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget

@@ -104,13 +104,7 @@ class Oneshot(Options):
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`."""
         whole = session.budget

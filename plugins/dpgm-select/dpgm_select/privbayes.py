@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from attrs import frozen
 
 from dpgm_core import (
@@ -24,7 +23,6 @@ from dpgm_core import (
     DomainError,
     Fit,
     Fitting,
-    FloatArray,
     Inference,
     OptionError,
     Progress,
@@ -34,7 +32,6 @@ from dpgm_core import (
     Session,
     Structure,
     StructureError,
-    TableDistance,
     Terms,
     Workload,
     option,
@@ -48,6 +45,7 @@ from dpgm_select.common import (
     measure_attributes,
     noise_alone,
     predict_tables,
+    score_candidates,
 )
 from dpgm_select.spending import absolute, detectable, epsilon_of
 
@@ -147,13 +145,7 @@ class PrivBayes(Options):
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`; the last tables are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
@@ -182,7 +174,10 @@ class PrivBayes(Options):
                 left_out.update(set(more).difference(room))
                 candidates = [chosen[child], *room]
                 if len(candidates) > 1:
-                    chosen[child] = session.select(_scores(session, candidates, fit, total, a_cell), each).cliques[0]
+                    scores = score_candidates(
+                        session, candidates, predict_tables(fit, candidates), total, a_cell, weighted=False
+                    )
+                    chosen[child] = session.select(scores, each).cliques[0]
                     growth.add(chosen[child])
                 trace.append(
                     {
@@ -288,17 +283,6 @@ def _grows(family: Clique, other: Clique, parents: int) -> bool:
 
 def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits) -> bool:
     return math.prod(shape) <= _MOST_CELLS and size.fits(family, limits)
-
-
-def _scores(session: Session, families: Sequence[Clique], fit: Fit, total: float, a_cell: float) -> TableDistance:
-    """Return how far each family's table is from the model's, less a_cell records for each of its cells."""
-    structure = Structure(session.domain, list(families))
-    probabilities: Mapping[Clique, FloatArray] = predict_tables(fit, families)
-    return TableDistance(
-        candidates=structure,
-        predicted=np.concatenate([probabilities[family].reshape(-1) for family in families]) * total,
-        offsets=tuple(a_cell * cells for cells in structure.sizes),
-    )
 
 
 def _weights(session: Session, chosen: Mapping[str, Clique]) -> dict[Clique, float]:

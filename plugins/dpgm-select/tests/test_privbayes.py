@@ -8,39 +8,9 @@ import pytest
 from attrs import frozen
 from dpgm_select.privbayes import PrivBayes
 
-from dpgm_core import (
-    Budget,
-    Choice,
-    Dag,
-    Domain,
-    Fit,
-    OptionError,
-    SeededRandomness,
-    StructureError,
-    Terms,
-    Workload,
-    fit,
-    learn,
-    load_model,
-    load_release,
-    make,
-    select,
-)
+import dpgm_core as dpgm
 
-NAMES = "abcdef"
-DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 3))
-#: What each attribute hangs on.
-TREE = {"b": "a", "c": "a", "d": "c", "e": "c", "f": "e"}
-TERMS = Terms(neighbours="add-remove")
-
-
-def planted(count: int = 4000) -> np.ndarray:
-    """Records of a tree: each attribute copies what it hangs on three times of four."""
-    rng = np.random.default_rng(7)
-    columns = {"a": rng.integers(3, size=count)}
-    for name, parent in TREE.items():
-        columns[name] = np.where(rng.random(count) < 0.75, columns[parent], rng.integers(3, size=count))
-    return np.column_stack([columns[name] for name in NAMES])
+from .test_selectors import DOMAIN, NAMES, TERMS, TREE, planted, run, spent
 
 
 @frozen(kw_only=True)
@@ -48,50 +18,36 @@ class Network:
     """A learner of directed graphs, which refuses all others wherever it meets them; it learns like another one."""
 
     def check(self, structure, inference):
-        Dag.of(structure)
+        dpgm.Dag.of(structure)
 
     def learn(self, curator, inference, *, randomness, progress):
-        Dag.of(curator.structure)
-        return make("learner", "eb-map").learn(curator, inference, randomness=randomness, progress=progress)
+        dpgm.Dag.of(curator.structure)
+        return dpgm.make("learner", "eb-map").learn(curator, inference, randomness=randomness, progress=progress)
 
 
-def run(selector: object, budget: Budget, codes: np.ndarray | None = None, **options: object) -> Fit:
-    """A seeded fit."""
-    return fit(
-        planted() if codes is None else codes,
-        selector,
-        budget,
-        learner=options.pop("learner", "eb-map"),
-        workload=options.pop("workload", DOMAIN),
-        randomness=SeededRandomness(5),
-        **({"neighbours": "add-remove"} | options),
-    )
-
-
-def parents_of(done: Fit) -> dict[str, tuple[str, ...]]:
+def parents_of(done: dpgm.Fit) -> dict[str, tuple[str, ...]]:
     """The graph, as `Dag.of` reads it."""
-    return Dag.of(done.model.structure).parents
+    return dpgm.Dag.of(done.model.structure).parents
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
-def test_it_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
+@pytest.mark.parametrize("budget", [dpgm.Budget.pure(40), dpgm.Budget.zcdp(40)])
+def test_it_finds_a_planted_tree(budget: dpgm.Budget, neighbours: str) -> None:
     """With much budget the chance of another one is below 1e-6: the nearest other parent is some 500 records behind, at
     an epsilon of at least .8 a choice. All is spent, and a model costs it."""
     done = run(PrivBayes(parents=1), budget, neighbours=neighbours)
     assert {child: actual for child, actual in parents_of(done).items() if actual} == {
         child: (parent,) for child, parent in TREE.items()
     }
-    spent = Budget.sum(step.cost for step in done.release.steps)
-    assert Fraction(99, 100) * budget <= spent <= budget == done.model.cost
-    assert sum(isinstance(step, Choice) for step in done.release.steps) == 5
+    assert Fraction(99, 100) * budget <= spent(done) <= budget == done.model.cost
+    assert sum(isinstance(step, dpgm.Choice) for step in done.release.steps) == 5
 
 
 def test_the_order_is_the_user_s() -> None:
     """Turned round, every parent still comes before its children, and everything depends on something before it."""
     order = tuple(reversed(NAMES))
-    actual = parents_of(run(PrivBayes(order=order, parents=1), Budget.zcdp(10)))
+    actual = parents_of(run(PrivBayes(order=order, parents=1), dpgm.Budget.zcdp(10)))
     assert all(order.index(parent) < order.index(child) for child, above in actual.items() for parent in above)
     assert all(actual[child] for child in order[1:]) and actual["e"] == ("f",)
 
@@ -100,9 +56,9 @@ def test_two_parents_that_only_show_together() -> None:
     """c = a xor b: no pair depends. So with one parent at most there is nothing to find."""
     codes = np.random.default_rng(7).integers(2, size=(4000, 4))
     codes[:, 2] = codes[:, 0] ^ codes[:, 1]
-    domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
+    domain = dpgm.Domain.from_sizes(dict.fromkeys("abcd", 2))
     both, one = (
-        parents_of(run(PrivBayes(parents=parents), Budget.zcdp(2), codes, workload=domain)) for parents in (2, 1)
+        parents_of(run(PrivBayes(parents=parents), dpgm.Budget.zcdp(2), codes, workload=domain)) for parents in (2, 1)
     )
     assert set(both["c"]) == {"a", "b"}
     assert len(one["c"]) < 2
@@ -110,8 +66,10 @@ def test_two_parents_that_only_show_together() -> None:
 
 def test_a_learner_of_graphs_and_a_workload_that_leaves_an_attribute_out() -> None:
     """On the way it is shown graphs alone; what may not be measured is a node without parents or children."""
-    workload = Workload.all(DOMAIN, 2, never=[("f",)])
-    actual = parents_of(run(PrivBayes(order=tuple("cabdef")), Budget.zcdp(2), learner=Network(), workload=workload))
+    workload = dpgm.Workload.all(DOMAIN, 2, never=[("f",)])
+    actual = parents_of(
+        run(PrivBayes(order=tuple("cabdef")), dpgm.Budget.zcdp(2), learner=Network(), workload=workload)
+    )
     assert actual["f"] == () and not any("f" in above for above in actual.values())
     assert actual["a"] == ("c",) and actual["d"] == ("c",)
 
@@ -121,76 +79,71 @@ def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: P
     """A session measures more than the families; its file knows the graph that was chosen, over the codes as they were
     merged, so that learning from it, as after `dpgm release`, needs no selector and no records."""
     codes = np.column_stack([planted(), np.zeros(4000, int)])
-    workload_wanted = Workload.all(Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
+    workload_wanted = dpgm.Workload.all(dpgm.Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
     selector = PrivBayes(parents=1, merge=merge)
-    saved, selection = select(
+    saved, selection = dpgm.select(
         codes,
         selector,
-        Budget.pure(8),
+        dpgm.Budget.pure(8),
         workload_wanted,
         Network(),
         terms=TERMS,
-        randomness=SeededRandomness(5),
+        randomness=dpgm.SeededRandomness(5),
         save_release=tmp_path / "r.dpgm",
     )
     assert bool(saved.session and saved.session.merges) is merge
-    release = load_release(tmp_path / "r.dpgm")
+    release = dpgm.load_release(tmp_path / "r.dpgm")
     assert release.modelled == selection.structure != release.structure
-    again = learn(release, Network())
+    again = dpgm.learn(release, Network())
     assert again.model.structure == selection.structure
     again.model.save(tmp_path / "m.dpgm")
-    (remaining,) = load_model(tmp_path / "m.dpgm").releases
+    (remaining,) = dpgm.load_model(tmp_path / "m.dpgm").releases
     assert remaining.modelled == selection.structure
 
 
 def test_no_parents_at_all() -> None:
     """The whole budget goes to attributes alone."""
-    done = run(PrivBayes(parents=0), Budget.pure(1))
+    done = run(PrivBayes(parents=0), dpgm.Budget.pure(1))
     assert not any(parents_of(done).values()) and len(done.release.steps) == 1
-    assert Budget.sum(PrivBayes(parents=0).plan(Workload.all(DOMAIN), Budget.pure(1), TERMS).shares.values()) == (
-        Budget.pure(1)
-    )
+    assert dpgm.Budget.sum(
+        PrivBayes(parents=0).plan(dpgm.Workload.all(DOMAIN), dpgm.Budget.pure(1), TERMS).shares.values()
+    ) == (dpgm.Budget.pure(1))
 
 
 @pytest.mark.parametrize(
-    ("order", "words"),
-    [
-        ("abcde", "leaves out 'f'"),
-        ("abcdeff", "names 'f' twice"),
-        ("abcdefg", "'g'"),
-    ],
+    ("order", "words"), [("abcde", "leaves out 'f'"), ("abcdeff", "names 'f' twice"), ("abcdefg", "'g'")]
 )
 def test_an_order_that_is_none_is_refused_before_the_charge(order: str, words: str) -> None:
     """In `plan` and in `fit`, by name."""
     for parents in (0, 2):
         selector = PrivBayes(order=tuple(order), parents=parents)
-        with pytest.raises(StructureError, match=words):
-            selector.plan(Workload.all(DOMAIN), Budget.zcdp(1), TERMS)
-        with pytest.raises(StructureError, match=words):
-            run(selector, Budget.zcdp(1))
+        with pytest.raises(dpgm.StructureError, match=words):
+            selector.plan(dpgm.Workload.all(DOMAIN), dpgm.Budget.zcdp(1), TERMS)
+        with pytest.raises(dpgm.StructureError, match=words):
+            run(selector, dpgm.Budget.zcdp(1))
 
 
 def test_options_that_are_none() -> None:
     """One line each; tables of a file are lists, which are taken."""
     for wrong in ({"order": "abc"}, {"order": (1,)}, {"parents": -1}, {"parents": True}, {"parents": 1.5}):
-        with pytest.raises(OptionError):
+        with pytest.raises(dpgm.OptionError):
             PrivBayes(**wrong)
-    made = make("selector", {"name": "privbayes", "order": ["b", "a"], "parents": 3})
+    made = dpgm.make("selector", {"name": "privbayes", "order": ["b", "a"], "parents": 3})
     assert made == PrivBayes(order=("b", "a"), parents=3)
 
 
 def test_a_plan_is_directed_and_says_what_the_workload_leaves() -> None:
     """Of sets of three no attribute has three parents; what is chosen of is every set of a child and its parents."""
-    plan = PrivBayes(parents=3).plan(Workload.all(DOMAIN, 3), Budget.pure(1), TERMS)
+    plan = PrivBayes(parents=3).plan(dpgm.Workload.all(DOMAIN, 3), dpgm.Budget.pure(1), TERMS)
     assert plan.directed and any("no attribute can have 3 parents" in note for note in plan.notes)
     assert plan.candidates == 15 + 20
-    assert not PrivBayes().plan(Workload.all(DOMAIN, 3), Budget.pure(1), TERMS).notes
+    assert not PrivBayes().plan(dpgm.Workload.all(DOMAIN, 3), dpgm.Budget.pure(1), TERMS).notes
 
 
 def test_fewer_parents_where_choices_would_be_blunt() -> None:
     """By N, which a plan is told and a selection reads off what was released; of 4,000 records a tenth is 400."""
-    selector, budget = PrivBayes(parents=2), Budget.pure("0.5")
-    some, more = (selector.plan(Workload.all(DOMAIN), budget, TERMS, records) for records in (4_000, 40_000))
+    selector, budget = PrivBayes(parents=2), dpgm.Budget.pure("0.5")
+    some, more = (selector.plan(dpgm.Workload.all(DOMAIN), budget, TERMS, records) for records in (4_000, 40_000))
     assert some.detectable is not None and more.detectable is not None
     assert more.detectable > 400 > some.detectable / 2  # half as many choices, each twice as sharp
     assert any("at most 1 parent(s) each instead of 2" in note for note in some.notes) and not more.notes

@@ -11,28 +11,15 @@ from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
 
-from dpgm_core import (
-    Budget,
-    BudgetError,
-    Choice,
-    Domain,
-    Fit,
-    SeededRandomness,
-    StructureError,
-    Terms,
-    TooLarge,
-    Workload,
-    fit,
-    make,
-)
+import dpgm_core as dpgm
 from dpgm_core.learning import ModelSize
 
 NAMES = "abcdef"
-DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 3))
+DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 3))
 #: A tree: what each attribute hangs on.
 TREE = {"b": "a", "c": "a", "d": "c", "e": "c", "f": "e"}
 EDGES = {tuple(sorted(edge)) for edge in TREE.items()}
-TERMS = Terms(neighbours="add-remove")
+TERMS = dpgm.Terms(neighbours="add-remove")
 
 
 def planted(count: int = 4000) -> np.ndarray:
@@ -52,33 +39,33 @@ def parity(count: int = 4000) -> np.ndarray:
     return codes
 
 
-def run(selector: object, budget: Budget, codes: np.ndarray | None = None, **options: object) -> Fit:
+def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, **options: object) -> dpgm.Fit:
     """A seeded fit, by a quick learner."""
-    return fit(
+    return dpgm.fit(
         planted() if codes is None else codes,
         selector,
         budget,
-        learner="eb-map",
+        learner=options.pop("learner", "eb-map"),
         workload=options.pop("workload", DOMAIN),
-        randomness=SeededRandomness(5),
+        randomness=dpgm.SeededRandomness(5),
         **({"neighbours": "add-remove"} | options),
     )
 
 
-def spent(done: Fit) -> Budget:
+def spent(done: dpgm.Fit) -> dpgm.Budget:
     """What the session's steps came to."""
-    return Budget.sum(step.cost for step in done.release.steps)
+    return dpgm.Budget.sum(step.cost for step in done.release.steps)
 
 
-def pairs_of(done: Fit) -> set[tuple[str, ...]]:
+def pairs_of(done: dpgm.Fit) -> set[tuple[str, ...]]:
     """The pairs that were measured."""
     return {clique for clique in done.release.structure.cliques if len(clique) == 2}
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
-def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
+@pytest.mark.parametrize("budget", [dpgm.Budget.pure(40), dpgm.Budget.zcdp(40)])
+def test_mst_finds_a_planted_tree(budget: dpgm.Budget, neighbours: str) -> None:
     """With much budget the chance of another tree is below 1e-6: the nearest other pair is some 500 records behind."""
     done = run(Mst(), budget, neighbours=neighbours)
     assert pairs_of(done) == EDGES
@@ -90,120 +77,114 @@ def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
 @pytest.mark.parametrize("selector", [Oneshot(), Aim()])
 def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
     """Alone or in a table of three, by the other selectors too; and they spend what there is."""
-    done = run(selector, Budget.zcdp(10))
+    done = run(selector, dpgm.Budget.zcdp(10))
     members = done.release.structure.cliques
     assert all(any(set(edge) <= set(clique) for clique in members) for edge in EDGES)
-    assert spent(done) <= Budget.zcdp(10)
-    assert Budget.zcdp("9.89") <= spent(done)
+    assert spent(done) <= dpgm.Budget.zcdp(10)
+    assert dpgm.Budget.zcdp("9.89") <= spent(done)
 
 
 def test_a_second_look_finds_what_three_attributes_show_together_only() -> None:
     """One look at pairs cannot: every pair is independent."""
-    domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
-    once, twice = (run(Oneshot(looks=looks), Budget.zcdp(2), parity(), workload=domain) for looks in (1, 2))
+    domain = dpgm.Domain.from_sizes(dict.fromkeys("abcd", 2))
+    once, twice = (run(Oneshot(looks=looks), dpgm.Budget.zcdp(2), parity(), workload=domain) for looks in (1, 2))
     assert ("a", "b", "c") in twice.release.structure.cliques
     assert ("a", "b", "c") not in once.release.structure.cliques
-    assert ("a", "b", "c") in run(Aim(), Budget.zcdp(2), parity(), workload=domain).release.structure.cliques
+    assert ("a", "b", "c") in run(Aim(), dpgm.Budget.zcdp(2), parity(), workload=domain).release.structure.cliques
 
 
 def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
     """Of six attributes it plans 4 * 6; each round is a choice and a table."""
-    done = run(Aim(), Budget.zcdp("0.005"))
-    choices = [step for step in done.release.steps if isinstance(step, Choice)]
+    done = run(Aim(), dpgm.Budget.zcdp("0.005"))
+    choices = [step for step in done.release.steps if isinstance(step, dpgm.Choice)]
     assert 2 <= len(choices) <= 24
-    assert spent(done) <= Budget.zcdp("0.005")
+    assert spent(done) <= dpgm.Budget.zcdp("0.005")
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, PrivBayes])
 def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
     """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""
-    done = run(selector(max_model_cells=30), Budget.zcdp(10))
+    done = run(selector(max_model_cells=30), dpgm.Budget.zcdp(10))
     assert 18 < ModelSize(DOMAIN, done.release.structure.cliques).cells() <= 30
     assert any("left out" in note or "small enough" in note or "grown beyond" in note for note in done.notes)
-
-
-@pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto(), PrivBayes()])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_a_plan_spends_the_budget(selector: object, neighbours: str) -> None:
-    """Its shares sum to the whole, and it can say what it would see."""
-    plan = selector.plan(Workload.all(DOMAIN), Budget.zcdp(1), Terms(neighbours=neighbours))
-    assert Budget.sum(plan.shares.values()) == Budget.zcdp(1)
-    assert plan.deviation > 0
-    assert plan.detectable is not None and plan.detectable > 0
-    assert plan.candidates > 1
 
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
     """By name, and with what would do."""
-    alone = Workload.of(DOMAIN, [("a",), ("b",)])
-    with pytest.raises(StructureError, match="pairs of attributes"):
-        run(selector, Budget.zcdp(1), workload=alone)
-    one = Domain.from_sizes({"a": 3})
-    large = Domain.from_sizes({"a": 300, "b": 300})
-    wide = Domain.from_sizes({f"x{number}": 2 for number in range(300)})  # 44,850 pairs are too many, so none are asked
+    alone = dpgm.Workload.of(DOMAIN, [("a",), ("b",)])
+    with pytest.raises(dpgm.StructureError, match="pairs of attributes"):
+        run(selector, dpgm.Budget.zcdp(1), workload=alone)
+    one = dpgm.Domain.from_sizes({"a": 3})
+    large = dpgm.Domain.from_sizes({"a": 300, "b": 300})
+    wide = dpgm.Domain.from_sizes(
+        {f"x{number}": 2 for number in range(300)}
+    )  # 44,850 pairs are too many, so none are asked
     cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "name targets = ")]
     for domain, words in cases:
-        with pytest.raises(StructureError, match=words):
-            selector.plan(Workload.default(domain), Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
+        with pytest.raises(dpgm.StructureError, match=words):
+            selector.plan(dpgm.Workload.default(domain), dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, Auto, PrivBayes])
 def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: type) -> None:
     """Where merging may yet help it is a note of the plan; a limit that one pair just meets is none."""
-    workload = Workload.all(DOMAIN, 2)
+    workload = dpgm.Workload.all(DOMAIN, 2)
     just = 3 * (len(NAMES) - 2) + 9
-    assert not [note for note in selector().plan(workload, Budget.zcdp(1), TERMS).notes if "raise them" in note]
-    assert selector(merge=False, max_model_cells=just).plan(workload, Budget.zcdp(1), TERMS)
+    assert not [note for note in selector().plan(workload, dpgm.Budget.zcdp(1), TERMS).notes if "raise them" in note]
+    assert selector(merge=False, max_model_cells=just).plan(workload, dpgm.Budget.zcdp(1), TERMS)
     for less in ({"max_model_cells": just - 1}, {"max_clique_cells": 8}):
-        with pytest.raises(TooLarge, match="nothing to choose; raise them"):
-            run(selector(merge=False, **less), Budget.zcdp(1), workload=workload)
-        assert "unless enough rare codes are merged" in selector(**less).plan(workload, Budget.zcdp(1), TERMS).notes[-1]
+        with pytest.raises(dpgm.TooLarge, match="nothing to choose; raise them"):
+            run(selector(merge=False, **less), dpgm.Budget.zcdp(1), workload=workload)
+        assert (
+            "unless enough rare codes are merged"
+            in selector(**less).plan(workload, dpgm.Budget.zcdp(1), TERMS).notes[-1]
+        )
 
 
 def test_oneshot_refuses_pure_budgets_and_says_who_serves_them() -> None:
     """Noisy scores are Gaussian."""
-    with pytest.raises(BudgetError, match="'mst' or 'aim'"):
-        run(Oneshot(), Budget.pure(1))
+    with pytest.raises(dpgm.BudgetError, match="'mst' or 'aim'"):
+        run(Oneshot(), dpgm.Budget.pure(1))
 
 
 @pytest.mark.parametrize("selector", [Mst(), Aim(), PrivBayes()])
 def test_a_budget_that_chooses_by_chance_is_refused_before_the_charge(selector: object) -> None:
     """And not within the session, where all of it would be lost."""
-    with pytest.raises(BudgetError, match="as likely as any other"):
-        run(selector, Budget.pure("0.0001"))
+    with pytest.raises(dpgm.BudgetError, match="as likely as any other"):
+        run(selector, dpgm.Budget.pure("0.0001"))
 
 
 @pytest.mark.parametrize(("neighbours", "moved"), [("add-remove", 1), ("replace-one", 2)])
 def test_a_plan_refuses_what_choosing_would(neighbours: str, moved: int) -> None:
     """A choice takes 2 * 28 ln 2 / 2^20 a record that one person moves; of the budget a third goes to five choices."""
     least = 15 * moved * 56 * math.log(2) / 2**20
-    workload, terms = Workload.all(DOMAIN, order=2), Terms(neighbours=neighbours)
-    assert Mst().plan(workload, Budget.pure(Fraction(1.001 * least)), terms).candidates == 15
-    with pytest.raises(BudgetError, match="as likely as any other"):
-        Mst().plan(workload, Budget.pure(Fraction(0.999 * least)), terms)
+    workload, terms = dpgm.Workload.all(DOMAIN, order=2), dpgm.Terms(neighbours=neighbours)
+    assert Mst().plan(workload, dpgm.Budget.pure(Fraction(1.001 * least)), terms).candidates == 15
+    with pytest.raises(dpgm.BudgetError, match="as likely as any other"):
+        Mst().plan(workload, dpgm.Budget.pure(Fraction(0.999 * least)), terms)
 
 
 def test_auto_says_what_it_chose_and_why() -> None:
     """By kind of budget, and for pure ones by size."""
-    workload = Workload.all(DOMAIN)
-    assert isinstance(Auto().decide(workload, Budget.zcdp(1))[0], Oneshot)
-    assert isinstance(Auto().decide(workload, Budget.pure(1))[0], (Aim, Mst))
-    assert isinstance(Auto(aim_attributes=5).decide(workload, Budget.pure(1))[0], Mst)
-    assert isinstance(Auto(aim_candidates=9).decide(workload, Budget.pure(1))[0], Mst)
-    assert Auto(merge=False).decide(workload, Budget.zcdp(1))[0].merge is False
-    assert any(note.startswith("auto: 'oneshot'") for note in run("auto", Budget.zcdp(1)).notes)
-    assert Auto().plan(workload, Budget.zcdp(1), TERMS).notes[0].startswith("auto: 'oneshot'")
+    workload = dpgm.Workload.all(DOMAIN)
+    assert isinstance(Auto().decide(workload, dpgm.Budget.zcdp(1))[0], Oneshot)
+    assert isinstance(Auto().decide(workload, dpgm.Budget.pure(1))[0], (Aim, Mst))
+    assert isinstance(Auto(aim_attributes=5).decide(workload, dpgm.Budget.pure(1))[0], Mst)
+    assert isinstance(Auto(aim_candidates=9).decide(workload, dpgm.Budget.pure(1))[0], Mst)
+    assert Auto(merge=False).decide(workload, dpgm.Budget.zcdp(1))[0].merge is False
+    assert any(note.startswith("auto: 'oneshot'") for note in run("auto", dpgm.Budget.zcdp(1)).notes)
+    assert Auto().plan(workload, dpgm.Budget.zcdp(1), TERMS).notes[0].startswith("auto: 'oneshot'")
 
 
 def test_merging_can_be_turned_off() -> None:
     """By default rare codes are merged, and a note says which."""
     codes = planted()
     codes[:, 0] = np.random.default_rng(0).integers(3, size=len(codes)) ** 2 % 4
-    domain = Domain.from_sizes({"a": 40} | dict.fromkeys("bcdef", 3))
-    merged, plain = (run(Mst(merge=merge), Budget.zcdp("0.1"), codes, workload=domain) for merge in (True, False))
+    domain = dpgm.Domain.from_sizes({"a": 40} | dict.fromkeys("bcdef", 3))
+    merged, plain = (run(Mst(merge=merge), dpgm.Budget.zcdp("0.1"), codes, workload=domain) for merge in (True, False))
     assert merged.release.structure.domain["a"].size < 40 == plain.release.structure.domain["a"].size
     assert any("merged" in note for note in merged.notes)
     assert not any("merged" in note for note in plain.notes)
@@ -211,4 +192,4 @@ def test_merging_can_be_turned_off() -> None:
 
 def test_the_registry_has_them_by_name() -> None:
     """Through the plugin's hook."""
-    assert isinstance(make("selector", "auto"), Auto)
+    assert isinstance(dpgm.make("selector", "auto"), Auto)

@@ -102,10 +102,7 @@ class DuckDb:
         schema = self._schema(table, reads)
         return [
             Column(
-                name=column.name,
-                declared=column.declared,
-                read=read,
-                kind=CELLS if column.declared in _LARGE else kind,
+                name=column.name, declared=column.declared, read=read, kind=CELLS if column.declared in _LARGE else kind
             )
             for column, read, kind in zip(named, reads, schema, strict=True)
         ]

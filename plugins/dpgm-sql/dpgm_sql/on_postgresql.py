@@ -52,8 +52,7 @@ def open_postgresql(address: Address, seconds: float) -> PostgreSql:
     """A session with a server of PostgreSQL. Raises SourceRefused if it cannot be had in time."""
     dbapi = driver("adbc_driver_postgresql.dbapi", "driver of PostgreSQL", "postgresql")
     uri = with_settings(
-        address.target,
-        {"connect_timeout": str(_CONNECT_SECONDS), "application_name": "dpgm", **_ALIVE},
+        address.target, {"connect_timeout": str(_CONNECT_SECONDS), "application_name": "dpgm", **_ALIVE}
     )
     refusal = (
         f"no connection to {address.where}: see that the server runs, and whether host, port, database, user and "

@@ -193,9 +193,7 @@ CASES = {
         **dict.fromkeys(["TEXT", "VARCHAR(40)", "NAME", "CHAR(30)"], (TEXTS, WORDS, 4)),
         "TEXT COLLATE ucs_basic": (TEXTS, WORDS, 4),
     },
-    "sqlite": {
-        **dict.fromkeys(["", "INTEGER", "TEXT COLLATE NOCASE", "REAL"], (None, NUMBERS + WORDS, 11)),
-    },
+    "sqlite": {**dict.fromkeys(["", "INTEGER", "TEXT COLLATE NOCASE", "REAL"], (None, NUMBERS + WORDS, 11))},
 }
 FIXTURES = {"duckdb": "duckdb_file", "postgresql": "postgresql_database", "sqlite": "sqlite_file"}
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import pytest
@@ -10,9 +9,7 @@ from dpgm_sql.address import read_address
 from dpgm_sql.on_duckdb import open_duckdb
 from dpgm_sql.source import SqlSource
 
-from dpgm_core import Domain, Structure
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.passes import compact
+from dpgm_core import Domain
 from dpgm_core.sources import Reading, SourceRefused
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
@@ -33,19 +30,6 @@ def test_a_table_is_streamed_with_its_person_keys(duckdb_file):
     assert batches[0][1][:2].to_pylist() == ["p0", "p1"]
 
 
-@pytest.mark.parametrize("address", ["missing.duckdb", "", "folder", "text.csv"])
-def test_a_file_that_is_none_is_refused_and_not_made(tmp_path, address):
-    """A missing file, a folder, a file of another kind: one sentence, and nothing is written."""
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "text.csv").write_text("a,b\nplanted,1\n")
-    source = SqlSource(database=f"duckdb:///{tmp_path / address}", table="visits")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(SourceRefused) as refused, source.pinned(Reading(domain=DOMAIN, columns=("a",))):
-        pass
-    assert "planted" not in str(refused.value)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 def test_a_file_is_read_twice_at_once(duckdb_file):
     """One instance of a file serves all sessions of a process: none may keep the next one from its settings."""
     duckdb_file.run("CREATE TABLE visits AS SELECT 1 AS a")
@@ -62,32 +46,6 @@ def test_what_closes_the_file_cannot_be_undone(duckdb_file):
         for query in ("SET enable_external_access = true", "FROM read_text('/etc/hostname')", "CREATE TABLE b (c INT)"):
             with pytest.raises(duckdb.Error):
                 session.connection.execute(query)
-
-
-@pytest.mark.parametrize("way", ["stream", "push"])
-def test_a_query_that_takes_too_long_is_ended(duckdb_file, way):
-    """After `timeout` seconds, also before its first row."""
-    duckdb_file.run("CREATE VIEW visits AS SELECT (a.range * b.range) % 3 AS a FROM range(1000000) a, range(1000000) b")
-    started = time.monotonic()
-    source = SqlSource(database=duckdb_file.address, table="visits", timeout=0.5, count=way)
-    reading = Reading(domain=DOMAIN, columns=("a",))
-    with pytest.raises(SourceRefused, match=r"timeout = 0\.5 seconds"), source.pinned(reading) as pinned:
-        pinned.reduce(Counts.of(Structure(DOMAIN, [("a",)])))
-    assert time.monotonic() - started < 30
-
-
-@pytest.mark.parametrize("way", ["stream", "push"])
-@pytest.mark.parametrize("select", ["(a.range * b.range) % 3", "max(a.range * b.range) % 3"])
-def test_a_query_is_ended_by_ctrl_c(duckdb_file, way, select, ctrl_c):
-    """At once, as long as it may take otherwise; and the file can be read again."""
-    duckdb_file.run(f"CREATE VIEW visits AS SELECT {select} AS a FROM range(1000000) a, range(1000000) b")
-    source = SqlSource(database=duckdb_file.address, table="visits", timeout=20, count=way)
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), source.pinned(Reading(domain=DOMAIN, columns=("a",))) as pinned:
-        ctrl_c.start()
-        pinned.reduce(compact(Structure(DOMAIN, [("a",)])))
-    assert time.monotonic() - started < 15
-    assert source.names() == ("a",)
 
 
 def test_a_file_that_another_process_writes_is_refused(duckdb_file):

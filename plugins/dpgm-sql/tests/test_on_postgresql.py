@@ -10,8 +10,7 @@ from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, Structure, Terms, Workload
-from dpgm_core.counting.kernel import Counts
-from dpgm_core.counting.passes import compact
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.learning import NodeGradients, Regressions
 from dpgm_core.sources import Reading, SourceRefused
 
@@ -110,33 +109,6 @@ def sessions(database):
     with dbapi.connect(database.address, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dpgm'")
         return cursor.fetchone()[0]
-
-
-@pytest.mark.parametrize("way", ["stream", "push"])
-def test_a_query_that_takes_too_long_is_ended(postgresql_database, way):
-    """After `timeout` seconds, by the server."""
-    postgresql_database.run("CREATE TABLE visits AS SELECT i % 3 AS a FROM generate_series(1, 100) AS i")
-    postgresql_database.run("CREATE VIEW slow AS SELECT a FROM visits WHERE pg_sleep(0.2) IS NOT NULL")
-    source = SqlSource(database=postgresql_database.address, table="slow", timeout=0.5, count=way)
-    started = time.monotonic()
-    with pytest.raises(SourceRefused, match=r"timeout = 0\.5 seconds"), source.pinned(one("a")) as pinned:
-        pinned.reduce(Counts.of(Structure(Domain.from_sizes({"a": 3}), [("a",)])))
-    assert time.monotonic() - started < 15  # of the 20 that it would take
-
-
-@pytest.mark.parametrize("way", ["stream", "push"])
-@pytest.mark.parametrize("select", ["(a.i * b.i) % 3", "max(a.i * b.i) % 3"])
-def test_a_query_is_ended_by_ctrl_c(postgresql_database, way, select, ctrl_c):
-    """At once, as what it is and not as a fault of the table; no session is left."""
-    numbers = "generate_series(1, 100000) AS a(i), generate_series(1, 1000000) AS b(i)"
-    postgresql_database.run(f"CREATE VIEW visits AS SELECT CAST({select} AS integer) AS a FROM {numbers}")
-    source = SqlSource(database=postgresql_database.address, table="visits", timeout=20, count=way)
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), source.pinned(one("a")) as pinned:
-        ctrl_c.start()
-        pinned.reduce(compact(Structure(Domain.from_sizes({"a": 3}), [("a",)])))
-    assert time.monotonic() - started < 15
-    assert source.names() == ("a",)
 
 
 def one(name):

@@ -9,7 +9,7 @@ from dpgm_sql.pinned import Counted, Streamed
 from dpgm_sql.source import SqlSource
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import Reading, SourceRefused
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 4})

@@ -5,7 +5,7 @@ from dpgm_sql.source import SqlSource
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, DpgmError
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import KeyedSource, NamedColumns, RawValues, Reading, ReducingSource, SourceRefused
 
 DOMAIN = Domain.from_sizes({"a": 2})

@@ -24,6 +24,8 @@ __all__ = [
     "explore",
     "profile_of",
     "require",
+    "require_no_quote",
+    "require_refusal",
 ]
 
 T = TypeVar("T")
@@ -49,6 +51,29 @@ def require(condition: object, message: str) -> None:
     """
     if not condition:
         raise CheckFailed(message)
+
+
+def require_refusal(
+    what: str, call: Callable[[], object], *kinds: type[Exception], answered: str = "is answered, not refused"
+) -> None:
+    """Fail the running check unless the call raises one of these errors.
+
+    >>> require_refusal("int('x')", lambda: int("x"), ValueError)
+    """
+    try:
+        call()
+    except kinds:
+        return
+    except Exception as error:
+        raise CheckFailed(f"{what} raises {type(error).__name__}, not {kinds[0].__name__}") from error
+    raise CheckFailed(f"{what} {answered}")
+
+
+def require_no_quote(error: BaseException | None, planted: str, where: str = "") -> None:
+    """Fail the running check if an error, or what it came from, shows a planted text."""
+    while error is not None:
+        require(planted not in f"{error!s}{error!r}{error.__dict__}", f"{where}{type(error).__name__} quotes a record")
+        error = error.__cause__ or error.__context__
 
 
 @frozen(kw_only=True)
@@ -127,12 +152,7 @@ class Checklist(list[Check]):
             claim, _, limit = " ".join((run.__doc__ or "").split()).partition(" Cannot show: ")
             self.append(
                 Check(
-                    kind=self.kind,
-                    name=run.__name__.replace("_", "-"),
-                    claim=claim,
-                    limit=limit,
-                    needs=needs,
-                    run=run,
+                    kind=self.kind, name=run.__name__.replace("_", "-"), claim=claim, limit=limit, needs=needs, run=run
                 )
             )
             return run

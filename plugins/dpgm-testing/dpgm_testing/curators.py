@@ -18,19 +18,19 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from attrs import define, field, frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, IntArray
 from dpgm_core._util.randomness import Randomness, SeededRandomness
 from dpgm_core.components.registry import Registry
 from dpgm_core.curator.contract import ForwardingCurator, Rounds, Session
-from dpgm_core.curator.funds import Single
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.single_use import Single
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.mechanism import DualTerm, Mechanism, Noise
+from dpgm_core.privacy.mechanism import Mechanism, Noise
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
@@ -69,7 +69,7 @@ _READERS = (
     "dpgm_core.curator.session",
     "dpgm_core.curator.steps",
     "dpgm_core.counting.selection",
-    "dpgm_core.counting.kernel",
+    "dpgm_core.counting.table_counts",
     "dpgm_core.counting.weights",
     "dpgm_core.counting.rows",
 )
@@ -175,52 +175,23 @@ class _Watched(Single):
         return self._hand(self._next(*arguments, **more))
 
 
+def _of_inner(name: str) -> Any:
+    """A property that is that of the inner object."""
+    return property(lambda noise: getattr(noise.inner, name))
+
+
 @frozen(kw_only=True)
 class _SunkNoise:
     """Another noise whose draws are all far below zero."""
 
     inner: Noise
 
-    @property
-    def cost(self) -> Budget:
-        return self.inner.cost
-
-    @property
-    def event(self) -> PrivacyEvent:
-        return self.inner.event
-
-    @property
-    def variance(self) -> float:
-        return self.inner.variance
-
-    @property
-    def dual(self) -> DualTerm | None:
-        return self.inner.dual
-
-    @property
-    def exact(self) -> bool:
-        return self.inner.exact
-
-    @property
-    def unsafe(self) -> str | None:
-        return self.inner.unsafe
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.inner.support
-
-    @property
-    def log_concave(self) -> bool:
-        return self.inner.log_concave
+    cost, event, variance, dual, exact, unsafe, support, log_concave, logpdf, score = map(
+        _of_inner, ("cost", "event", "variance", "dual", "exact", "unsafe", "support", "log_concave", "logpdf", "score")
+    )
 
     def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         return np.full(shape, -1_000_000, dtype=np.int64)
-
-    def logpdf(self, residual: FloatArray) -> FloatArray:
-        return self.inner.logpdf(residual)
-
-    def score(self, residual: FloatArray) -> FloatArray:
-        return self.inner.score(residual)
 
 
 @frozen(kw_only=True)
@@ -384,12 +355,7 @@ def _content(file: IO[bytes]) -> str:
 # --- Replaced engines -----------------------------------------------------------------------------
 
 # What models are asked, method -> capability; the junction tree does it where the engine does not say that it can.
-_ASKED: dict[str, Capability] = {
-    "answers": "query",
-    "maximize": "maximize",
-    "rounded": "rounded",
-    "sample": "sample",
-}
+_ASKED: dict[str, Capability] = {"answers": "query", "maximize": "maximize", "rounded": "rounded", "sample": "sample"}
 # What learners look for, which nothing stands in for.
 _LOOKED_FOR = ("curvature", "infer_many", "estimates", "caveats", "bounds", "explain")
 
@@ -424,7 +390,7 @@ class _Through:
     """One engine, with the methods that it lacks from another, which is compiled when it is first asked."""
 
     def __init__(self, engine: Engine, other: Any) -> None:
-        self._engine, self._other = engine, other
+        self.inner, self._other = engine, other
         for method, capability in _ASKED.items():
             own = capability in engine.capabilities
             setattr(self, method, getattr(engine, method) if own else partial(self._from_other, method))
@@ -435,21 +401,11 @@ class _Through:
     def _from_other(self, method: str, *arguments: Any) -> Any:
         return getattr(self._other(), method)(*arguments)
 
-    @property
-    def structure(self) -> Structure:
-        return self._engine.structure
-
-    @property
-    def exact(self) -> bool:
-        return self._engine.exact
-
-    @property
-    def cost(self) -> str | None:
-        return self._engine.cost
+    structure, exact, cost = map(_of_inner, ("structure", "exact", "cost"))
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return self._engine.capabilities | frozenset(_ASKED.values())
+        return self.inner.capabilities | frozenset(_ASKED.values())
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        return self._engine.infer(potentials, total=total)
+        return self.inner.infer(potentials, total=total)

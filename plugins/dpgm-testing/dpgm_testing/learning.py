@@ -1,20 +1,26 @@
-"""Records for checks of learners, and calls of learners on them."""
+"""Populations, records and simulated releases for checks and tests of learners, and calls of learners on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.progress import silent
 from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError
-from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.models.model import Model
+from dpgm_core.pipeline.run import release
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -23,7 +29,83 @@ from dpgm_testing.curators import GuardedCurator, SunkMechanism, TrappedRecords,
 from dpgm_testing.oracles import all_records, enumerated
 from dpgm_testing.subjects import LearnerSubject
 
-__all__ = ["CHAIN", "Run", "clique_marginals", "draw", "learn", "replayed", "truth"]
+__all__ = [
+    "CHAIN",
+    "Run",
+    "SpoiledInference",
+    "chain",
+    "clique_marginals",
+    "dirichlet_model",
+    "draw",
+    "learn",
+    "persistent_model",
+    "replayed",
+    "sample_codes",
+    "simulated_release",
+    "truth",
+]
+
+
+# --- Populations and simulated releases -----------------------------------------------------------
+
+
+def chain(length: int, size: int, order: int = 1) -> Structure:
+    """Attributes x0, x1, ... of `size` labels with cliques of neighbours up to `order` places apart.
+
+    >>> chain(3, 2).cliques
+    (('x0', 'x1'), ('x1', 'x2'))
+    """
+    return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
+
+
+def dirichlet_model(structure: Structure, seed: int) -> Model:
+    """A population whose potentials are logarithms of tables drawn from Dirichlet(1)."""
+    generator = np.random.default_rng(seed)
+    tables = [np.log(generator.dirichlet(np.ones(size))) for size in structure.sizes]
+    return Model(structure, Tables(structure, np.concatenate(tables)))
+
+
+def persistent_model() -> Model:
+    """A chain of six attributes with eight labels whose neighbours mostly have the same label: far from uniform."""
+    structure, generator = chain(6, 8), np.random.default_rng(1)
+    tables = [0.85 * np.eye(8) + 0.15 * generator.dirichlet(np.full(8, 0.3), size=8) for _ in structure.cliques]
+    return Model(structure, Tables(structure, np.log(np.maximum(np.array(tables), 1e-4)).ravel()))
+
+
+def sample_codes(model: Model, count: int, seed: int) -> IntArray:
+    """Codes of so many records of a model, (records, attributes)."""
+    drawn = model.sample(count, randomness=SeededRandomness(seed))
+    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
+
+
+def simulated_release(
+    model: Model,
+    count: int,
+    budget: Budget | int | float | str,
+    seed: int,
+    mechanism: str = "laplace",
+    *,
+    structure: Structure | None = None,
+    total: str | float = "public",
+    split: str = "even",
+    **terms: Any,
+) -> NoisyTables:
+    """A seeded release of the tables of so many records of a model, under add-remove neighbours.
+
+    budget: a number is a pure epsilon. structure: the model's when None. terms: fields of `Terms` besides `total`.
+    """
+    return release(
+        sample_codes(model, count, seed),
+        model.structure if structure is None else structure,
+        budget if isinstance(budget, Budget) else Budget.pure(budget),
+        mechanism,
+        terms=Terms(**{"neighbours": "add-remove", "total": total, **terms}),
+        split=split,
+        randomness=SeededRandomness(seed),
+    )
+
+
+# --- Records and calls of learners ----------------------------------------------------------------
 
 
 @frozen(kw_only=True)
@@ -80,6 +162,41 @@ def replayed(learner: Learner, releases: NoisyTables | Sequence[NoisyTables], st
     """The fit to finished releases."""
     curator = ReplayCurator(releases, structure)
     return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+
+
+@frozen(kw_only=True)
+class SpoiledInference:
+    """The junction tree with other answers than its own.
+
+    answer: from the engine, potentials and total to beliefs. asked: the structures it was asked about.
+    """
+
+    answer: Callable[[Engine, Tables, float], Beliefs]
+    exact: bool = True
+    asked: list[Structure] = field(factory=list)
+
+    max_order: ClassVar[None] = None
+
+    def compile(self, structure: Structure) -> Engine:
+        """An engine that gives these answers."""
+        return _SpoiledEngine(inner=JunctionTree().compile(structure), made=self, exact=self.exact)
+
+
+@frozen(kw_only=True)
+class _SpoiledEngine:
+    inner: Engine
+    made: SpoiledInference
+    exact: bool
+    cost: ClassVar[None] = None
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    @property
+    def structure(self) -> Structure:
+        return self.inner.structure
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        self.made.asked.append(self.structure)
+        return self.made.answer(self.inner, potentials, total)
 
 
 def clique_marginals(potentials: Tables) -> FloatArray:

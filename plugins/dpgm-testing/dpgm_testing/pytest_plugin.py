@@ -94,7 +94,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     through = [] if engine is None else [f"dpgm engine: {engine} in the place of junction-tree"]
     if not names:
         return through
-    from dpgm_core._version import __version__
+    from dpgm_core._util.version import __version__
     from dpgm_core.components.registry import default_registry
     from dpgm_testing.runner import offers_of
 

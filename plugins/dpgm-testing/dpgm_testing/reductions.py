@@ -13,9 +13,9 @@ import numpy as np
 from attrs import define, field, frozen
 
 from dpgm_core._util.arrays import Codes, IntArray
-from dpgm_core.counting.kernel import Blocks, Counts
 from dpgm_core.counting.rows import Streamed
 from dpgm_core.counting.statistic import Sum
+from dpgm_core.counting.table_counts import Blocks, Counts
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import SourceRefused
 from dpgm_core.sources.arrow import ArrowSource
@@ -164,7 +164,7 @@ class PartitionedSource:
     """A pyarrow Table whose chunks are partitions.
 
     >>> import pyarrow as pa
-    >>> from dpgm_core.counting.kernel import Counts
+    >>> from dpgm_core.counting.table_counts import Counts
     >>> from dpgm_core.domain.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> domain = Domain.from_sizes({"a": 2})

@@ -13,7 +13,7 @@ import attrs
 from attrs import field, frozen
 
 from dpgm_core._util.progress import Progress, silent
-from dpgm_core._version import __version__
+from dpgm_core._util.version import __version__
 from dpgm_core.components.options import build
 from dpgm_core.components.registry import Broken, Offer, Registry, default_registry, normal_name
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean, printable
@@ -46,13 +46,7 @@ Status: TypeAlias = Literal["passed", "failed", "skipped", "expected failure", "
 # core's own classes, held to their contract by the same means; no plugin can offer them
 _OWN = ("curator", "ledger")
 # what a component is known by, if it is not said what it is
-_METHODS = {
-    "noise": "mechanism",
-    "learn": "learner",
-    "select": "selector",
-    "batches": "source",
-    "pinned": "source",
-}
+_METHODS = {"noise": "mechanism", "learn": "learner", "select": "selector", "batches": "source", "pinned": "source"}
 _SUBJECTS: dict[str, Callable[..., Subject]] = {
     "mechanism": MechanismSubject,
     "inference": InferenceSubject,

@@ -20,8 +20,8 @@ from dpgm_core.errors import BudgetError, LearningFailed, StructureError, TooLar
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit
-from dpgm_core.learning.select import select_structure, split_votes
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
+from dpgm_core.learning.selector_run import select_structure, split_votes
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours

@@ -6,26 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core.curator.contract import Session
-from dpgm_core.curator.funds import Single
+from dpgm_core.curator.single_use import Single
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.learning.contract import Fit
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.descent import NodeGradients
 from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
-from dpgm_core.releases.queries import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.session import Step
+from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.workload import Workload
 from dpgm_testing.check import CheckFailed
 
 __all__ = [
@@ -62,6 +59,11 @@ class Request:
     error: DpgmError | None = None
 
 
+def _asked(name: str) -> Any:
+    """A property of a session that is asked for like its steps."""
+    return property(lambda session: session._ask(name))
+
+
 class GuardedSession(Single):
     """The protocol of a session and nothing else; whatever else is asked of it is remembered and refused.
 
@@ -96,41 +98,11 @@ class GuardedSession(Single):
         """What it refused."""
         return [one.error for one in self.log if one.error is not None]
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes as they are counted now."""
-        found: Domain = self._ask("domain")
-        return found
-
-    @property
-    def workload(self) -> Workload:
-        """What the model is wanted for."""
-        found: Workload = self._ask("workload")
-        return found
-
-    @property
-    def terms(self) -> Terms:
-        """What is protected."""
-        found: Terms = self._ask("terms")
-        return found
-
-    @property
-    def budget(self) -> Budget:
-        """What its steps may cost together."""
-        found: Budget = self._ask("budget")
-        return found
-
-    @property
-    def remaining(self) -> Budget:
-        """What they may still cost."""
-        found: Budget = self._ask("remaining")
-        return found
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """All that came out so far."""
-        found: tuple[Step, ...] = self._ask("steps")
-        return found
+    # The attributes as they are counted now, what the model is wanted for, what is protected, what steps may cost
+    # together, what they and votes may still cost, and all that came out so far.
+    domain, workload, terms, budget, remaining, votes, steps = map(
+        _asked, ("domain", "workload", "terms", "budget", "remaining", "votes", "steps")
+    )
 
     def measure(
         self,
@@ -141,44 +113,31 @@ class GuardedSession(Single):
     ) -> NoisyTables:
         """Noisy tables."""
         listed = cliques if isinstance(cliques, Mapping) else list(cliques)
-        found: NoisyTables = self._ask("measure", cliques=listed, budget=budget, contrasts=contrasts)
-        return found
+        return cast(NoisyTables, self._ask("measure", cliques=listed, budget=budget, contrasts=contrasts))
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """Numbers of candidates."""
-        found: Choice = self._ask("select", scores=scores, budget=budget, picks=picks)
-        return found
+        return cast(Choice, self._ask("select", scores=scores, budget=budget, picks=picks))
 
     def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
         """Noisy distances."""
-        found: NoisyScores = self._ask("score", scores=scores, budget=budget)
-        return found
+        return cast(NoisyScores, self._ask("score", scores=scores, budget=budget))
 
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """A direction of each regression."""
-        found: Descent = self._ask("descend", gradients=gradients, budget=budget)
-        return found
-
-    @property
-    def votes(self) -> Budget | None:
-        """What votes may still cost."""
-        found: Budget | None = self._ask("votes")
-        return found
+        return cast(Descent, self._ask("descend", gradients=gradients, budget=budget))
 
     def vote(self, voter: Voter, budget: Budget) -> Verdict:
         """A graph, or nothing."""
-        found: Verdict = self._ask("vote", voter=voter, budget=budget)
-        return found
+        return cast(Verdict, self._ask("vote", voter=voter, budget=budget))
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """The domain with fewer codes."""
-        found: Domain = self._ask("coarsen", merges=merges)
-        return found
+        return cast(Domain, self._ask("coarsen", merges=merges))
 
     def pooled(self) -> NoisyTables:
         """All tables as one release."""
-        found: NoisyTables = self._ask("pooled")
-        return found
+        return cast(NoisyTables, self._ask("pooled"))
 
     def _ask(self, name: str, **given: Any) -> Any:
         if self._answer is None:

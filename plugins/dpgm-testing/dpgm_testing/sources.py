@@ -55,6 +55,7 @@ __all__ = [
     "features_of",
     "in_chunks",
     "in_one_sum",
+    "opened",
     "parquet",
     "pinned",
     "records_of",
@@ -237,8 +238,7 @@ def coded(subject: SourceSubject, cases: Cases, *, only: str | None = None) -> I
     ways = subject.capabilities if only is None else subject.capabilities & {only}
     if "rows" in ways:
         for what, case in cases(subject.profile).items():
-            with tempfile.TemporaryDirectory() as folder:
-                source: Any = subject.open(case.table, Path(folder))
+            with opened(subject, case.table) as source:
                 yield what, case, rows_of(source, case.domain, case.domain.names)
     if "reduces" in ways:
         own = cases(subject.profile)
@@ -267,10 +267,8 @@ def _sums(subject: SourceSubject, cases: Sequence[Case]) -> list[tuple[Hits, Hit
     while some := _fitting(cases[len(found) :]):
         table, domain, cliques = together(some)
         counts = tallies(domain, cliques)
-        with tempfile.TemporaryDirectory() as folder:
-            source: Any = subject.open(table, Path(folder))
-            with source.pinned(Reading(domain=domain, columns=counts.columns, several=True)) as pin:
-                both = [counts.hits(pin.reduce(one)) for one in (counts, Hidden(counts))]
+        with pinned(subject, table, Reading(domain=domain, columns=counts.columns, several=True)) as pin:
+            both = [counts.hits(pin.reduce(one)) for one in (counts, Hidden(counts))]
         for case, grouped, plain in zip(some, *both, strict=True):
             again = expected_codes(_repeated(case.table, len(table) - len(case.table)), case.domain)
             found.append((_without(again, grouped), _without(again, plain)))
@@ -453,12 +451,17 @@ def _taken(found: Any) -> Any:
 
 
 @contextmanager
+def opened(subject: SourceSubject, table: Any) -> Iterator[Any]:
+    """A source that holds the table's rows, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield subject.open(table, Path(folder))
+
+
+@contextmanager
 def pinned(subject: SourceSubject, table: Any, reading: Reading) -> Iterator[Pinned]:
     """The table's rows, pinned."""
-    with tempfile.TemporaryDirectory() as folder:
-        source: Any = subject.open(table, Path(folder))
-        with source.pinned(reading) as pin:
-            yield pin
+    with opened(subject, table) as source, source.pinned(reading) as pin:
+        yield pin
 
 
 def attempted(pin: Pinned, reduction: Sum) -> Any:

@@ -15,8 +15,8 @@ from dpgm_core.inference.collective.contract import Collective
 from dpgm_core.inference.contract import Engine, Inference, SecondOrder
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import ContrastLearner, Learner
-from dpgm_core.learning.select import split_votes
 from dpgm_core.learning.selector import Selector, VotingSelector
+from dpgm_core.learning.selector_run import split_votes
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.mechanism import Mechanism, Noise
 from dpgm_core.privacy.sensitivity import Sensitivity

@@ -1,7 +1,5 @@
 """Arrow schemas, Parquet files and data frames: what a value decided never comes out."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 
@@ -16,7 +14,7 @@ PLANTED = "planted-value"
 
 
 @pytest.fixture
-def table() -> pa.Table:
+def table():
     """One column of each type, each with a value that must not be seen."""
     return pa.table(
         {
@@ -52,7 +50,7 @@ EXPECTED = {
 }
 
 
-def seen(found) -> str:
+def seen(found):
     """All that metadata say, as text."""
     return repr(found) + found.to_toml()
 

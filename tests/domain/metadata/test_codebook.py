@@ -1,7 +1,5 @@
 """Codebooks as people keep them."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain.formats.codebook import column_of_codes, read_codebook
@@ -18,13 +16,13 @@ job,,A,"Farming, fishing",
 """
 
 
-def read(tmp_path, content: str | bytes):
+def read(tmp_path, content):
     path = tmp_path / "codes.csv"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return complete_metadata(read_codebook(path))
 
 
-def other(delimiter: str) -> bytes:
+def other(delimiter):
     """The plain one with another delimiter."""
     return PLAIN.replace('"Farming, fishing"', "Farming/fishing").replace(",", delimiter).replace("/", ", ").encode()
 
@@ -68,12 +66,7 @@ def test_the_meaning_of_a_code_may_be_called_its_description(tmp_path):
 def test_codes_beside_a_range():
     """A number next to it widens it, a word is a missing value, what is apart is to do."""
     codes = {"N": "no answer", "0": "none", "501": "more"}
-    assert column_of_codes(codes=codes, low=1, high=500) == {
-        "min": 0,
-        "max": 501,
-        "missing": "N",
-        "null_values": ["N"],
-    }
+    assert column_of_codes(codes=codes, low=1, high=500) == {"min": 0, "max": 501, "missing": "N", "null_values": ["N"]}
     assert "-9 lie outside" in column_of_codes(codes={"-9": "refused"}, low=0, high=99)["todo"]
     assert column_of_codes(codes={"-9": "refused"}, missing=["-9"], low=0, high=99)["missing"] == "-9"
     assert "K, L are no numbers" in column_of_codes(codes={"K": "", "L": ""}, low=0, high=99)["todo"]

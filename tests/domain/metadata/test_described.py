@@ -1,7 +1,5 @@
 """Descriptions as plain values: how several become one, what is settled, and what is left to do."""
 
-from __future__ import annotations
-
 import tomllib
 from datetime import date
 

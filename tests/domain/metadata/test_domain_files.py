@@ -1,7 +1,5 @@
 """Domain files that start from another description."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,14 +1,12 @@
 """Frictionless table schemas and data packages."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain import read_metadata
 from dpgm_core.errors import DomainError
 
 
-def ends(low: object, high: object) -> dict[str, object]:
+def ends(low, high):
     return {"minimum": low, "maximum": high}
 
 

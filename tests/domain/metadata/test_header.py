@@ -1,7 +1,5 @@
 """The first line of a CSV file: names and dialect, and never a word of what may be a record."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
@@ -10,12 +8,12 @@ from dpgm_core.domain.domain_files import MAX_LINE, Header, read_header
 from dpgm_core.errors import DataError
 
 
-def header(path, content: bytes) -> Header:
+def header(path, content):
     path.write_bytes(content)
     return read_header(path)
 
 
-def wide(*names: str) -> Header:
+def wide(*names):
     return Header(names=names, delimiter=";", encoding="utf-16")
 
 
@@ -46,30 +44,17 @@ def test_gzipped_files_are_read(tmp_path):
     assert header(tmp_path / "x.csv.gz", gzip.compress(b"a,b\n1,2\n")).names == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"planted,39,State-gov\n",
-        b"planted,-1.5e3\n",
-        b"planted,2024-01-31\n",
-        b"planted,12:30\n",
-        b"planted,planted\n",
-        b"planted,,x\n",
-        b"\n",
-        b"",
-        b"planted\0,x\n",
-        b"planted\rx,y\n",
-        b"planted\x81\n",
-        "\ufeffplanted".encode("utf-16-le") + b"\xd8\n\0",
-        b"planted," + b"x" * (MAX_LINE + 1),
-        b'planted,"' + b"x" * 200_000 + b'"\n',
-    ],
-)
+@pytest.mark.parametrize("line", [
+    b"planted,39,State-gov\n", b"planted,-1.5e3\n", b"planted,2024-01-31\n", b"planted,12:30\n", b"planted,planted\n",
+    b"planted,,x\n", b"\n", b"", b"planted\0,x\n", b"planted\rx,y\n", b"planted\x81\n",
+    "\ufeffplanted".encode("utf-16-le") + b"\xd8\n\0", b"planted," + b"x" * (MAX_LINE + 1),
+    b'planted,"' + b"x" * 200_000 + b'"\n',
+])  # fmt: skip
 def test_a_line_that_looks_like_a_record_is_refused_unquoted(tmp_path, line):
     """One line of message, nothing of the file in it or in what it was raised from."""
     with pytest.raises(DataError) as refused:
         header(tmp_path / "x.csv", line)
-    error: BaseException | None = refused.value
+    error = refused.value
     while error is not None:
         assert "planted" not in repr(error) and "\n" not in str(error)
         error = error.__context__

@@ -1,7 +1,5 @@
 """NIST's schemas and data dictionaries, on a made-up table."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpgm_core.domain import read_metadata

@@ -1,7 +1,5 @@
 """The one function: what describes a table, whatever its form."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 

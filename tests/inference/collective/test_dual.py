@@ -244,60 +244,49 @@ def test_a_start_saves_calls_and_not_the_answer(lab):
     assert np.all(np.abs(far.multipliers.values) <= 2.0 * (1 + 1e-12))
 
 
-@pytest.mark.parametrize(
-    ("total", "sd", "step"), [(1e4, 100.0, 0.1), (1e6, 40.0, 0.1), (1e6, 20.0, 0.1), (1e6, 5.0, 2.0)]
-)
-def test_small_gaussian_noise_takes_few_calls(lab, total, sd, step):
-    """Steps of EM at weight step * sd, the first leading from the uniform model to near the tables: at most 200 calls
-    for it, 80 for each later one and 10 for half of them, and at the end the tables are within their noise."""
-    structure = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), 2)
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(22)
-    rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
-    noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
-    release = lab.released(structure, noisy, lab.Gaussian(sd), total)
-    e_step = CollectiveDual(max_calls=300).compile(engine, release)
-    theta, start, calls = Tables.zeros(structure), None, []
-    for _ in range(12):
-        found = e_step.infer(theta, evidence_weight=step * sd, start=start)
-        assert found.converged
-        assert 0 <= found.gap <= 1.01e-4 * abs(found.objective)
-        start, theta = found.multipliers, theta + found.multipliers
-        calls.append(found.calls)
-    assert calls[0] <= 200
-    assert max(calls[1:]) <= 80
-    assert np.median(calls[1:]) <= 10
-    assert np.sqrt(np.mean((noisy - found.marginals.values) ** 2)) < 1.5 * sd
+# noises of the tables, from the fixture `lab`; N; records by which the tables err; weight of a step; steps;
+# calls at most of the first, of later ones, and of half of the later ones
+FEW_CALLS = {
+    "sd 100": ("Gaussian", 1e4, 100.0, 10.0, 12, (200, 80, 10)),
+    "sd 40": ("Gaussian", 1e6, 40.0, 4.0, 12, (200, 80, 10)),
+    "sd 20": ("Gaussian", 1e6, 20.0, 2.0, 12, (200, 80, 10)),
+    "sd 5": ("Gaussian", 1e6, 5.0, 10.0, 12, (200, 80, 10)),
+    "one Laplace": ("one Laplace", 1e6, 6.0, 0.4, 6, (80, 80, 40)),
+    "every other Laplace": ("every other Laplace", 1e6, 6.0, 0.4, 6, (80, 80, 40)),
+    "hidden Gaussian": ("hidden Gaussian", 1e6, 6.0, 0.4, 6, (80, 80, 40)),
+}
 
 
 @pytest.mark.parametrize(
-    "kind", ["one Laplace", "every other Laplace", pytest.param("hidden Gaussian", marks=pytest.mark.landing)]
+    "case", [pytest.param(one, marks=pytest.mark.landing if "hidden" in one else ()) for one in FEW_CALLS]
 )
-def test_noise_of_several_kinds_takes_few_calls(lab, kind):
-    """N = 1e6: tables with a box among tables without one, and a noise that says its score only. At most 80 calls for a
-    step, and half of them at most 40; accelerated gradients took up to 2000 calls and did not converge."""
+def test_noise_without_a_box_takes_few_calls(lab, case):
+    """Steps of EM, the first leading from the uniform model to near the tables: each converges in few calls, also where
+    tables with a box are among those without one, and with a noise that says its score only. Of Gaussian noise alone
+    the tables are within their noise at the end. Accelerated gradients took up to 2000 calls without converging."""
+    kind, total, sd, weight, steps, (first, most, half) = FEW_CALLS[case]
     structure = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), 2)
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(25)
+    engine, rng, count = JunctionTree().compile(structure), np.random.default_rng(22), len(structure.groups)
     rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
-    total, count = 1e6, len(structure.groups)
     laplace, gaussian = lab.Laplace(4.0), lab.Gaussian(7.0)
     noises = {
+        "Gaussian": [lab.Gaussian(sd)] * count,
         "one Laplace": [laplace] + [gaussian] * (count - 1),
         "every other Laplace": [(laplace, gaussian)[place % 2] for place in range(count)],
         "hidden Gaussian": [lab.Hidden(gaussian)] * count,
     }[kind]
-    noisy = engine.infer(rough, total=total).marginals.values + np.round(rng.normal(0, 6, structure.cells))
+    noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
     e_step = CollectiveDual(max_calls=300).compile(engine, lab.released(structure, noisy, noises, total))
     theta, start, calls = Tables.zeros(structure), None, []
-    for _ in range(6):
-        found = e_step.infer(theta, evidence_weight=0.4, start=start)
+    for _ in range(steps):
+        found = e_step.infer(theta, evidence_weight=weight, start=start)
         assert found.converged
         assert 0 <= found.gap <= 1.01e-4 * abs(found.objective)
         start, theta = found.multipliers, theta + found.multipliers
         calls.append(found.calls)
-    assert max(calls) <= 80
-    assert np.median(calls) <= 40
+    assert calls[0] <= first and max(calls[1:]) <= most and np.median(calls[1:]) <= half
+    error = np.sqrt(np.mean((noisy - found.marginals.values) ** 2))
+    assert kind != "Gaussian" or error < 1.5 * sd
 
 
 def test_a_descent_that_gets_nowhere_ends(lab):

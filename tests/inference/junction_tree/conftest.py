@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
-from dpgm_core.inference.junction_tree.order import Candidate, plan_along, search
+from dpgm_core.inference.junction_tree.contraction import Candidate, Search
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along
 from dpgm_core.structure.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
@@ -20,6 +20,7 @@ AWKWARD = {
     "duplicate": Structure(DOMAIN, [("b", "c"), ("c", "b"), ("b", "c")]),
     "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
     "single": Structure(DOMAIN, [("e",)]),
+    "nothing to learn": Structure(DOMAIN, [("d",)]),
     "empty clique": Structure(DOMAIN, [()]),
     "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
     "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),
@@ -78,7 +79,7 @@ def in_logarithms(engine, theta):
 
 def along(structure, executor):
     """An engine that eliminates in the domain's order, whatever the search would find."""
-    found = search(structure)
+    found = Search(structure)
     played = found.graph.play(range(len(structure.domain)), math.inf)
     candidate = Candidate(heuristic="by hand", played=played, nanoseconds=0.0, bytes=0)
     return JunctionTreeEngine(structure, plan_along(found, candidate), 2**31, executor)

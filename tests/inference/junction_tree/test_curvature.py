@@ -1,6 +1,5 @@
 """Second derivatives of the exact engine: against all records, and against its first derivatives."""
 
-import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
@@ -13,51 +12,21 @@ from hypothesis import strategies as st
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.contract import SecondOrder
+from dpgm_core.inference.junction_tree import curvature as log_curvature
 from dpgm_core.inference.junction_tree import curvature as second_order
-from dpgm_core.inference.junction_tree import logspace
+from dpgm_core.inference.junction_tree import logspace, probability
+from dpgm_core.inference.junction_tree.curvature import TangentExecutor, TangentLowering, numpy_tangents
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.junction_tree.lowering import lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
-from dpgm_core.inference.junction_tree.tangents import TangentExecutor, TangentLowering
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
-
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
-AWKWARD = {
-    "long cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")]),
-    "missing attributes": Structure(DOMAIN, [("b", "c")]),
-    "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
-    "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
-    "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),
-    "size one": Structure(DOMAIN, [("d",), ("a", "d"), ("b", "d", "c")]),
-    "nothing to learn": Structure(DOMAIN, [("d",)]),
-    "whole domain": Structure(DOMAIN, [("f", "c", "a", "d", "b", "e")]),
-    "large cliques, odd axes": Structure(DOMAIN, [("c", "b", "a", "e"), ("f", "b", "c"), ("e", "f", "a")]),
-    "complete": Structure.complete(DOMAIN),
-    "star": Structure(DOMAIN, [("c", "a"), ("b", "c"), ("c", "e"), ("c", "f"), ("d", "c")]),
-    "tied, disjoint": Structure(DOMAIN, [("a", "e")], tied=[[("b", "c"), ("f", "c")]]),
-    "tied, transposed twin outside": Structure(DOMAIN, [("f", "b")], tied=[[("b", "a"), ("f", "e")]]),
-}
-
-
-def indicators(structure):
-    """T(x) of every record, (records, cells)."""
-    names = structure.domain.names
-    rows = []
-    for record in itertools.product(*(range(size) for size in structure.domain.shape(names))):
-        row = np.zeros(structure.cells)
-        for number, group in enumerate(structure.groups):
-            for clique in group:
-                codes = [record[names.index(name)] for name in clique]
-                cell = np.ravel_multi_index(codes, structure.shapes[number]) if codes else 0
-                row[structure.slices[number].start + cell] += 1
-        rows.append(row)
-    return np.array(rows)
+from dpgm_testing import incidence, potentials
 
 
 def covariance(structure, theta):
     """Cov(T) by summing over all records."""
-    told = indicators(structure)
+    told = incidence(structure).T
     with np.errstate(invalid="ignore"):
         score = np.where(told > 0, told * theta, 0.0).sum(axis=1)
     weight = np.exp(score - score.max())
@@ -66,26 +35,16 @@ def covariance(structure, theta):
     return (centred * weight[:, None]).T @ centred
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", AWKWARD)
-@pytest.mark.parametrize("scale", [0.0, 1.0, 40.0])
-def test_equals_the_covariance_over_all_records(name, scale):
-    """Every column of Cov(T), whatever the cliques, ties and spread of the potentials."""
-    structure = AWKWARD[name]
-    theta = scale * np.random.default_rng(5).normal(size=structure.cells)
-    found = JunctionTree().compile(structure).curvature(Tables(structure, theta))(np.eye(structure.cells))
-    np.testing.assert_allclose(found, covariance(structure, theta), rtol=1e-8, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["long cycle", "nested", "disconnected", "large cliques, odd axes", "tied, disjoint"])
-def test_zeros_are_safe(name):
-    """With a fifth of the cells at -inf the covariance is still that over all records, and 0 where a cell is."""
-    structure = AWKWARD[name]
-    rng = np.random.default_rng(3)
-    theta = rng.normal(size=structure.cells)
-    theta[rng.random(structure.cells) < 0.2] = -np.inf
-    found = JunctionTree().compile(structure).curvature(Tables(structure, theta))(np.eye(structure.cells))
-    np.testing.assert_allclose(found, covariance(structure, theta), rtol=1e-8, atol=1e-12)
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize(("scale", "zeros"), [(0.0, 0.0), (1.0, 0.0), (40.0, 0.0), (1.0, 0.2)])
+def test_equals_the_covariance_over_all_records(awkward, scale, zeros):
+    """Every column of Cov(T), whatever the cliques, ties and spread of the potentials; 0 where a cell is impossible."""
+    rng = np.random.default_rng(5)
+    theta = scale * rng.normal(size=awkward.cells)
+    theta[rng.random(awkward.cells) < zeros] = -np.inf
+    theta[[part.start for part in awkward.slices]] = 0.0  # the record of zeros stays possible
+    found = JunctionTree().compile(awkward).curvature(Tables(awkward, theta))(np.eye(awkward.cells))
+    np.testing.assert_allclose(found, covariance(awkward, theta), rtol=1e-8, atol=1e-12)
     assert np.all(found[np.isneginf(theta)] == 0)
 
 
@@ -117,9 +76,9 @@ def test_is_the_derivative_of_the_marginals(tied):
         np.testing.assert_allclose(found[:, column], slope, atol=1e-8)
 
 
-def test_columns_are_independent_of_their_company():
+def test_columns_are_independent_of_their_company(lab):
     """One direction alone, in a batch, and split over several walks, the last one half empty: the same answer."""
-    structure = AWKWARD["large cliques, odd axes"]
+    structure = lab.awkward["large cliques, odd axes"]
     rng = np.random.default_rng(2)
     engine = JunctionTree().compile(structure)
     theta = Tables(structure, rng.normal(size=structure.cells))
@@ -132,48 +91,20 @@ def test_columns_are_independent_of_their_company():
         np.testing.assert_allclose(apart.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
 
 
-@st.composite
-def problems(draw):
-    """A structure of up to five attributes of 1 to 3 labels, perhaps tied, and potentials of up to +-700 or -inf."""
-    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
-    names = "abcde"[: len(sizes)]
-    domain = Domain.from_sizes(dict(zip(names, sizes, strict=True)))
-    cliques = draw(
-        st.lists(
-            st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True).map(tuple), min_size=1, max_size=5
-        )
-    )
-    shapes = [tuple(domain[name].size for name in clique) for clique in cliques]
-    tied = []
-    if draw(st.booleans()):
-        mates = [clique for clique, shape in zip(cliques, shapes, strict=True) if shape == shapes[0]]
-        if len(set(mates)) == len(mates) > 1:
-            tied, cliques = [mates], [clique for clique in cliques if clique not in mates]
-    structure = Structure(domain, cliques, tied=tied)
-    reach = draw(st.sampled_from([1.0, 40.0, 700.0]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    theta = rng.uniform(-reach, reach, structure.cells)
-    if draw(st.booleans()):
-        theta[rng.random(structure.cells) < 0.25] = -np.inf
-    size = draw(st.sampled_from([1.0, 1e-200, 1e200]))
-    return structure, theta, size * rng.normal(size=(structure.cells, draw(st.sampled_from([1, 2, 70])))), size
-
-
-@given(problems())
-def test_whatever_the_structure_and_the_potentials(problem):
+@given(
+    potentials(scales=(1.0, 40.0, 700.0)),
+    st.sampled_from([1.0, 1e-200, 1e200]),
+    st.sampled_from([1, 2, 70]),
+    st.integers(0, 2**20),
+)
+def test_whatever_the_structure_and_the_potentials(theta, size, columns, seed):
     """Ties, hard zeros, one attribute, components, potentials of +-700, directions of any size: Cov(T) V over all
-    records, or a refusal where no record is possible."""
-    structure, theta, directions, size = problem
-    told = indicators(structure)
-    with np.errstate(invalid="ignore"):
-        possible = np.isfinite(np.where(told > 0, told * theta, 0.0).sum(axis=1)).any()
-    engine = JunctionTree().compile(structure)
-    if not possible:
-        with pytest.raises(InferenceError, match="probability 0"):
-            engine.curvature(Tables(structure, theta))
-        return
-    found = engine.curvature(Tables(structure, theta))(directions)
-    np.testing.assert_allclose(found / size, covariance(structure, theta) @ directions / size, rtol=1e-8, atol=1e-10)
+    records."""
+    structure = theta.structure
+    directions = size * np.random.default_rng(seed).normal(size=(structure.cells, columns))
+    found = JunctionTree().compile(structure).curvature(theta)(directions)
+    expected = covariance(structure, theta.values) @ directions / size
+    np.testing.assert_allclose(found / size, expected, rtol=1e-8, atol=1e-10)
 
 
 def test_probabilities_and_logarithms_agree_where_tables_are_large():
@@ -225,9 +156,9 @@ def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_a_product_that_is_not_finite_is_made_in_logarithms():
+def test_a_product_that_is_not_finite_is_made_in_logarithms(lab):
     """Tangents that overflow where nothing else does, here by decree, are found out."""
-    structure = AWKWARD["nested"]
+    structure = lab.awkward["nested"]
     theta = Tables(structure, np.random.default_rng(7).normal(size=structure.cells))
     product = JunctionTree().compile(structure).curvature(theta)
     with mock.patch.object(TangentExecutor, "__call__", return_value=np.full((1, structure.cells), np.nan)):
@@ -249,9 +180,9 @@ def test_costs_about_two_inferences():
     assert calls[1] <= 3 * calls[0]
 
 
-def test_survives_pickling_and_threads():
+def test_survives_pickling_and_threads(lab):
     """An engine that has made products can be sent to another process; many threads share one map."""
-    structure = AWKWARD["large cliques, odd axes"]
+    structure = lab.awkward["large cliques, odd axes"]
     rng = np.random.default_rng(4)
     theta, directions = Tables(structure, rng.normal(size=structure.cells)), rng.normal(size=(20, structure.cells))
     engine = JunctionTree().compile(structure)
@@ -264,15 +195,15 @@ def test_survives_pickling_and_threads():
             np.testing.assert_array_equal(one, other)
 
 
-def test_is_declared():
+def test_is_declared(lab):
     """The engine says that it has the capability, and keeps the contract."""
-    engine = JunctionTree().compile(AWKWARD["nested"])
+    engine = JunctionTree().compile(lab.awkward["nested"])
     assert "curvature" in engine.capabilities and isinstance(engine, SecondOrder)
 
 
-def test_refuses_what_it_cannot_answer():
+def test_refuses_what_it_cannot_answer(lab):
     """Directions of another length or not finite, impossible potentials, another structure."""
-    structure = AWKWARD["nested"]
+    structure = lab.awkward["nested"]
     engine = JunctionTree().compile(structure)
     flat = engine.curvature(Tables.zeros(structure))
     with pytest.raises(InferenceError, match="shape"):
@@ -282,4 +213,102 @@ def test_refuses_what_it_cannot_answer():
     with pytest.raises(InferenceError, match="probability 0"):
         engine.curvature(Tables(structure, np.full(structure.cells, -np.inf)))
     with pytest.raises(StructureError):
-        engine.curvature(Tables.zeros(AWKWARD["star"]))
+        engine.curvature(Tables.zeros(lab.awkward["star"]))
+
+
+# --- Second derivatives in logarithms: right on their own, with and without weights kept between walks
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_agrees_with_probabilities(awkward, zeros):
+    """Where probabilities will do, walks of two columns in logarithms find the same, hard zeros or not."""
+    rng = np.random.default_rng(6)
+    theta = rng.normal(size=awkward.cells)
+    if zeros:
+        theta[rng.random(awkward.cells) < 0.1] = -np.inf
+        theta[[part.start for part in awkward.slices]] = 0.0  # the record of zeros is possible
+    engine = JunctionTree().compile(awkward)
+    columns = rng.normal(size=(awkward.cells, 5))
+    known = engine.curvature(Tables(awkward, theta))(columns)
+    with mock.patch.object(ProbabilityExecutor, "calibrate", return_value=None):
+        for kept, at_once in ((2**24, 128), (0, 2)):
+            with (
+                mock.patch.object(log_curvature, "_MAX_LOG_COLUMNS", at_once),
+                mock.patch.object(log_curvature, "_MAX_CACHED_CELLS", kept),
+            ):
+                found = engine.curvature(Tables(awkward, theta))(columns)
+            np.testing.assert_allclose(found, known, rtol=1e-9, atol=1e-13)
+
+
+# --- The differentiated program: the derivative of what an inference makes, whatever was rescaled on the way
+
+
+def calibrated(structure, theta):
+    """An executor that keeps, its program, and what it found."""
+    contraction = JunctionTree(executor="numpy").compile(structure).contraction
+    program = lower(contraction, structure, keep=True)
+    run = ProbabilityExecutor(contraction, program, structure)
+    lows, highs = ([float(f(theta[part])) for part in structure.slices] for f in (np.min, np.max))
+    with np.errstate(all="ignore"):
+        return contraction, program, run.calibrate(lambda out: np.exp(theta, out), lows, highs, zeros=False)
+
+
+def backend(name):
+    """What walks: numpy, or kernels where numba is installed."""
+    if name == "numpy":
+        return numpy_tangents
+    pytest.importorskip("numba")
+    from dpgm_core.inference.junction_tree.compiled import compiled_tangents
+
+    return compiled_tangents
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("name", ["numpy", "numba"])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_is_the_derivative_of_an_inference(awkward, columns, name):
+    """Central differences of the marginals along fewer directions than fit."""
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=awkward.cells)
+    theta[[part.start for part, shape in zip(awkward.slices, awkward.shapes, strict=True) if np.prod(shape) == 1]] = 0.0
+    contraction, program, calibration = calibrated(awkward, theta)
+    directions = rng.normal(size=(min(columns, 2), awkward.cells))
+    found = TangentExecutor(contraction, awkward, program, columns, backend(name))(calibration, directions)
+    engine = JunctionTree().compile(awkward)
+    for one, direction in zip(found, directions, strict=True):
+        up, down = (engine.infer(Tables(awkward, theta + step * direction)) for step in (1e-5, -1e-5))
+        np.testing.assert_allclose(one, (up.marginals.values - down.marginals.values) / 2e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba"])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_what_a_calibration_divided_is_divided_here(columns, name):
+    """A chain of tables near e^200, whose messages are rescaled again and again: as with potentials near 0."""
+    structure = Structure.chain(Domain.from_sizes({f"x{i}": 3 for i in range(12)}))
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=structure.cells)
+    directions = rng.normal(size=(columns, structure.cells))
+    near, far = calibrated(structure, theta), calibrated(structure, theta + 200.0)
+    assert not near[2].scales and sum(scale != 1.0 for scale in far[2].scales) > 3
+    found = [
+        TangentExecutor(one[0], structure, one[1], columns, backend(name))(one[2], directions) for one in (near, far)
+    ]
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-12)
+
+
+def test_memory_of_calibrations_is_used_again_only_when_they_are_gone():
+    """Two at once have two memories, and products with one do not change when the other goes and a third comes."""
+    structure = Structure.chain(Domain.from_sizes({f"x{i}": 3 for i in range(6)}))
+    rng = np.random.default_rng(2)
+    engine = JunctionTree().compile(structure)
+    direction = rng.normal(size=structure.cells)
+    theta = [Tables(structure, row) for row in rng.normal(size=(3, structure.cells))]
+    alone = [engine.curvature(one)(direction) for one in theta]
+    first, second = engine.curvature(theta[0]), engine.curvature(theta[1])
+    np.testing.assert_array_equal(first(direction), alone[0])
+    del first
+    third = engine.curvature(theta[2])
+    np.testing.assert_array_equal(second(direction), alone[1])
+    np.testing.assert_array_equal(third(direction), alone[2])
+    assert probability.REACH < 350  # what the bounds of `curvature` rest on

@@ -9,8 +9,7 @@ from attrs import evolve
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.junction_tree import logspace
-from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.inference.junction_tree.logspace import Potentials
+from dpgm_core.inference.junction_tree.engine import JunctionTree, Potentials
 from dpgm_core.inference.junction_tree.lowering import lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
 from dpgm_core.structure.structure import Structure

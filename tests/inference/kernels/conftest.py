@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """load(added) -> a kernel x -> 2 (x + added), compiled or from disk as in a new process."""
-    from dpgm_core.inference.kernels import cache as caching
+    from dpgm_core.inference.kernels import loading as caching
 
     folder = tmp_path / "kernels"
     folder.mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.inference.kernels import cache as caching
+from dpgm_core.inference.kernels import loading as caching
 from dpgm_core.inference.kernels.loading import resolve_executor
 
 pytestmark = pytest.mark.skipif(resolve_executor("auto") != "numba", reason="needs numba")

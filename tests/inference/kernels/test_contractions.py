@@ -1,15 +1,14 @@
-"""The interpreter carries out what the lowering writes: single instructions against einsum, whole calls by kind."""
+"""Kernels of exact inference: instructions against einsum, exponentials and bits against numpy's."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("numba")
-
-from dpgm_core.inference.junction_tree.loops import arrangement
+from dpgm_core.inference.junction_tree.compiled import arrangement
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.contractions import run
+from dpgm_core.inference.kernels.contractions import LOWEST, double_of, exponentials, run, whole_of
+from dpgm_core.inference.kernels.loading import jit, resolve_executor
 
 
 def _instruction(r, p, q, sizes, places, cells):
@@ -32,6 +31,7 @@ def _instruction(r, p, q, sizes, places, cells):
 
 def _contracted(r, p, q, sizes, seed):
     """(kind, what the interpreter gives, what einsum gives)."""
+    pytest.importorskip("numba")
     rng = np.random.default_rng(seed)
     shapes = [tuple(sizes[letter] for letter in table) for table in (r, p, q)]
     left, right = rng.uniform(0.5, 2, shapes[1]), rng.uniform(0.5, 2, shapes[2])
@@ -84,3 +84,47 @@ def test_each_kind_of_inner_loop(kind, r, p, q, sizes):
     met, found, wanted = _contracted(r, p, q, sizes, 0)
     assert met == kind
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+# --- exp in vectors against numpy's
+
+
+def _of(theta, above=0.0):
+    pytest.importorskip("numba")
+    out = np.full(theta.size + 2, np.nan)
+    exponentials(np.concatenate([[9.0], theta, [9.0]]), 1, theta.size + 1, above, out)
+    assert np.isnan(out[[0, -1]]).all(), "cells outside were written"
+    return out[1:-1]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 773])
+def test_it_is_right_to_two_units_in_the_last_place(size):
+    theta = np.random.default_rng(size).uniform(LOWEST + 14, 700, size)
+    np.testing.assert_allclose(_of(theta), np.exp(theta), rtol=5e-16)
+    np.testing.assert_allclose(_of(theta - 10, 3.0), np.exp(theta - 13), rtol=5e-16 * 700)
+
+
+def test_zeros_are_exact_and_one_is_one():
+    assert _of(np.array([-np.inf, 0.0, LOWEST - 1, -1e300])).tolist() == [0.0, 1.0, 0.0, 0.0]
+
+
+# --- Bits there and back, with numba and without
+
+
+@jit
+def _there(values):
+    return whole_of(values[0])
+
+
+@jit
+def _back(values):
+    return double_of(values[0])
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 5e-324, np.inf])
+def test_bits_are_those_of_the_double(value):
+    bits = int(np.float64(value).view(np.int64))
+    assert _there(np.array([value])) == bits
+    assert _back(np.array([bits])) == value
+    if resolve_executor("auto") == "numpy":
+        assert whole_of(value) == bits and double_of(bits) == value

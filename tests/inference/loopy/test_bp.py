@@ -10,31 +10,18 @@ import pytest
 
 from dpgm_core.components.options import build
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, NotConverged, OptionError
+from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
 from dpgm_core.inference.kernels import loading
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
+from dpgm_testing import enumerated
 
 
 def enumerate_all(potentials):
     """Group marginals (flat) and log Z by summing over every record."""
-    structure = potentials.structure
-    names = structure.domain.names
-    log_p = np.zeros(tuple(structure.domain.sizes.values()))
-    members = [(group, clique) for group, cliques in enumerate(structure.groups) for clique in cliques]
-    for group, clique in members:
-        axes = [names.index(name) for name in clique]
-        shape = [size if i in axes else 1 for i, size in enumerate(log_p.shape)]
-        log_p = log_p + potentials.group(group).transpose(np.argsort(axes)).reshape(shape)
-    log_z = np.logaddexp.reduce(log_p, axis=None)
-    p = np.exp(log_p - log_z)
-    sums = [np.zeros(shape) for shape in structure.shapes]
-    for group, clique in members:
-        table = p.sum(axis=tuple(i for i, name in enumerate(names) if name not in clique))
-        kept = [name for name in names if name in clique]
-        sums[group] += table.transpose([kept.index(name) for name in clique])
-    return np.concatenate([table.reshape(-1) for table in sums]), log_z
+    found = enumerated(potentials)
+    return found.marginals.values, found.log_partition
 
 
 @pytest.mark.parametrize("scale", [1.0, 700.0])
@@ -265,3 +252,189 @@ def test_engines_travel_to_machines_without_numba_and_back(lab, monkeypatch):
         assert travelled.infer(potentials).log_partition == pytest.approx(expected)
         sent = pickle.dumps(travelled)
     assert (pickle.loads(sent).flat is None) == (engine.flat is None)
+
+
+# --- Sweeps in either space and order reach one fixed point
+
+
+def test_probability_space_and_log_space_agree_where_both_can_run(lab):
+    """Shifting one cell beyond float's range forces log space; the other figures do not move."""
+    structure = lab.forests["chain"]
+    values = lab.random_potentials(structure, seed=0).values.copy()
+    values[0] = -690.0
+    near = LoopyBP().compile(structure).infer(Tables(structure, values))
+    values[0] = -2000.0
+    far = LoopyBP().compile(structure).infer(Tables(structure, values))
+    np.testing.assert_allclose(far.marginals.values, near.marginals.values, rtol=1e-11, atol=1e-200)
+    assert far.log_partition == pytest.approx(near.log_partition, abs=1e-12)
+
+
+def test_an_underflowing_product_does_not_make_a_record_impossible():
+    """Five messages of e^-300 each against a hard zero: the only possible record keeps probability 1."""
+    leaves = "bcdef"
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abcdef", 2)), [("a", leaf) for leaf in leaves] + [("a",)])
+    arrays = {("a", leaf): np.array([[0.0, 0.0], [-300.0, -300.0]]) for leaf in leaves}
+    potentials = Tables.from_arrays(structure, arrays | {("a",): np.array([-np.inf, 0.0])})
+    beliefs = LoopyBP().compile(structure).infer(potentials)
+    assert beliefs.log_partition == pytest.approx(-1500 + 5 * math.log(2), abs=1e-9)
+    assert beliefs.marginals["a"][0] == 0 and beliefs.marginals["a"][1] == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_schedules_and_damping_reach_the_same_fixed_point(loopy, zeros, lab):
+    """Flooding, damped flooding and the residual schedule agree on moderate potentials, zeros included."""
+    values = lab.random_potentials(loopy, seed=11, scale=0.7).values.copy()
+    if zeros:
+        values[1] = values[loopy.slices[-1].stop - 1] = -np.inf
+    potentials = Tables(loopy, values)
+    results = [
+        LoopyBP(damping=damping, schedule=schedule, tolerance=1e-12, max_iterations=5000).compile(loopy)
+        for damping, schedule in [(0.0, "flooding"), (0.5, "flooding"), (0.0, "residual"), (0.3, "residual")]
+    ]
+    first, *others = (engine.infer(potentials) for engine in results)
+    assert first.converged and all(other.converged for other in others)
+    for other in others:
+        np.testing.assert_allclose(other.marginals.values, first.marginals.values, atol=1e-10)
+        assert other.log_partition == pytest.approx(first.log_partition, abs=1e-9)
+
+
+def test_log_space_finds_the_same_loopy_fixed_point(lab):
+    """One potential out of float's range forces log space on the whole grid; the fixed point hardly moves."""
+    structure = lab.grid(4, 4, 3)
+    values = lab.random_potentials(structure, seed=4, scale=0.5).values.copy()
+    values[0] = -np.inf
+    exact_zero = lab.tight.compile(structure).infer(Tables(structure, values))
+    values[0] = -5000.0
+    log_space = lab.tight.compile(structure).infer(Tables(structure, values))
+    np.testing.assert_allclose(log_space.marginals.values, exact_zero.marginals.values, atol=1e-11)
+    assert abs(log_space.iterations - exact_zero.iterations) <= 1  # the last one is decided by rounding
+
+
+# --- A plan of messages refuses what is too large, and ties as copies do
+
+
+def test_a_tied_group_equals_its_copies(lab):
+    """Tying is bookkeeping: the tied table is the sum of the tables of the untied model with equal potentials."""
+    tied = lab.loopy["tied ring"]
+    table = np.random.default_rng(0).normal(size=9)
+    untied = tied.untied()
+    one = lab.tight.compile(tied).infer(Tables(tied, table))
+    many = lab.tight.compile(untied).infer(Tables(untied, np.tile(table, 4)))
+    np.testing.assert_allclose(one.marginals.values, sum(part.reshape(-1) for part in many.marginals.arrays()))
+    assert one.log_partition == pytest.approx(many.log_partition, rel=1e-12)
+
+
+def test_structures_beyond_memory_are_refused_before_allocating():
+    """A table of 10^12 cells is priced, not attempted."""
+    structure = Structure(Domain.from_sizes({f"x{i}": 10 for i in range(12)}), [tuple(f"x{i}" for i in range(12))])
+    with pytest.raises(TooLarge, match=r"1,000,000,000,000 factor cells need about 90\.9 TiB"):
+        LoopyBP().compile(structure)
+
+
+@pytest.mark.landing
+def test_a_large_grid_runs(lab):
+    """A 100 x 100 grid, far beyond any junction tree, converges and stays locally consistent."""
+    structure = lab.grid(100, 100, 2)
+    beliefs = LoopyBP(tolerance=1e-6).compile(structure).infer(lab.random_potentials(structure, seed=0))
+    assert beliefs.converged
+    np.testing.assert_allclose(
+        beliefs.marginals["x0", "x1"].sum(axis=0), beliefs.marginals["x1", "x2"].sum(axis=1), atol=1e-5
+    )
+
+
+# --- Compiled sweeps give what numpy's do: the same schedule, damping and stopping
+
+
+MIXED = Structure(
+    Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3}),
+    [("a", "b", "c", "e"), ("c", "d", "f"), ("e", "f", "b"), ("a", "f"), ("c",), (), ("e", "a")],
+)
+
+
+def both(structure, potentials, **options):
+    """Beliefs by numba and by numpy."""
+    pytest.importorskip("numba")
+    return [LoopyBP(executor=name, **options).compile(structure).infer(potentials) for name in ("numba", "numpy")]
+
+
+def agree(structure, potentials, **options):
+    """Marginals, log Z, sweeps and convergence are the same."""
+    fast, plain = both(structure, potentials, **options)
+    np.testing.assert_allclose(fast.marginals.values, plain.marginals.values, rtol=1e-12, atol=1e-15)
+    assert fast.log_partition == pytest.approx(plain.log_partition, rel=1e-12, abs=1e-12)
+    assert (fast.converged, fast.iterations) == (plain.converged, plain.iterations)
+    return fast
+
+
+def test_forests_agree(forest, lab):
+    """Trees of any shape, nested, tied and empty cliques included, with and without zeros."""
+    values = lab.random_potentials(forest, seed=1).values.copy()
+    agree(forest, Tables(forest, values))
+    values[np.random.default_rng(2).random(values.size) < 0.3] = -np.inf
+    for where in forest.slices:
+        values[where.start] = 0.0
+    agree(forest, Tables(forest, values))
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3, 0.5])
+def test_loops_agree(loopy, damping, lab):
+    """After a few sweeps and at convergence, whatever the damping."""
+    potentials = lab.random_potentials(loopy, seed=4, scale=0.7)
+    agree(loopy, potentials, damping=damping, max_iterations=3)
+    assert agree(loopy, potentials, damping=damping).converged
+
+
+def test_factors_of_many_orders_and_sizes_agree():
+    """One to four attributes to a factor, sizes 1 to 4, some zeros."""
+    values = np.random.default_rng(0).normal(size=MIXED.cells)
+    values[5:20:3] = -np.inf
+    agree(MIXED, Tables(MIXED, values))
+
+
+def test_wide_classes_and_high_degrees_agree():
+    """More factors of one shape than are worked on at a time, with hubs of 3 to 70 neighbours."""
+    names = [f"x{i}" for i in range(60)]
+    draws = np.random.default_rng(3)
+    pairs = {tuple(sorted(draws.choice(60, 2, replace=False))) for _ in range(500)}
+    pairs |= {(0, i) for i in range(1, 60)}
+    structure = Structure(Domain.from_sizes(dict.fromkeys(names, 3)), [(names[i], names[j]) for i, j in sorted(pairs)])
+    agree(structure, Tables(structure, draws.uniform(-0.05, 0.05, structure.cells)))
+
+
+def test_what_underflows_is_left_to_numpy(lab):
+    """Products that might leave float's range: hubs of strong messages, spans of thousands of nats."""
+    names = [f"x{i}" for i in range(400)]
+    structure = Structure(Domain.from_sizes({"hub": 3} | dict.fromkeys(names, 2)), [("hub", name) for name in names])
+    agree(structure, lab.random_potentials(structure, seed=1, scale=3.0))
+    grid = lab.grid(4, 4, 3)
+    agree(grid, lab.random_potentials(grid, seed=1, scale=600.0), max_iterations=20)
+
+
+def test_the_residual_schedule_is_numpys(lab):
+    """It runs, and gives what it gave."""
+    grid = lab.grid(4, 4, 3)
+    agree(grid, lab.random_potentials(grid, seed=1), schedule="residual")
+
+
+def test_contradictions_and_failures_to_converge_are_told_alike(lab):
+    """Both say that every record is impossible, and by how much messages still change."""
+    pytest.importorskip("numba")
+    ring = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c"), ("c", "a")])
+    values = np.zeros(12)
+    values[[1, 3, 4, 5]] = -np.inf
+    grid = lab.grid(5, 5, 2)
+    strong = lab.random_potentials(grid, seed=1, scale=4.0)
+    said = []
+    for name in ("numba", "numpy"):
+        with pytest.raises(InferenceError, match="every record has probability 0"):
+            LoopyBP(executor=name).compile(ring).infer(Tables(ring, values))
+        with pytest.raises(NotConverged) as caught:
+            LoopyBP(executor=name, damping=0.0, max_iterations=5, require_convergence=True).compile(grid).infer(strong)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_other_executors_are_refused():
+    """Also "log", which only the junction tree has."""
+    with pytest.raises(OptionError, match="executor must be 'auto' or 'numpy' or 'numba', got 'log'"):
+        LoopyBP(executor="log")

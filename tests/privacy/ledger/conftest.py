@@ -1,32 +1,35 @@
 """What tests of the ledger share: ledgers as dpgm wrote them under schema 1."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.privacy.ledger.schema1 import write_old
 
+#: What scripts of other processes begin with.
+HEAD = """
+import os, signal, sys
+from dpgm_core.errors import BudgetError, DpgmError, Overspent
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger import Ledger
+"""
+
 
 @pytest.fixture
-def old_ledger() -> Callable[..., Path]:
+def old_ledger():
     """Makes a ledger of 1 of schema 1 with charges of 0.1; killed: a process died with its charges in the log."""
     return write_old
 
 
 @pytest.fixture
-def race() -> Callable[[str, Path], list[str]]:
-    """Runs a script in four processes at once, its argument a path; returns the words that they print.
+def race():
+    """Runs a script, after HEAD, in four processes at once, its argument a path; returns the words that they print."""
 
-    The script prints "ready" and waits for a line before it does what is raced for.
-    """
-
-    def run(script: str, path: Path) -> list[str]:
-        command = [sys.executable, "-c", script, str(path)]
+    def run(script, path):
+        wait = 'print("ready", flush=True)\nsys.stdin.readline()\n'
+        command = [sys.executable, "-c", f"{HEAD}{wait}{script}", str(path)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         root = Path(__file__).resolve().parents[3]
         racers = [subprocess.Popen(command, cwd=root, text=True, **pipes) for _ in range(4)]

@@ -1,11 +1,8 @@
 """A ledger whose column holds a value of another SQLite storage class than dpgm writes."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 __all__ = ["CLASSES", "columns", "retype"]
@@ -20,7 +17,7 @@ CLASSES: dict[str, tuple[Callable[[Any], Any], ...]] = {
 }
 
 
-def columns(path: Path) -> list[tuple[str, str]]:
+def columns(path):
     """Every table and column, but the number of a charge, which SQLite lets be nothing but a whole number."""
     with closing(sqlite3.connect(path)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -28,7 +25,7 @@ def columns(path: Path) -> list[tuple[str, str]]:
     return [(table, row[1]) for table, row in described if not row[5]]
 
 
-def retype(path: Path, table: str, column: str, change: Callable[[Any], Any]) -> None:
+def retype(path, table, column, change):
     """Change the column's value in the last row, around its affinity and NOT NULL; the tables look as before."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -43,7 +40,7 @@ def retype(path: Path, table: str, column: str, change: Callable[[Any], Any]) ->
         _declare(connection, made)
 
 
-def _declare(connection: sqlite3.Connection, tables: list[tuple[str, str]]) -> None:
+def _declare(connection, tables):
     connection.execute("PRAGMA writable_schema = ON")
     for name, sql in tables:
         connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (sql, name))

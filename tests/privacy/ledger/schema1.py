@@ -1,14 +1,11 @@
 """Ledgers as dpgm wrote them before: under schema 1, in WAL mode, and under schema 2; statement by statement."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 TERMS = {
     "name": "survey", "budget": {"epsilon": "1"}, "neighbours": "add-remove", "unit": "one record", "person": None,
@@ -21,7 +18,7 @@ TABLES = (
 )
 
 
-def write_old(path: Path, charges: int = 3, *, killed: bool = False, budget: str = "1", cost: str = "1/10") -> Path:
+def write_old(path, charges=3, *, killed=False, budget="1", cost="1/10"):
     """A pure ledger with equal charges; killed: a process died with all of them in the log only."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -50,7 +47,7 @@ def write_old(path: Path, charges: int = 3, *, killed: bool = False, budget: str
     return path
 
 
-def write_second(path: Path, charges: int = 3, *, cost: str = "1/10") -> Path:
+def write_second(path, charges=3, *, cost="1/10"):
     """The same under schema 2: with conditions and a tally, with a rollback journal, and without identities."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")

@@ -1,7 +1,5 @@
 """One file, one name: hard links are refused, what a killed creation leaves is removed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -14,10 +12,10 @@ import pytest
 import dpgm_core
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.privacy import ledger_file
-from dpgm_core.privacy import ledger_file as ledger_access
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_file import check_one_name, part_name
+from tests.privacy.ledger.conftest import HEAD
 
 CENT = Budget.pure("0.01")
 
@@ -54,14 +52,14 @@ def test_two_processes_with_two_names_cannot_both_spend(path):
     (path.parent / "other").mkdir()
     other = path.parent / "other" / "z.ledger"
     os.link(path, other)
-    script = (
-        "import sys\nfrom dpgm_core.errors import DpgmError\nfrom dpgm_core.privacy.ledger import Ledger\n"
-        "from dpgm_core.privacy.budget import Budget\n"
-        "try:\n    print(Ledger.open(sys.argv[1]).charge(Budget.pure('0.9')))\nexcept DpgmError as error:\n"
-        "    print('refused', error)\n"
-    )
+    script = """
+try:
+    print(Ledger.open(sys.argv[1]).charge(Budget.pure("0.9")))
+except DpgmError as error:
+    print("refused", error)
+"""
     racers = [
-        subprocess.Popen([sys.executable, "-c", script, name], text=True, stdout=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", HEAD + script, name], text=True, stdout=subprocess.PIPE)
         for name in (path, other)
     ]
     assert all(racer.communicate(timeout=60)[0].startswith("refused") for racer in racers)
@@ -77,7 +75,7 @@ def test_names_that_come_and_go_share_their_locks(path, monkeypatch):
     other = path.with_name("y.ledger")
     os.link(path, other)
     first, second = Ledger.open(path), Ledger.open(other)
-    with ledger_file.connected(path) as connection:
+    with ledger_file.connect(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(BudgetError, match="held by another process"):
             second.charge(CENT)
@@ -97,16 +95,10 @@ def test_what_a_killed_creation_left_is_removed(path):
     assert not left.exists() and path.stat().st_nlink == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".x.ledger.0123456789abcdeg.part",
-        ".x.ledger.part",
-        "x.ledger.0123456789abcdef.part",
-        ".y.ledger.0123456789abcdef.part",
-        ".x.ledger.0123456789abcdef.part.bak",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    ".x.ledger.0123456789abcdeg.part", ".x.ledger.part", "x.ledger.0123456789abcdef.part",
+    ".y.ledger.0123456789abcdef.part", ".x.ledger.0123456789abcdef.part.bak",
+])  # fmt: skip
 def test_other_names_are_not_touched(path, name):
     """Only the very name that a creation gives is removed."""
     os.link(path, path.with_name(name))
@@ -126,7 +118,7 @@ def test_the_part_of_another_ledger_is_not_touched(path):
 
 def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monkeypatch):
     """Processes that remove a needless journal lock the file under a name of their own for a moment."""
-    remove, more = ledger_access._remove_parts, iter(["0" * 16, "1" * 16, "2" * 16])
+    remove, more = ledger_file._remove_parts, iter(["0" * 16, "1" * 16, "2" * 16])
 
     def busy(path):
         remove(path)
@@ -135,7 +127,7 @@ def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monke
             break
 
     os.link(path, part_name(path, "f" * 16))
-    monkeypatch.setattr(ledger_access, "_remove_parts", busy)
+    monkeypatch.setattr(ledger_file, "_remove_parts", busy)
     Ledger.open(path).charge(CENT)
     assert path.stat().st_nlink == 1 and next(more, None) is None
 
@@ -177,7 +169,7 @@ def test_openers_race_with_a_creation(tmp_path, monkeypatch):
 def test_a_missing_file_passes_and_is_refused_by_who_opens_it(tmp_path):
     """Looking at names is not looking for the file."""
     check_one_name(tmp_path / "none")
-    with pytest.raises(BudgetError), ledger_file.connected(tmp_path / "none"):
+    with pytest.raises(BudgetError), ledger_file.connect(tmp_path / "none"):
         pass
 
 

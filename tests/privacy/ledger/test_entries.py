@@ -1,7 +1,5 @@
 """What a ledger holds, as values."""
 
-from __future__ import annotations
-
 from dpgm_core import LedgerEntry
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger_file import NOT_RECORDED, LedgerTerms, check_conditions
@@ -10,18 +8,10 @@ from dpgm_core.privacy.sensitivity import Neighbours
 
 def test_an_entry_as_plain_values():
     """Amounts are exact texts, conditions a list."""
-    entry = LedgerEntry(
-        id=1, when="2026", cost=Budget.pure("0.1"), note="", conditions=("unsafe noise",), status="charged"
-    )
-    assert entry.to_dict() == {
-        "id": 1,
-        "when": "2026",
-        "cost": {"epsilon": "1/10"},
-        "note": "",
-        "conditions": ["unsafe noise"],
-        "status": "charged",
-        "identity": None,
-    }
+    facts = {"id": 1, "when": "2026", "note": "", "status": "charged"}
+    entry = LedgerEntry(cost=Budget.pure("0.1"), conditions=("unsafe noise",), **facts)
+    more = {"cost": {"epsilon": "1/10"}, "conditions": ["unsafe noise"], "identity": None}
+    assert entry.to_dict() == facts | more
 
 
 def test_terms_survive_plain_values():

@@ -1,7 +1,5 @@
 """The file alone: torn between two commits, without its journal, it shows a committed state or is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -105,30 +103,17 @@ def test_without_the_tally_torn_files_would_show_what_never_was(tmp_path, monkey
     assert verdicts(tmp_path, page=512, charges=10, apart=3)["something else"] > 5
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM charges WHERE id = 3",
-        "DELETE FROM charges WHERE id = 1",
-        "UPDATE charges SET id = 4 WHERE id = 3",
-        "UPDATE charges SET charged_at = '2027' WHERE id = 2",
-        "UPDATE charges SET note = 'other' WHERE id = 2",
-        "UPDATE charges SET note = x'ff' WHERE id = 2",
-        'UPDATE charges SET cost = \'{"epsilon": "1/200"}\' WHERE id = 3',
-        "UPDATE charges SET conditions = '[]' WHERE id = 3",
-        "UPDATE charges SET conditions = NULL WHERE id = 3",
-        "UPDATE charges SET conditions = '{}' WHERE id = 3",
-        "UPDATE charges SET conditions = '[3]' WHERE id = 3",
-        "UPDATE charges SET identity = NULL WHERE id = 3",
-        "UPDATE charges SET identity = upper(identity) WHERE id = 3",
-        "UPDATE terms SET document = replace(document, 'one record', 'one person')",
-        "UPDATE tally SET charges = 2",
-        "UPDATE tally SET charges = '3x'",
-        "UPDATE tally SET digest = upper(digest)",
-        "DELETE FROM tally",
-        "INSERT INTO tally SELECT * FROM tally",
-    ],
-)
+@pytest.mark.parametrize("statement", [
+    "DELETE FROM charges WHERE id = 3", "DELETE FROM charges WHERE id = 1", "UPDATE charges SET id = 4 WHERE id = 3",
+    "UPDATE charges SET charged_at = '2027' WHERE id = 2", "UPDATE charges SET note = 'other' WHERE id = 2",
+    "UPDATE charges SET note = x'ff' WHERE id = 2", 'UPDATE charges SET cost = \'{"epsilon": "1/200"}\' WHERE id = 3',
+    "UPDATE charges SET conditions = '[]' WHERE id = 3", "UPDATE charges SET conditions = NULL WHERE id = 3",
+    "UPDATE charges SET conditions = '{}' WHERE id = 3", "UPDATE charges SET conditions = '[3]' WHERE id = 3",
+    "UPDATE charges SET identity = NULL WHERE id = 3", "UPDATE charges SET identity = upper(identity) WHERE id = 3",
+    "UPDATE terms SET document = replace(document, 'one record', 'one person')", "UPDATE tally SET charges = 2",
+    "UPDATE tally SET charges = '3x'", "UPDATE tally SET digest = upper(digest)", "DELETE FROM tally",
+    "INSERT INTO tally SELECT * FROM tally",
+])  # fmt: skip
 def test_what_the_tally_covers_cannot_change_by_itself(tmp_path, statement):
     """Number, time, cost, note and conditions of every charge, and the terms: whatever changes, the file is refused."""
     path = tmp_path / "x.ledger"

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
 from dpgm_core.privacy import ledger as ledger_module
 from dpgm_core.privacy import ledger_file
-from dpgm_core.privacy import ledger_file as ledger_access
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms
@@ -227,45 +226,25 @@ def test_a_release_under_other_terms_is_refused(path, changed, what):
 def test_terms_survive_the_file(path):
     """Reopening gives the same terms, budget and name."""
     made = Ledger.create(
-        path,
-        name="Gesundheit «2026»",
-        budget=Budget.approx("1/3", "1e-6"),
-        neighbours="replace-one",
-        unit="one patient",
-        person="patient id",
-        rows_per_person=7,
-        conversion_delta="1/7000000",
-    )
+        path, name="Gesundheit «2026»", budget=Budget.approx("1/3", "1e-6"), neighbours="replace-one",
+        unit="one patient", person="patient id", rows_per_person=7, conversion_delta="1/7000000",
+    )  # fmt: skip
     again = Ledger.open(path)
     assert again.terms == made.terms and again.budget == made.budget and again.name == made.name
     assert again.remaining() == again.budget
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": ""},
-        {"name": 3},
-        {"name": "two\nlines"},
-        {"name": "x" * 201},
-        {"unit": " "},
-        {"person": ""},
-        {"person": 1},
-        {"rows_per_person": 0},
-        {"rows_per_person": True},
-        {"rows_per_person": 1.0},
-        {"neighbours": "both"},
-        {"neighbours": None},
-        {"budget": 1},
-        {"budget": None},
-        {"budget": Budget.zero("pure")},
-        {"budget": Budget.pure(Fraction(1, 10**401))},
-        {"conversion_delta": "1e-7"},
-        {"budget": Budget.approx(1, "1e-6"), "conversion_delta": "2e-6"},
-        {"budget": Budget.approx(1, "1e-6"), "conversion_delta": 0},
-        {"budget": Budget.approx(1, "1e-6"), "conversion_delta": float("nan")},
-    ],
-)
+WHOLE = Budget.approx(1, "1e-6")
+
+
+@pytest.mark.parametrize("wrong", [
+    {"name": ""}, {"name": 3}, {"name": "two\nlines"}, {"name": "x" * 201}, {"unit": " "}, {"person": ""},
+    {"person": 1}, {"rows_per_person": 0}, {"rows_per_person": True}, {"rows_per_person": 1.0},
+    {"neighbours": "both"}, {"neighbours": None}, {"budget": 1}, {"budget": None}, {"budget": Budget.zero("pure")},
+    {"budget": Budget.pure(Fraction(1, 10**401))}, {"conversion_delta": "1e-7"},
+    {"budget": WHOLE, "conversion_delta": "2e-6"}, {"budget": WHOLE, "conversion_delta": 0},
+    {"budget": WHOLE, "conversion_delta": float("nan")},
+])  # fmt: skip
 def test_senseless_terms_are_refused_and_no_file_is_made(path, wrong):
     """Every term is checked before anything is written."""
     terms = {"name": "s", "budget": Budget.pure(1), "neighbours": "add-remove"} | wrong
@@ -274,31 +253,27 @@ def test_senseless_terms_are_refused_and_no_file_is_made(path, wrong):
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("budget", [None, 0.1, "0.1", True, {"epsilon": 1}, Budget.zero("pure"), Fraction(1, 10)])
-def test_a_charge_is_a_positive_budget(path, budget):
-    """Numbers, texts, nothing and zero are refused, with nothing charged."""
+CONDITIONS = (None, "text", ["text"], ("",), (3,), ("two\nlines",), ("x" * 201,), ("x",) * 11, ("\x1b[2J",))
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "words"),
+    [
+        *(("budget", one, "positive Budget") for one in (None, 0.1, "0.1", True, {"epsilon": 1}, Fraction(1, 10))),
+        ("budget", Budget.zero("pure"), "positive Budget"),
+        ("budget", Budget.pure(Fraction(1, 10**400)), "400 digits"),  # which would make the file unreadable
+        *(("note", one, "note") for one in (None, 3, "two\nlines", "x" * 201, "nul\0")),
+        *(("conditions", one, "condition") for one in CONDITIONS),
+    ],
+)
+def test_a_charge_that_makes_no_sense_is_refused_and_charges_nothing(path, what, value, words):
+    """Amounts are positive budgets, a note is one short line, and conditions are a tuple of at most ten of them."""
     ledger = pure_ledger(path)
-    with pytest.raises(BudgetError, match="positive Budget"):
-        ledger.charge(budget)
+    with pytest.raises(BudgetError, match=words):
+        ledger.charge(**{"budget": TENTH, what: value})
     assert ledger.history() == ()
-
-
-def test_amounts_that_could_not_be_read_back_are_refused(path):
-    """More than 400 digits would make the file unreadable; the charge is refused instead."""
-    ledger = pure_ledger(path)
-    with pytest.raises(BudgetError, match="400 digits"):
-        ledger.charge(Budget.pure(Fraction(1, 10**400)))
     ledger.charge(Budget.pure(Fraction(1, 10**399)))
     assert len(Ledger.open(path).history()) == 1
-
-
-@pytest.mark.parametrize("note", [None, 3, "two\nlines", "x" * 201, "nul\0"])
-def test_a_note_is_one_short_line(path, note):
-    """What the owner writes into the file is limited; a refusal charges nothing."""
-    ledger = pure_ledger(path)
-    with pytest.raises(BudgetError, match="note"):
-        ledger.charge(TENTH, note=note)
-    assert ledger.history() == ()
 
 
 # --- the record -------------------------------------------------------------------------------------------------
@@ -371,7 +346,7 @@ def test_the_file_has_a_rollback_journal_and_no_call_leaves_it_open(path):
     ledger = pure_ledger(path)
     ledger.charge(TENTH)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    with ledger_access.connected(path) as connection:
+    with ledger_file.connected(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
@@ -390,8 +365,8 @@ def test_two_ledger_objects_share_one_budget(path):
 def test_two_files_do_not_mix(tmp_path):
     """Two ledgers in one process have budgets of their own."""
     one, two = pure_ledger(tmp_path / "one"), pure_ledger(tmp_path / "two", total=2)
-    one.charge(Budget.pure(1))
-    two.charge(Budget.pure(1))
+    for ledger in (one, two):
+        ledger.charge(Budget.pure(1))
     assert one.remaining().is_zero and two.remaining() == Budget.pure(1)
 
 
@@ -401,33 +376,17 @@ def test_two_files_do_not_mix(tmp_path):
 def test_conditions_are_kept_shown_and_said_of_the_total(path):
     """Each entry has its own; the total says how many are conditional, and that it is no unconditional guarantee."""
     ledger = pure_ledger(path)
+    charged = [(), ("conditional on public N",), ("conditional on public N", "unsafe noise")]
     ledger.charge(TENTH)
     assert "conditional" not in ledger.describe() and ledger.to_dict()["conditions"] == {}
-    ledger.charge(TENTH, conditions=("conditional on public N",))
-    ledger.charge(TENTH, conditions=("conditional on public N", "unsafe noise"))
-    again = Ledger.open(path)
-    assert [entry.conditions for entry in again.history()] == [
-        (),
-        ("conditional on public N",),
-        ("conditional on public N", "unsafe noise"),
-    ]
-    assert again.history()[2].to_dict()["conditions"] == ["conditional on public N", "unsafe noise"]
-    assert (
-        "2 of 3 charge(s) are conditional: conditional on public N (2), unsafe noise (1); "
-        "the total is no unconditional guarantee.\n"
-    ) in again.describe()
-    assert again.to_dict()["conditions"] == {"conditional on public N": 2, "unsafe noise": 1}
-
-
-@pytest.mark.parametrize(
-    "conditions", [None, "text", ["text"], ("",), (3,), ("two\nlines",), ("x" * 201,), ("x",) * 11, ("\x1b[2J",)]
-)
-def test_a_condition_is_one_short_line(path, conditions):
-    """A tuple of at most ten short texts, or nothing is charged."""
-    ledger = pure_ledger(path)
-    with pytest.raises(BudgetError, match="condition"):
+    for conditions in charged[1:]:
         ledger.charge(TENTH, conditions=conditions)
-    assert ledger.history() == ()
+    again = Ledger.open(path)
+    assert [entry.conditions for entry in again.history()] == charged
+    assert again.history()[2].to_dict()["conditions"] == list(charged[2])
+    said = "2 of 3 charge(s) are conditional: conditional on public N (2), unsafe noise (1); the total is no "
+    assert f"{said}unconditional guarantee.\n" in again.describe()
+    assert again.to_dict()["conditions"] == {"conditional on public N": 2, "unsafe noise": 1}
 
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -475,14 +434,12 @@ def test_names_with_the_letters_of_an_address_work(tmp_path):
 
 def test_open_never_creates(path):
     """A missing file, a folder and a dangling link are refused, and nothing appears."""
-    with pytest.raises(ModelFileError, match="there is no ledger"):
-        Ledger.open(path)
-    with pytest.raises(ModelFileError, match="there is no ledger"):
-        Ledger.open(path.parent)
-    path.symlink_to(path.with_name("nowhere"))
-    with pytest.raises(ModelFileError, match="there is no ledger"):
-        Ledger.open(path)
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    link = path.with_name("link")
+    link.symlink_to(path.with_name("nowhere"))
+    for none in (path, path.parent, link):
+        with pytest.raises(ModelFileError, match="there is no ledger"):
+            Ledger.open(none)
+    assert [file.name for file in path.parent.iterdir()] == [link.name]
 
 
 def test_a_ledger_deleted_under_an_open_object_is_not_made_anew(path):
@@ -503,9 +460,15 @@ def test_a_ledger_replaced_under_an_open_object_is_noticed(path):
         ledger.charge(TENTH)
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"SQLite format 3\0", b"epsilon = 1\n", b"\xff" * 100])
-def test_garbage_is_no_ledger(path, content):
-    """Empty files, texts and broken headers raise ModelFileError and are left as they were."""
+@pytest.mark.parametrize("content", [
+    b"", b"\0" * 5000, b"SQLite format 3\0", b"epsilon = 1\n", b"\xff" * 100, 1, 99, 100, 4096, 5000,
+])  # fmt: skip
+def test_garbage_and_a_file_cut_short_are_no_ledger(path, content):
+    """Empty files, texts, broken headers and ledgers of which so many bytes are left are refused and stay as they
+    were: half a copy is damaged, not a ledger with less spent."""
+    if isinstance(content, int):
+        pure_ledger(path).charge(TENTH)
+        content = path.read_bytes()[:content]
     path.write_bytes(content)
     with pytest.raises(ModelFileError):
         Ledger.open(path)
@@ -528,18 +491,9 @@ def test_every_flipped_byte_is_refused_or_harmless(path):
             assert Ledger.open(path).spent() == Budget.pure("0.3")
         except (ModelFileError, BudgetError):
             refused += 1
-        for extra in ledger_access.SIDECARS:
+        for extra in ledger_file.SIDECARS:
             Path(f"{path}{extra}").unlink(missing_ok=True)
     assert refused > 0
-
-
-@pytest.mark.parametrize("size", [1, 99, 100, 4096, 5000])
-def test_a_file_cut_short_is_refused(path, size):
-    """Half a copy is damaged, not a ledger with less spent."""
-    pure_ledger(path).charge(TENTH)
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(ModelFileError):
-        Ledger.open(path)
 
 
 @pytest.mark.parametrize(
@@ -575,12 +529,9 @@ def test_a_file_changed_by_other_hands_is_refused(path, statement, words):
         ledger.charge(TENTH)
     with database(path) as file:
         file.execute(statement)
-    with pytest.raises(ModelFileError, match=words):
-        Ledger.open(path)
-    with pytest.raises(ModelFileError, match=words):
-        ledger.charge(TENTH)
-    with pytest.raises(ModelFileError, match=words):
-        ledger.history()
+    for call in (lambda: Ledger.open(path), lambda: ledger.charge(TENTH), ledger.history):
+        with pytest.raises(ModelFileError, match=words):
+            call()
 
 
 def test_an_approx_ledger_without_conversion_delta_is_damaged(path):
@@ -595,7 +546,7 @@ def test_an_approx_ledger_without_conversion_delta_is_damaged(path):
 def test_a_held_file_is_one_clear_line(path, monkeypatch):
     """A writer that does not let go makes the charge fail after the waiting time, with nothing charged."""
     ledger = pure_ledger(path)
-    monkeypatch.setattr(ledger_access, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.05)
     with database(path) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(BudgetError, match="held by another process"):
@@ -668,17 +619,9 @@ def test_the_ledger_knows_nothing_of_data_or_models():
             for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpgm_core")
         ]
-        assert set(names) <= {
-            "dpgm_core.errors",
-            "dpgm_core._util.files",
-            "dpgm_core._util.html",
-            "dpgm_core._util.exact_numbers",
-            "dpgm_core.privacy.budget",
-            "dpgm_core.privacy.terms",
-            "dpgm_core.privacy.sensitivity",
-            "dpgm_core.privacy",
-            "dpgm_core.privacy.ledger_file",
-        }
+        allowed = {f"dpgm_core.privacy.{one}" for one in ("budget", "terms", "sensitivity", "ledger_file")}
+        allowed |= {f"dpgm_core._util.{one}" for one in ("files", "html", "exact_numbers")}
+        assert set(names) <= {"dpgm_core.errors", "dpgm_core.privacy", *allowed}
 
 
 @pytest.mark.parametrize(

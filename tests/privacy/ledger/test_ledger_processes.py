@@ -18,6 +18,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_file import LedgerTerms, add
 from dpgm_core.privacy.sensitivity import Neighbours
+from tests.privacy.ledger.conftest import HEAD
 
 ROOT = Path(dpgm_core.__file__).parents[1]
 TENTH = Budget.pure("0.1")
@@ -120,7 +121,7 @@ def steps_of(path, job):
 
 def run(script, *arguments):
     """A new process; its output and return code."""
-    command = [sys.executable, "-c", script, *map(str, arguments)]
+    command = [sys.executable, "-c", f"{HEAD}{script}", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -157,13 +158,7 @@ def make(path):
 def test_a_kill_after_the_charge_leaves_it_charged_and_not_released(tmp_path):
     """Between charge and saving, the budget is spent and history says that no release was saved."""
     path = make(tmp_path / "s.ledger")
-    script = """
-import os, signal, sys
-from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
-Ledger.open(sys.argv[1]).charge(Budget.pure("0.2"))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+    script = 'Ledger.open(sys.argv[1]).charge(Budget.pure("0.2"))\nos.kill(os.getpid(), signal.SIGKILL)'
     assert run(script, path).returncode == -signal.SIGKILL
     ledger = Ledger.open(path)
     assert ledger.spent() == Budget.pure("0.3")
@@ -245,13 +240,7 @@ def test_four_processes_share_one_budget_exactly(tmp_path, race):
     path = tmp_path / "s.ledger"
     Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
     script = """
-import sys
-from dpgm_core.errors import Overspent
-from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
 ledger = Ledger.open(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
 for _ in range(10):
     try:
         print(ledger.charge(Budget.pure("0.1")), flush=True)
@@ -269,10 +258,6 @@ def test_processes_racing_to_create_make_one_ledger(tmp_path):
     """One creator wins, the others are refused, and the terms are the winner's."""
     path = tmp_path / "s.ledger"
     script = """
-import sys
-from dpgm_core.errors import BudgetError
-from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
 try:
     Ledger.create(sys.argv[1], name=sys.argv[2], budget=Budget.pure(1), neighbours="add-remove")
     print(sys.argv[2])
@@ -280,7 +265,7 @@ except BudgetError:
     pass
 """
     racers = [
-        subprocess.Popen([sys.executable, "-c", script, str(path), name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", HEAD + script, path, name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
         for name in ("one", "two", "three")
     ]
     winners = "".join(racer.communicate(timeout=60)[0] for racer in racers).split()
@@ -292,9 +277,6 @@ def test_a_ledger_object_survives_a_fork(tmp_path):
     """Parent and child may go on with the same object, because no file stays open in it."""
     path = make(tmp_path / "s.ledger")
     script = """
-import os, sys
-from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
 ledger = Ledger.open(sys.argv[1])
 child = os.fork()
 for _ in range(4):

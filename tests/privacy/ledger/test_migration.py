@@ -1,7 +1,5 @@
 """Ledgers of schema 1 go on: same terms, same charges, out of WAL mode, with a tally; whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil
@@ -230,13 +228,6 @@ def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger,
     """Four open and charge at the same time, the log of a killed one still there: all charges add up."""
     old_ledger(path, killed=True)
     script = """
-import sys
-from dpgm_core.errors import Overspent
-from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
-from tests.privacy.ledger.schema1 import write_old, write_second
-print("ready", flush=True)
-sys.stdin.readline()
 ledger = Ledger.open(sys.argv[1])
 try:
     for _ in range(4):

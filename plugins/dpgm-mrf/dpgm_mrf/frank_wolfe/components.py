@@ -137,7 +137,7 @@ class FrankWolfeLearner(FrankWolfe):
         notes = [
             f"{len(edges)} of {len(known.pairs)} pairs have a parameter above least / 2 = {self.least / 2:g}; the "
             "parameters are those of regressions, and the model's tables are not fitted to the records: for calibrated "
-            "answers take selector mrf-fw or mrf-select with a learner such as eb-map",
+            "answers take selector mrf-fw or mrf-select with a learner such as eb-map"
         ]
         try:
             inference.compile(model.structure)
@@ -206,13 +206,7 @@ class FrankWolfeSelector(FrankWolfe):
         )
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """See `Selector.select`; the tables of the edges are left to the pipeline to measure."""
         workload = session.workload

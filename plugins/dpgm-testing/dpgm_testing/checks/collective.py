@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,7 +17,7 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.tables import Tables
-from dpgm_testing.check import Checklist, explore, require
+from dpgm_testing.check import Checklist, explore, require, require_refusal
 from dpgm_testing.checks.unusual import COLLECTIVE
 from dpgm_testing.evidence import EVIDENCE, NOISES, evidence_on, solved, theta_on, torn
 from dpgm_testing.oracles import enumerated, in_marginal_polytope, incidence
@@ -238,16 +238,9 @@ def nonsense_is_refused(subject: CollectiveSubject) -> None:
     calls = {f"weight {bad!r}": (Tables.zeros(structure), bad) for bad in (math.nan, 0.0, -1.0, math.inf)}
     calls["NaN potentials"] = (Tables(structure, np.full(structure.cells, np.nan)), 1.0)
     for what, (theta, weight) in calls.items():
-        try:
-            bound.infer(theta, evidence_weight=weight)
-        except DpgmError:
-            continue
-        require(False, f"{what} is answered, not refused")
-    try:
-        subject.component.compile(engine, evidence_on("cycle"))
-    except DpgmError:
-        return
-    require(False, "evidence over another structure is taken, not refused")
+        require_refusal(what, partial(bound.infer, theta, evidence_weight=weight), DpgmError)
+    compile_other = partial(subject.component.compile, engine, evidence_on("cycle"))
+    require_refusal("evidence over another structure", compile_other, DpgmError, answered="is taken, not refused")
 
 
 # --- The objective --------------------------------------------------------------------------------

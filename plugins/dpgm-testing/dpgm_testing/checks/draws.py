@@ -112,11 +112,7 @@ def fresh_noise_every_time(subject: MechanismSubject) -> None:
     Cannot show: independence (see the statistical checks)."""
     for what, _, _, noise in subject.one_per_kind():
         stream = subject.randomness(5)
-        draws = [
-            noise.draw((200,), stream),
-            noise.draw((200,), stream),
-            noise.draw((200,), subject.randomness(6)),
-        ]
+        draws = [noise.draw((200,), stream), noise.draw((200,), stream), noise.draw((200,), subject.randomness(6))]
         for one, two in ((0, 1), (0, 2), (1, 2)):
             require(not np.array_equal(draws[one], draws[two]), f"{what}: the same noise is drawn twice")
         require(len(np.unique(draws[0])) > 1, f"{what}: 200 cells get the same noise")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -17,32 +17,58 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from scipy import stats
 
-from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
 from dpgm_core.inference.batching import Batched
-from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Estimator, Maximizer, Querier, Rounder, Sampler
+from dpgm_core.inference.contract import (
+    Beliefs,
+    Capability,
+    Engine,
+    Estimates,
+    Estimator,
+    Maximizer,
+    Querier,
+    Rounder,
+    Sampler,
+)
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.cases import constrained_structures
-from dpgm_testing.check import ALARM, CheckFailed, Checklist, Unserved, explore, require
+from dpgm_testing.check import ALARM, CheckFailed, Checklist, Unserved, explore, require, require_refusal
 from dpgm_testing.oracles import all_records, enumerated, incidence
 from dpgm_testing.strategies import awkward_structures, potentials
 from dpgm_testing.subjects import InferenceSubject
 
-__all__ = [
-    "CHECKS",
-    "FAR",
-    "at_once",
-    "awkward_potentials",
-    "close",
-    "errors_of",
-    "growth",
-    "held_up",
-    "say",
-]
+__all__ = ["CHECKS", "FAR", "at_once", "awkward_potentials", "close", "errors_of", "growth", "held_up", "say"]
 
 CHECKS = Checklist("inference")
+
+_RECORDS = 20_000  # that checks of draws take of a model
+
+
+def _exact(
+    subject: InferenceSubject, capability: Capability, protocol: type, cases: Iterable[Tables]
+) -> Iterator[tuple[int, Any, Tables]]:
+    """(number, engine, potentials) of the cases whose engine is exact and has a capability."""
+    for number, theta in enumerate(cases):
+        try:
+            engine: Engine = subject.engine(theta.structure)
+        except Unserved:
+            continue
+        if engine.exact and isinstance(engine, protocol) and capability in engine.capabilities:
+            yield number, engine, theta
+
+
+def _tally(method: str, columns: Codes, theta: Tables) -> tuple[IntArray, FloatArray]:
+    """How often each record of the domain is among those drawn, and its probability; impossible ones are refused."""
+    sizes = tuple(theta.structure.domain.sizes.values())
+    require(len(columns) == len(sizes), f"{method} must give one code array per attribute of the domain")
+    rows = np.ravel_multi_index(tuple(np.asarray(column, dtype=np.int64) for column in columns), sizes)
+    require(len(rows) == _RECORDS, f"{len(rows)} records instead of {_RECORDS}")
+    seen, chances = np.bincount(rows, minlength=math.prod(sizes)), enumerated(theta).probabilities
+    require(not seen[chances == 0].any(), f"an impossible record is drawn {say(theta)}")
+    return seen, chances
 
 
 # --- Answers, samples and refusals ----------------------------------------------------------------
@@ -85,18 +111,9 @@ def nonsense_is_refused(subject: InferenceSubject) -> None:
     wrong["an impossible table"] = impossible
     for what, values in wrong.items():
         with np.errstate(all="ignore"):
-            try:
-                engine.infer(Tables(structure, values))
-            except InferenceError:
-                continue
-            except Exception as error:
-                require(False, f"{what} raises {type(error).__name__}, not InferenceError")
-        require(False, f"{what} is answered, not refused")
-    try:
-        engine.infer(Tables.zeros(awkward_structures()["cycle"]))
-    except DpgmError:
-        return
-    require(False, "potentials over another structure are answered, not refused")
+            require_refusal(what, partial(engine.infer, Tables(structure, values)), InferenceError)
+    other = Tables.zeros(awkward_structures()["cycle"])
+    require_refusal("potentials over another structure", partial(engine.infer, other), DpgmError)
 
 
 @CHECKS.add()
@@ -160,13 +177,9 @@ def what_cannot_fit_is_refused(subject: InferenceSubject) -> None:
     if subject.engine(awkward_structures()["complete"]).exact:
         hopeless["all pairs of 40 attributes"] = Structure.complete(wide)
     for what, structure in hopeless.items():
-        try:
-            subject.engine(structure)
-        except (TooLarge, Unserved):
-            continue
-        except Exception as error:
-            require(False, f"{what}: {type(error).__name__} instead of TooLarge: {str(error)[:80]}")
-        require(False, f"{what}: compiled, not refused")
+        require_refusal(
+            what, partial(subject.engine, structure), TooLarge, Unserved, answered="is compiled, not refused"
+        )
 
 
 @CHECKS.add(needs="maximize")
@@ -197,13 +210,7 @@ def maximum_is_the_most_probable_record(subject: InferenceSubject) -> None:
 def answers_equal_enumeration(subject: InferenceSubject) -> None:
     """answers gives the sums over all records for attributes in any order, inside cliques and across, if the engine is
     exact. Cannot show: structures too large to enumerate."""
-    for theta in [*awkward_potentials(), *awkward_potentials(20.0)]:
-        try:
-            engine: Engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
-        if not engine.exact or not isinstance(engine, Querier) or "query" not in engine.capabilities:
-            continue
+    for _, engine, theta in _exact(subject, "query", Querier, [*awkward_potentials(), *awkward_potentials(20.0)]):
         names = theta.structure.domain.names
         joint = enumerated(theta).probabilities.reshape(theta.structure.domain.shape(names))
         queries = [query for order in (1, 2, 3) for query in itertools.permutations(names, order)]
@@ -219,26 +226,12 @@ def answers_equal_enumeration(subject: InferenceSubject) -> None:
 def samples_follow_the_model(subject: InferenceSubject) -> None:
     """Sampled records have the enumerated probabilities (chi-squared, false alarm 1e-7 per structure, fixed seeds) and
     never an impossible one. Cannot show: errors below about 2 % of a record's probability."""
-    for number, theta in enumerate(awkward_potentials()):
-        try:
-            engine: Engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
-        if not engine.exact or not isinstance(engine, Sampler) or "sample" not in engine.capabilities:
-            continue
-        count = 20_000
-        columns = engine.sample(theta, count, np.random.default_rng(number))
-        sizes = tuple(theta.structure.domain.sizes.values())
-        require(len(columns) == len(sizes), "sample must give one code array per attribute of the domain")
-        rows = np.ravel_multi_index(tuple(np.asarray(column, dtype=np.int64) for column in columns), sizes)
-        seen = np.bincount(rows, minlength=math.prod(sizes))
-        chances = enumerated(theta).probabilities
-        require(seen.sum() == count, f"{seen.sum()} records instead of {count}")
-        require(not seen[chances == 0].any(), f"an impossible record is drawn {say(theta)}")
-        common = chances * count > 10
+    for number, engine, theta in _exact(subject, "sample", Sampler, awkward_potentials()):
+        seen, chances = _tally("sample", engine.sample(theta, _RECORDS, np.random.default_rng(number)), theta)
+        common = chances * _RECORDS > 10
         if common.sum() < 2:
             continue
-        expected = chances[common] * count
+        expected = chances[common] * _RECORDS
         statistic = float(((seen[common] - expected) ** 2 / expected).sum())
         require(stats.chi2.sf(statistic, common.sum()) > ALARM, f"records are not drawn from the model {say(theta)}")
 
@@ -247,24 +240,10 @@ def samples_follow_the_model(subject: InferenceSubject) -> None:
 def rounded_records_have_the_expected_tables(subject: InferenceSubject) -> None:
     """Of 20,000 rounded records none is impossible, and cells of the cliques with 100 expected records or more are off
     by less than half of what independent records would be, squared, in all. Cannot show: a bias of single rows."""
-    for number, theta in enumerate(awkward_potentials()):
-        try:
-            engine: Engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
-        if not engine.exact or not isinstance(engine, Rounder) or "rounded" not in engine.capabilities:
-            continue
-        count = 20_000
-        columns = engine.rounded(theta, count, np.random.default_rng(number))
-        sizes = tuple(theta.structure.domain.sizes.values())
-        require(len(columns) == len(sizes), "rounded must give one code array per attribute of the domain")
-        rows = np.ravel_multi_index(tuple(np.asarray(column, dtype=np.int64) for column in columns), sizes)
-        seen = np.bincount(rows, minlength=math.prod(sizes))
-        chances = enumerated(theta).probabilities
-        require(seen.sum() == count, f"{seen.sum()} records instead of {count}")
-        require(not seen[chances == 0].any(), f"an impossible record is drawn {say(theta)}")
+    for number, engine, theta in _exact(subject, "rounded", Rounder, awkward_potentials()):
+        seen, chances = _tally("rounded", engine.rounded(theta, _RECORDS, np.random.default_rng(number)), theta)
         matrix = incidence(theta.structure.untied())
-        expected, found = matrix @ (count * chances), matrix @ seen
+        expected, found = matrix @ (_RECORDS * chances), matrix @ seen
         common = expected >= 100
         squares = float(((found - expected)[common] ** 2 / expected[common]).sum())
         require(squares <= common.sum() / 2, f"tables are as far off as those of independent records {say(theta)}")
@@ -533,13 +512,7 @@ def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
             calls[f"{what} in row {place} of 19"] = (rows, InferenceError)
     for what, (rows, kind) in calls.items():
         with np.errstate(all="ignore"):
-            try:
-                many.infer_many(rows)
-            except kind:
-                continue
-            except Exception as error:
-                raise CheckFailed(f"{what} raises {type(error).__name__}, not {kind.__name__}") from error
-        require(False, f"{what}: infer_many answers instead of refusing")
+            require_refusal(f"infer_many of {what}", partial(many.infer_many, rows), kind)
 
 
 @CHECKS.add(needs="many")
@@ -587,8 +560,8 @@ def _pairs(arrays: list[FloatArray]) -> Iterator[tuple[FloatArray, FloatArray]]:
 #: Standard errors beyond which an answer is wrong: of a normal law 3e-12 are, of Student's with 20 degrees of freedom
 #: 9e-7, and an engine states errors from about as many.
 FAR = 7.0
-# Records of the model, and how many times the variance of independent ones their tables may have.
-_RECORDS, _DEPENDENT = 20_000, 4.0
+# How many times the variance of independent records' tables those of drawn ones may have.
+_DEPENDENT = 4.0
 
 
 def errors_of(beliefs: Beliefs) -> tuple[FloatArray | float, float]:
@@ -598,12 +571,14 @@ def errors_of(beliefs: Beliefs) -> tuple[FloatArray | float, float]:
     return FAR * beliefs.errors.values, FAR * beliefs.log_partition_error
 
 
-def _mild() -> list[tuple[str, Tables]]:
-    """Potentials over every awkward structure at which any chain of records forgets where it was."""
-    return [
-        (name, Tables(structure, np.random.default_rng(number).uniform(-0.5, 0.5, structure.cells)))
-        for number, (name, structure) in enumerate(awkward_structures().items())
-    ]
+def _mild(subject: InferenceSubject) -> Iterator[tuple[str, Engine, Tables, int]]:
+    """Name, engine, potentials at which any chain of records forgets where it was, and number of awkward structures."""
+    for number, (name, structure) in enumerate(awkward_structures().items()):
+        try:
+            engine = subject.engine(structure)
+        except Unserved:
+            continue
+        yield name, engine, Tables(structure, np.random.default_rng(number).uniform(-0.5, 0.5, structure.cells)), number
 
 
 def _queries(structure: Structure) -> list[tuple[str, ...]]:
@@ -616,11 +591,7 @@ def errors_are_stated(subject: InferenceSubject) -> None:
     """An engine with "estimate" states finite errors of every marginal and of log Z, for any total, says the same in
     `estimates` as in `answers`, with an error each, above 0 where the answer is neither 0 nor 1, calls itself
     approximate, and its notes are sentences. Cannot show: that they are the right ones."""
-    for name, theta in _mild():
-        try:
-            engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
+    for name, engine, theta, _ in _mild(subject):
         require(not engine.exact, f"{name}: it states errors and calls itself exact")
         require(isinstance(engine, Estimator), f"{name}: {type(engine).__name__} lacks members of Estimator")
         assert isinstance(engine, Estimator)
@@ -661,11 +632,7 @@ def errors_hold(subject: InferenceSubject) -> None:
     """At potentials within half a nat, where chains forget at once, it says that it converged, and marginals, log Z and
     answers are within seven stated errors of enumeration (false alarm below 1e-6 per table, fixed seeds). Cannot show:
     strong couplings, at which it has to judge for itself."""
-    for name, theta in _mild():
-        try:
-            engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
+    for name, engine, theta, _ in _mild(subject):
         assert isinstance(engine, Estimator)
         beliefs, truth = engine.infer(theta), enumerated(theta)
         require(beliefs.converged, f"{name}: it has not converged, at potentials within half a nat")
@@ -690,11 +657,8 @@ def errors_are_no_larger_than_they_are(subject: InferenceSubject) -> None:
     """Over all cells of mild models the root mean square of (answer less truth) over (stated error) is at least a
     tenth: an error that holds because it is huge says nothing. Cannot show: single cells."""
     ratios: list[float] = []
-    for _, theta in _mild():
-        try:
-            beliefs = subject.engine(theta.structure).infer(theta)
-        except Unserved:
-            continue
+    for _, engine, theta, _ in _mild(subject):
+        beliefs = engine.infer(theta)
         assert beliefs.errors is not None
         truth = enumerated(theta).marginals.values
         some = (truth > 0) & (beliefs.errors.values > 0)
@@ -710,22 +674,14 @@ def draws_follow_the_model(subject: InferenceSubject) -> None:
     """20,000 records drawn at mild potentials have the enumerated probabilities, to seven times twice the error of
     independent records (false alarm below 1e-10 per record, fixed seeds), and the same generator gives the same ones.
     Cannot show: how much records depend on each other, beyond that."""
-    for number, (name, theta) in enumerate(_mild()):
-        try:
-            engine = subject.engine(theta.structure)
-        except Unserved:
-            continue
+    for name, engine, theta, number in _mild(subject):
         if not isinstance(engine, Sampler) or "sample" not in engine.capabilities:
             return
-        sizes = tuple(theta.structure.domain.sizes.values())
         one, two = (engine.sample(theta, _RECORDS, np.random.default_rng(number)) for _ in range(2))
-        require(len(one) == len(sizes), f"{name}: sample must give one code array per attribute of the domain")
         same = all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
         require(same, f"{name}: the same generator gives other records")
-        rows = np.ravel_multi_index(tuple(np.asarray(column, dtype=np.int64) for column in one), sizes)
-        seen = np.bincount(rows, minlength=math.prod(sizes)) / _RECORDS
-        require(len(rows) == _RECORDS, f"{name}: {len(rows)} records instead of {_RECORDS}")
-        chances = enumerated(theta).probabilities
+        counts, chances = _tally(f"{name}: sample", one, theta)
+        seen = counts / _RECORDS
         allowed = FAR * np.sqrt(_DEPENDENT * chances / _RECORDS) + FAR * _DEPENDENT / _RECORDS
         off = float(np.abs(seen - chances).max())
         require(

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from dpgm_core._util.files import plain
 from dpgm_core._util.randomness import SeededRandomness
-from dpgm_core.components.options import changed
+from dpgm_core.components.options import with_options
 from dpgm_core.errors import DpgmError, TooLarge
-from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
+from dpgm_core.inference.contract import Beliefs, Engine, Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.learning.bootstrap import Simulator
@@ -31,7 +31,7 @@ from dpgm_testing.check import Checklist, Unserved, require
 from dpgm_testing.checks import learner_contracts
 from dpgm_testing.checks.unusual import LEARNER
 from dpgm_testing.curators import TrappedRecords
-from dpgm_testing.learning import clique_marginals, draw, learn, replayed, truth
+from dpgm_testing.learning import SpoiledInference, clique_marginals, draw, learn, replayed, truth
 from dpgm_testing.oracles import all_records, enumerated
 from dpgm_testing.strategies import awkward_structures
 from dpgm_testing.subjects import LearnerSubject
@@ -138,7 +138,7 @@ def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     if any(one.round is not None for one in releases):  # learned from more releases than are left
         return
     require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
-    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     again = replayed(tuned, releases, fit.model.structure)
     moved = float(np.abs(clique_marginals(again.model.potentials) - clique_marginals(fit.model.potentials)).max())
     require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
@@ -155,7 +155,7 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     if len(run.curator.released) > 1:  # which no refitter is given (see `bootstrap`)
         return
     fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.curator.released))
-    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     inference = JunctionTree()
     refit = tuned.refitter(fit.model, inference)
     simulator = Simulator(run.curator.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
@@ -293,45 +293,20 @@ def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
     _usable(fit, subject.chain, "no engine")
 
 
-@frozen(kw_only=True)
-class _Poisoned:
-    """A broken engine: every marginal is NaN. asked: the structures it was asked about."""
-
-    asked: list[Structure] = field(factory=list)
-
-    max_order: ClassVar[None] = None
-
-    def compile(self, structure: Structure) -> _PoisonedEngine:
-        return _PoisonedEngine(inner=JunctionTree().compile(structure), asked=self.asked)
-
-
-@frozen(kw_only=True)
-class _PoisonedEngine:
-    inner: Engine
-    asked: list[Structure]
-    exact: bool = True
-    capabilities: frozenset[Capability] = frozenset()
-    cost: str | None = None
-
-    @property
-    def structure(self) -> Structure:
-        return self.inner.structure
-
-    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        self.asked.append(self.structure)
-        beliefs = self.inner.infer(potentials, total=total)
-        return attrs.evolve(beliefs, marginals=beliefs.marginals * math.nan, log_partition=math.nan)
+def _poisoned(engine: Engine, potentials: Tables, total: float) -> Beliefs:
+    """An answer of which every marginal is NaN."""
+    beliefs = engine.infer(potentials, total=total)
+    return attrs.evolve(beliefs, marginals=beliefs.marginals * math.nan, log_partition=math.nan)
 
 
 @CHECKS.add()
 def nan_is_not_swallowed(subject: LearnerSubject) -> None:
     """An engine that answers NaN makes learning fail with an error of dpgm: no model is handed out, but by who asks no
     engine. Cannot show: engines that are wrong in other ways."""
-    poisoned = _Poisoned()
-    engine: Inference = poisoned
+    poisoned = SpoiledInference(answer=_poisoned)
     with np.errstate(all="ignore"):
         try:
-            fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=engine).fit
+            fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=poisoned).fit
         except DpgmError:
             return
     require(not poisoned.asked, "the engine answered NaN, and a model came out")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core._util.progress import silent
@@ -17,11 +17,11 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError, OptionError, StructureError
-from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
+from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Fitter, MeasuresOtherTables
-from dpgm_core.learning.fitter import check_learner
-from dpgm_core.learning.probe import planned_tables
+from dpgm_core.learning.dry_run import planned_tables
+from dpgm_core.learning.learner_checks import check_learner
 from dpgm_core.learning.selector import SelectionPlan
 from dpgm_core.models.model import Model
 from dpgm_core.models.networks import network_of, project
@@ -29,8 +29,8 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.measurement import measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.queries import session_budget
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -40,7 +40,7 @@ from dpgm_testing.cases import BINARY_CHAIN, CHAIN, SHAPES, awkward_networks
 from dpgm_testing.check import CheckFailed, Checklist, Unserved, require
 from dpgm_testing.curators import GuardedCurator, TrappedRecords, live_curator
 from dpgm_testing.evidence import torn
-from dpgm_testing.learning import draw, learn, replayed, truth
+from dpgm_testing.learning import SpoiledInference, draw, learn, replayed, truth
 from dpgm_testing.oracles import all_records, enumerated, incidence
 from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_testing.strategies import awkward_structures
@@ -500,50 +500,21 @@ def _asked(subject: LearnerSubject, structure: Structure) -> Structure:
     )
 
 
-@frozen(kw_only=True)
-class _Restless:
-    """An engine that never settles, and says so: each answer is that of other potentials near by.
-
-    asked: the structures it was asked about.
-    """
-
-    asked: list[Structure] = field(factory=list)
-
-    max_order: ClassVar[None] = None
-
-    def compile(self, structure: Structure) -> _RestlessEngine:
-        inner = JunctionTree().compile(structure)
-        return _RestlessEngine(inner=inner, generator=np.random.default_rng(1), asked=self.asked)
-
-
-@frozen(kw_only=True)
-class _RestlessEngine:
-    inner: Engine
-    generator: np.random.Generator
-    asked: list[Structure]
-    exact: ClassVar[bool] = False
-    cost: ClassVar[None] = None
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
-
-    @property
-    def structure(self) -> Structure:
-        return self.inner.structure
-
-    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
-        self.asked.append(self.structure)
-        shift = self.generator.normal(scale=0.3, size=potentials.structure.cells)
-        beliefs = self.inner.infer(potentials.like(potentials.values + shift), total=total)
-        return attrs.evolve(beliefs, converged=False, iterations=1000)
-
-
 @CHECKS.add()
 def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
     """With an engine none of whose answers converged, and each of which is another, it fails with an error of dpgm or
     says converged = false, unless it asks no engine. Cannot show: that it converged where it says so."""
-    restless = _Restless()
-    engine: Inference = restless
+    generator = np.random.default_rng(1)
+
+    def unsettled(engine: Engine, potentials: Tables, total: float) -> Beliefs:
+        """That of other potentials near by, which says that it did not converge."""
+        shift = generator.normal(scale=0.3, size=potentials.structure.cells)
+        beliefs = engine.infer(potentials.like(potentials.values + shift), total=total)
+        return attrs.evolve(beliefs, converged=False, iterations=1000)
+
+    restless = SpoiledInference(answer=unsettled, exact=False)
     try:
-        fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=engine).fit
+        fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=restless).fit
     except DpgmError:
         return
     settled = not fit.converged or not restless.asked

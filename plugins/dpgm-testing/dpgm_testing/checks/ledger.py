@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from attrs import evolve
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, Overspent
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
-from dpgm_testing.check import Checklist, require
+from dpgm_testing.check import Checklist, require, require_refusal
 from dpgm_testing.subjects import ClassSubject
 
 __all__ = ["CHECKS"]
@@ -60,11 +61,8 @@ def sums_are_exact(subject: ClassSubject) -> None:
             for _ in range(count):
                 ledger.charge(Budget.pure(part))
             require(ledger.remaining().is_zero, f"after {count} charges of {part} {ledger.remaining()} remains")
-            try:
-                ledger.charge(Budget.pure("1e-30"))
-            except Overspent:
-                continue
-            require(False, f"{count} charges of {part} fill the ledger, and 1e-30 more was charged")
+            more = f"{count} charges of {part} fill the ledger, and 1e-30 more"
+            require_refusal(more, partial(ledger.charge, Budget.pure("1e-30")), Overspent, answered="was charged")
 
 
 @CHECKS.add()
@@ -75,11 +73,8 @@ def refused_charges_leave_no_trace(subject: ClassSubject) -> None:
         ledger.charge(Budget.pure("0.5"))
         for asked in ("0.6", "100"):
             for call in (ledger.charge, ledger.check):
-                try:
-                    call(Budget.pure(asked))
-                except Overspent:
-                    continue
-                require(False, f"{asked} was asked of a ledger that has 0.5 left, and not refused")
+                what = f"{asked}, of a ledger that has 0.5 left,"
+                require_refusal(what, partial(call, Budget.pure(asked)), Overspent, answered="was not refused")
         ledger.check(Budget.pure("0.5"))
         require(_on_disk(path) == [Budget.pure("0.5")], f"the file holds {_on_disk(path)} after refusals")
 
@@ -135,11 +130,8 @@ def kinds_add_up_by_their_rules(subject: ClassSubject) -> None:
         require(spent.delta == Budget.approx(1, "2e-7").delta, f"delta comes to {spent.delta}, not 2e-7")
     for whole, part in ((Budget.pure(1), Budget.zcdp("0.1")), (Budget.zcdp(1), Budget.approx("0.1", "1e-9"))):
         with _new(subject, whole) as (ledger, _):
-            try:
-                ledger.charge(part)
-            except BudgetError:
-                continue
-            require(False, f"{part} was charged to a ledger of {whole}")
+            charge = partial(ledger.charge, part)
+            require_refusal(f"{part}", charge, BudgetError, answered=f"was charged to a ledger of {whole}")
 
 
 @CHECKS.add()
@@ -156,16 +148,10 @@ def terms_are_fixed(subject: ClassSubject) -> None:
             evolve(good, person=None, rows_per_person=1),
             evolve(good, rows_per_person=1),
         ):
-            try:
-                ledger.check_terms(other)
-            except BudgetError:
-                continue
-            require(False, f"a release under {other} was let in")
-        try:
-            subject.component.create(path, name="y", budget=Budget.pure(100), neighbours="add-remove")
-        except BudgetError:
-            return
-        require(False, "an existing ledger was overwritten")
+            check = partial(ledger.check_terms, other)
+            require_refusal(f"a release under {other}", check, BudgetError, answered="was let in")
+        create = partial(subject.component.create, path, name="y", budget=Budget.pure(100), neighbours="add-remove")
+        require_refusal("an existing ledger", create, BudgetError, answered="was overwritten")
 
 
 @CHECKS.add()
@@ -174,28 +160,17 @@ def nonsense_is_refused(subject: ClassSubject) -> None:
     every way of damaging a file."""
     with _new(subject) as (ledger, path):
         for bad in (None, 1, 0.1, True, math.nan, "0.1", Budget.zero("pure")):
-            try:
-                ledger.charge(bad)
-            except BudgetError:
-                continue
-            except Exception as error:
-                require(False, f"charge({bad!r}) raises {type(error).__name__}, not BudgetError")
-            require(False, f"charge({bad!r}) is accepted")
+            require_refusal(f"charge({bad!r})", partial(ledger.charge, bad), BudgetError, answered="is accepted")
         require(not _on_disk(path), "a refused charge is in the file")
         content = path.read_bytes()
         broken = {"cut short": content[: len(content) // 2], "foreign": b"hello" * 100}
+
+        def opened() -> object:
+            return subject.component.open(path).spent()
+
         for what, replacement in broken.items():
             path.write_bytes(replacement)
-            try:
-                subject.component.open(path).spent()
-            except ModelFileError:
-                continue
-            except Exception as error:
-                require(False, f"a ledger {what} raises {type(error).__name__}, not ModelFileError")
-            require(False, f"a ledger {what} is opened")
-        try:
-            subject.component.open(path.with_name("missing.ledger"))
-        except DpgmError:
-            require(not path.with_name("missing.ledger").exists(), "opening a missing ledger creates it")
-            return
-        require(False, "a missing ledger is opened")
+            require_refusal(f"a ledger {what}", opened, ModelFileError, answered="is opened")
+        missing = path.with_name("missing.ledger")
+        require_refusal("a missing ledger", partial(subject.component.open, missing), DpgmError, answered="is opened")
+        require(not missing.exists(), "opening a missing ledger creates it")

@@ -17,10 +17,10 @@ from dpgm_core.errors import DataError
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.sources.contract import KeyedSource, Reading
 from dpgm_core.structure.structure import Structure
-from dpgm_testing.check import Checklist, require
+from dpgm_testing.check import Checklist, require, require_no_quote
 from dpgm_testing.curators import overhearing
 from dpgm_testing.reductions import PLANTED, Failing, embedded, tallies
-from dpgm_testing.sources import DOMAIN, attempted, example_table, in_chunks, pinned, study
+from dpgm_testing.sources import DOMAIN, attempted, example_table, in_chunks, opened, pinned, study
 from dpgm_testing.subjects import SourceSubject
 
 __all__ = ["CHECKS"]
@@ -117,8 +117,7 @@ def persons_meet_across_partitions(subject: SourceSubject) -> None:
         reading = Reading(domain=DOMAIN, columns=reduction.columns, person="person", rows_per_person=rows)
         what = f"{rows} of the rows of each person, {len(keys)} keys of type {keys.type}"
         expected = embedded(table, reading, reduction)
-        with tempfile.TemporaryDirectory() as folder:
-            source: Any = subject.open(in_chunks(table, (*cuts, len(keys))), Path(folder))
+        with opened(subject, in_chunks(table, (*cuts, len(keys)))) as source:
             with source.pinned(reading) as pin:
                 _require_equal(what, pin.reduce(reduction), expected)
             if isinstance(source, KeyedSource):
@@ -222,10 +221,7 @@ def a_failure_where_the_rows_are_says_nothing(subject: SourceSubject) -> None:
     require(isinstance(error, Exception), "a sum that fails in each partition brings back numbers")
     require(isinstance(error, DataError), f"a sum that fails gives {type(error).__name__}, not DataError")
     require(PLANTED not in heard.text, "what fails is printed or logged with a record in it")
-    seen: BaseException | None = error
-    while seen is not None:
-        require(PLANTED not in f"{seen!s}{seen!r}", f"{type(seen).__name__} quotes a record")
-        seen = seen.__cause__ or seen.__context__
+    require_no_quote(error, PLANTED)
 
 
 @CHECKS.add(needs="reduces")
@@ -233,8 +229,6 @@ def a_source_shows_nothing_of_the_records(subject: SourceSubject) -> None:
     """Neither the repr of the source nor that of a pin holds a record's value. Cannot show: what attributes hold."""
     table = pa.table({"town": pa.array([PLANTED] * 3)})
     reading = Reading(domain=Domain([DOMAIN["town"]]), columns=("town",))
-    with tempfile.TemporaryDirectory() as folder:
-        source: Any = subject.open(table, Path(folder))
-        with source.pinned(reading) as pin:
-            shown = f"{source!r}{source!s}{pin!r}{pin!s}"
+    with opened(subject, table) as source, source.pinned(reading) as pin:
+        shown = f"{source!r}{source!s}{pin!r}{pin!s}"
     require(PLANTED not in shown, "the repr of the source, or of a pin, shows a record")

@@ -20,10 +20,10 @@ from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError, Overspent, StructureError, TooLarge
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.select import split_votes
+from dpgm_core.learning.selector_run import split_votes
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.queries import Choice, NoisyScores
+from dpgm_core.releases.steps import Choice, NoisyScores
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from dpgm_core.domain.attribute import Attribute, code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.sources.contract import Reading, ReducingSource, Source
-from dpgm_testing.check import Checklist, Profile, explore, require
+from dpgm_testing.check import Checklist, Profile, explore, require, require_no_quote
 from dpgm_testing.checks import reducing
 from dpgm_testing.reductions import PLANTED
 from dpgm_testing.sources import (
@@ -30,6 +29,7 @@ from dpgm_testing.sources import (
     example_table,
     expected_codes,
     in_one_sum,
+    opened,
     rows_of,
     text_table,
 )
@@ -41,12 +41,6 @@ CHECKS = Checklist("source")
 
 
 # --- Records and errors ---------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(subject: SourceSubject, table: Any) -> Iterator[Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield subject.open(table, Path(folder))
 
 
 @in_one_sum("records")
@@ -94,7 +88,7 @@ def codes_do_not_depend_on_the_data(subject: SourceSubject) -> None:
 def batches_are_well_formed(subject: SourceSubject) -> None:
     """Each batch is one unsigned array per column asked for, of one length, of the narrowest type, all codes legal.
     Cannot show: that the codes are right."""
-    with _opened(subject, example_table()) as source:
+    with opened(subject, example_table()) as source:
         for batch in source.batches(DOMAIN, DOMAIN.names):
             require(len(batch) == len(DOMAIN), f"a batch has {len(batch)} arrays for {len(DOMAIN)} columns")
             require(len({len(part) for part in batch}) == 1, "the arrays of a batch differ in length")
@@ -156,7 +150,7 @@ def one_record_changes_only_itself(subject: SourceSubject) -> None:
         )
 
     def claim(case: Case) -> None:
-        with _opened(subject, case.table) as source:
+        with opened(subject, case.table) as source:
             require_own(case, rows_of(source, DOMAIN, DOMAIN.names))
 
     if "rows" in subject.capabilities:
@@ -213,7 +207,7 @@ def columns_come_as_asked(subject: SourceSubject) -> None:
     columns of huge files."""
     table = example_table()
     rows = expected_codes(table)
-    with _opened(subject, table) as source:
+    with opened(subject, table) as source:
         for columns in (["visits"], ["coded", "town"], list(reversed(DOMAIN.names)), ["visits"]):
             places = [DOMAIN.names.index(name) for name in columns]
             found = rows_of(source, DOMAIN, columns)
@@ -224,7 +218,7 @@ def columns_come_as_asked(subject: SourceSubject) -> None:
 @CHECKS.add(needs="records")
 def no_record_is_no_failure(subject: SourceSubject) -> None:
     """An empty data set yields no record and raises nothing. Cannot show: files without a header."""
-    with _opened(subject, example_table()[:0]) as source:
+    with opened(subject, example_table()[:0]) as source:
         require(codes_of(source).total() == 0, "an empty data set yields records")
 
 
@@ -233,7 +227,7 @@ def missing_columns_are_refused(subject: SourceSubject) -> None:
     """A column that the records lack raises DataError before the first batch, or where records are pinned, and the
     message names it. Cannot show: columns that go missing midway."""
     domain = Domain([*DOMAIN, Attribute.of_size("weight", 2)])
-    with _opened(subject, example_table()) as source:
+    with opened(subject, example_table()) as source:
         for way, read in _beginnings(source, domain, ["town", "weight"]).items():
             error = _error(read)
             require(
@@ -270,10 +264,7 @@ def errors_quote_no_record(subject: SourceSubject) -> None:
                     path.write_bytes(damage(path.read_bytes()))
             for columns in (["town", "visits"], ["town", "age"]):
                 error = _error(lambda source=source, columns=columns: codes_of(source, DOMAIN, columns))  # type: ignore[misc]
-                seen: BaseException | None = error
-                while seen is not None:
-                    require(PLANTED not in f"{seen!s}{seen!r}", f"{what}: {type(seen).__name__} quotes a record")
-                    seen = seen.__cause__ or seen.__context__
+                require_no_quote(error, PLANTED, f"{what}: ")
                 require(
                     error is None or isinstance(error, DpgmError), f"{what}: {type(error).__name__}, a foreign error"
                 )
@@ -297,7 +288,7 @@ def records_are_streamed(subject: SourceSubject) -> None:
     last = ["Zürich"] * 3  # the last batch shows in the counts
     table = pa.table({"town": pa.array(towns * times + last), "note": pa.array(["x" * 40] * rows)})
     sizes, counts = [], np.zeros(domain["town"].size, dtype=np.int64)
-    with _opened(subject, table) as source:
+    with opened(subject, table) as source:
         for (codes,) in source.batches(domain, ["town"]):
             sizes.append(len(codes))
             counts += np.bincount(codes, minlength=len(counts))
@@ -315,21 +306,8 @@ _NUMBERS = (0.1, 0.1 + 0.2, 1 / 3, 2.5, 16777217.0, 123456789.12345679, 1e-5, 1e
 
 # Labels that readers take for one another: case, blanks, and one sign written in two ways (composed or not).
 _LABELS = (
-    "a",
-    "A",
-    " a",
-    "a ",
-    "a  b",
-    "a b",
-    "\u00e9",
-    "e\u0301",
-    "\u00a0a",
-    "1",
-    "01",
-    "1.0",
-    "+1",
-    "Basel",
-    "basel",
+    *("a", "A", " a", "a ", "a  b", "a b", "\u00e9", "e\u0301", "\u00a0a"),
+    *("1", "01", "1.0", "+1", "Basel", "basel"),
 )
 
 # 16 bytes in a file that is text, and what no UTF-8 holds in their place.
@@ -406,8 +384,7 @@ def _empty(profile: Profile) -> Mapping[str, Case]:
     table = pa.table({"x": pa.array(["a", "", " ", "", "b"], pa.string())})
     return {
         f"the labels {list(labels)!r}": Case(
-            table=table,
-            domain=Domain([Attribute.of_labels("x", labels, unknown="?", null=null)]),
+            table=table, domain=Domain([Attribute.of_labels("x", labels, unknown="?", null=null)])
         )
         for labels, null in ((("", "a"), "none"), (("a", ""), ""), (("a", " ", ""), "none"))
     }
@@ -439,10 +416,7 @@ def broken_text_is_a_record(subject: SourceSubject) -> None:
                 found = sorted(codes_of(source, domain).elements())
             except DpgmError as error:
                 require(False, f"one record with the bytes {broken!r} refuses the whole file: {type(error).__name__}")
-            require(
-                found == expected,
-                f"with one record of the bytes {broken!r} the codes are {found}, not {expected}",
-            )
+            require(found == expected, f"with one record of the bytes {broken!r} the codes are {found}, not {expected}")
 
 
 @CHECKS.add(needs="files")
@@ -467,10 +441,7 @@ def damage_far_into_the_records_quotes_none(subject: SourceSubject) -> None:
             try:
                 rows = codes_of(source, domain).total()
             except Exception as error:
-                seen: BaseException | None = error
-                while seen is not None:
-                    require(PLANTED not in f"{seen!s}{seen!r}", f"{what}: {type(seen).__name__} quotes a record")
-                    seen = seen.__cause__ or seen.__context__
+                require_no_quote(error, PLANTED, f"{what}: ")
                 require(isinstance(error, DpgmError), f"{what}: {type(error).__name__}, a foreign error")
             else:
                 require(rows <= len(table), f"{what}: {rows:,} records come of {len(table):,}")
@@ -510,8 +481,7 @@ def no_batch_is_dropped(subject: SourceSubject) -> None:
 
 
 def _sizes(subject: SourceSubject, table: Any, domain: Domain) -> list[int]:
-    with tempfile.TemporaryDirectory() as folder:
-        source: Any = subject.open(table, Path(folder))
+    with opened(subject, table) as source:
         return [len(codes) for (codes,) in source.batches(domain, ["town"])]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from dpgm_core import Dag, Model, StructureError, TooLarge, project
-from dpgm_testing.cases import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, awkward_networks, directed_form
+from dpgm_testing.cases import CHAIN, DIRECTED_CHAIN, awkward_networks, directed_form
 from dpgm_testing.check import Unserved
 from dpgm_testing.runner import subject_of
 from dpgm_testing.strategies import awkward_structures, potentials, structures
@@ -55,28 +55,6 @@ def test_who_takes_directed_graphs_alone_is_found_by_asking(learner, directed):
     subject, _ = subject_of(learner, "learner")
     assert (subject.directed, subject.capabilities) == (directed, {"directed"} if directed else set())
     assert subject.served(CHAIN) == (DIRECTED_CHAIN if directed else CHAIN)
-
-
-class TakesTwo:
-    """A learner of attributes of two labels."""
-
-    def check(self, structure, inference):
-        if set(structure.domain.sizes.values()) != {2} or max(structure.multiplicities) > 1:
-            raise StructureError("more than two labels, or ties")
-
-
-def test_who_takes_two_labels_alone_gets_two():
-    """Found by asking; every structure is served over attributes of two labels, and tied cliques are left out."""
-    subject, _ = subject_of(TakesTwo(), "learner")
-    assert (subject.binary, subject.directed, subject.capabilities) == (True, False, {"binary", "restricted"})
-    assert subject.chain == BINARY_CHAIN == subject.served(CHAIN) == subject.in_domain(CHAIN)
-    tied = awkward_structures()["tied"]
-    assert subject.in_domain(tied).multiplicities == tied.multiplicities
-    assert set(subject.in_domain(tied).domain.sizes.values()) == {2}
-    with pytest.raises(Unserved, match="has tied cliques, which TakesTwo refuses"):
-        subject.served(tied)
-    plain, _ = subject_of(Refuses(None), "learner")
-    assert not plain.binary and plain.chain == CHAIN and plain.in_domain(tied) is tied
 
 
 def test_tied_cliques_are_not_served_and_the_reason_says_so():

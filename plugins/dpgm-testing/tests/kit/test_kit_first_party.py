@@ -1,6 +1,8 @@
 """The conformance kit on everything that core itself offers."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -48,6 +50,15 @@ def test_core_keeps_its_own_contracts(subjects, name, kind, check):
 def test_core_offers_what_is_checked():
     """The list above is not empty: engines, collectives and sources."""
     assert {one.kind for one in CORE} == {"inference", "collective", "source"} and len(CORE) >= 10
+
+
+def test_declarations_load_no_numpy():
+    """Listing plugins imports the package of every installed one, so none may load what its components need."""
+    code = (
+        "import sys; from dpgm_core.components.registry import Registry; Registry.discover(); "
+        "print([name for name in ('numpy', 'scipy', 'pyarrow') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.landing

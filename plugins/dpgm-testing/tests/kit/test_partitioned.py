@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import Reading, SourceRefused
 from dpgm_testing import SourceConformance
 from dpgm_testing.reductions import PartitionedSource, partitioned

@@ -1,3 +1,0 @@
-from __future__ import annotations
-
-__version__ = "0.2.0"

@@ -1,0 +1,326 @@
+"""Counting of codes into the tables of a structure.
+
+Instead of one pass per clique, columns are fused into blocks that cover several cliques each; a block is counted once
+and the cliques are its marginals. Where most pairs of many attributes are counted, `PairCounts` is faster.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core._util.arrays import Array, Codes, IntArray
+from dpgm_core.counting.rows import open_rows
+from dpgm_core.counting.statistic import (
+    PairCounts,
+    Statistic,
+    StructureSums,
+    check_whole,
+    columns_of,
+    fused,
+    table_sums,
+    zero_cells,
+)
+from dpgm_core.sources.codes import CodesSource
+from dpgm_core.sources.contract import AnySource, Reading
+from dpgm_core.sources.reading import BATCH_ROWS
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
+
+__all__ = [
+    "BlockSums",
+    "Blocks",
+    "Counted",
+    "Counts",
+    "add_block",
+    "choose_blocks",
+    "count",
+    "count_codes",
+    "fastest_sums",
+    "marginal",
+    "tables_of",
+]
+
+#: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
+BLOCK_CELLS = 2**16
+
+#: Up to so many cliques planning is cheap enough to be tried several times.
+_MAX_CLIQUES_FOR_SEARCH = 200
+
+
+@frozen(kw_only=True)
+class Blocks:
+    """What to count, as plain data: the columns to read and the blocks of columns to count together.
+
+    columns: attribute names. sizes: their numbers of labels. positions: of each block, in `columns`. The partial counts
+    of a batch are the blocks' cells one after the other, then the number of records.
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    positions: tuple[tuple[int, ...], ...]
+
+    def block_cells(self) -> list[int]:
+        """The number of cells of each block."""
+        return [math.prod(self.sizes[position] for position in block) for block in self.positions]
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector of partial counts."""
+        return sum(self.block_cells()) + 1
+
+
+@frozen(kw_only=True, repr=False)
+class Counted:
+    """The true counts: tables in int64 and the number of records. Secret; the repr shows neither."""
+
+    tables: Tables
+    records: int
+
+    def __repr__(self) -> str:
+        return f"Counted({self.tables!r}, records hidden)"
+
+
+class BlockSums(StructureSums):
+    """Base of statistics whose vector is the cells of blocks and, last, the number of records."""
+
+    @property
+    def vector(self) -> Blocks:
+        """The blocks of the vector."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the blocks."""
+        return self.vector.columns
+
+    @property
+    def cells(self) -> int:
+        """Those of the blocks, and one for the number of records."""
+        return self.vector.cells
+
+    @property
+    def groupings(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each block."""
+        return tuple(tuple(self.columns[place] for place in block) for block in self.vector.positions)
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where a count is negative or a block counts other records than the last cell states."""
+        check_whole(sums.min() >= 0 and bool((table_sums(sums[:-1], self.vector.block_cells()) == sums[-1]).all()))
+
+    def records(self, sums: IntArray) -> int:
+        """The last cell."""
+        return int(sums[-1])
+
+    def tables(self, sums: IntArray) -> Tables:
+        """Marginals of the blocks, summed over tied cliques."""
+        return tables_of(self.structure, self.vector, sums)
+
+
+@frozen
+class Counts(BlockSums):
+    """The tables of a structure as a statistic: each row counts 1 in each of them."""
+
+    structure: Structure
+    blocks: Blocks
+
+    @classmethod
+    def of(cls, structure: Structure) -> Counts:
+        """With blocks chosen for the structure."""
+        return cls(structure, choose_blocks(structure))
+
+    @property
+    def vector(self) -> Blocks:
+        """The blocks that are counted."""
+        return self.blocks
+
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
+        """Count all rows."""
+        _add_batch(self.blocks, codes, sums)
+
+
+def fastest_sums(structure: Structure) -> Statistic:
+    """The tables of a structure as a statistic, in the way that is faster for it; its last cell counts records."""
+    return PairCounts(structure) if PairCounts.pays(structure) else Counts.of(structure)
+
+
+def count(source: AnySource, structure: Structure) -> Counted:
+    """Count all records of a source into the tables of a structure, exactly, wherever its rows are.
+
+    A tied group's table is the sum over its cliques. Codes out of range count as unknown. Raises DataError, TooLarge.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.sources import as_source
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> count(as_source(np.array([[0, 1], [1, 1]])), structure).tables["a", "b"].tolist()
+    [[0, 1], [0, 1]]
+    """
+    counts = fastest_sums(structure)
+    with open_rows(source, Reading(domain=structure.domain, columns=counts.columns)) as rows:
+        sums = rows.total(counts)
+    return Counted(tables=counts.tables(sums), records=int(sums[-1]))
+
+
+def count_codes(columns: Mapping[str, Array], structure: Structure) -> Counted:
+    """Count integer code arrays, one per attribute, into the tables of a structure."""
+    return count(CodesSource(data=columns), structure)
+
+
+def choose_blocks(structure: Structure) -> Blocks:
+    """Choose the blocks for a structure, greedily: each takes in the cliques that add most per added column.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> choose_blocks(Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 10)))).positions
+    ((0, 1, 2, 3),)
+    """
+    sizes = structure.domain.sizes
+    cliques = {frozenset(clique) for clique in structure.cliques if clique}
+    covered = {frozenset(clique) for clique in structure.nested}
+    largest = cliques - covered
+    maximal = [clique for clique in structure.cliques if frozenset(clique) in largest]
+    # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
+    orders = [maximal]
+    if len(maximal) <= _MAX_CLIQUES_FOR_SEARCH:
+        shuffler = random.Random(0)
+        orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
+    sets = min((_blocks(order, sizes) for order in orders), key=len)
+    columns = columns_of(structure)
+    place = {name: position for position, name in enumerate(columns)}
+    return Blocks(
+        columns=columns,
+        sizes=tuple(sizes[name] for name in columns),
+        positions=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
+    )
+
+
+def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables:
+    """The structure's tables from the summed partial counts: marginals of the blocks, summed over tied cliques."""
+    ends = np.cumsum([0, *blocks.block_cells()])
+    counted = [
+        (
+            [blocks.columns[position] for position in block],
+            partial[ends[number] : ends[number + 1]].reshape([blocks.sizes[position] for position in block]),
+        )
+        for number, block in enumerate(blocks.positions)
+    ]
+    home: dict[frozenset[str], int] = {}
+    containing: dict[str, set[int]] = {name: set() for name in blocks.columns}
+    for number, (names, _) in enumerate(counted):
+        for name in names:
+            containing[name].add(number)
+    values = zero_cells(structure.cells)
+    for number, group in enumerate(structure.groups):
+        table = values[structure.slices[number]].reshape(structure.shapes[number])
+        for clique in group:
+            if not clique:
+                table += partial[-1]
+                continue
+            key = frozenset(clique)
+            if key not in home:
+                hosts = set.intersection(*(containing[name] for name in clique))
+                home[key] = min(hosts, key=lambda host: counted[host][1].size)
+            table += marginal(*counted[home[key]], clique)
+    return Tables(structure, values)
+
+
+def marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
+    """The table of a clique inside a block, its axes as the clique has them. counts: of the block, by its names."""
+    others = tuple(axis for axis, name in enumerate(names) if name not in clique)
+    axes = [name for name in names if name in clique]
+    table = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
+    return table.transpose([axes.index(name) for name in clique])
+
+
+def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
+    rows = len(codes[0])
+    sizes = dict(zip(blocks.columns, blocks.sizes, strict=True))
+    members = [[blocks.columns[position] for position in block] for block in blocks.positions]
+    for start in range(0, rows, BATCH_ROWS):  # a piece at a time, so that fused codes stay in cache
+        piece = {name: column[start : start + BATCH_ROWS] for name, column in zip(blocks.columns, codes, strict=True)}
+        end = 0
+        for names, cells in zip(members, blocks.block_cells(), strict=True):
+            end += cells
+            add_block(names, sizes, piece, sums[end - cells : end])
+    sums[-1] += rows
+
+
+def add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], sums: IntArray) -> None:
+    """Count the rows of a piece into the cells of one block, (cells,)."""
+    cells = fused(tuple(names), sizes, codes, np.uint16 if len(sums) <= 2**16 else np.int64)
+    if len(sums) <= 4 * len(cells):
+        sums += np.bincount(cells, minlength=len(sums))
+    else:  # more cells than records: touch only the cells that are hit
+        hit, counts = np.unique(cells, return_counts=True)
+        sums[hit] += counts
+
+
+def _blocks(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[list[str]]:
+    """Sets of attributes as bits of whole numbers: of many cliques frozensets take many times as long."""
+    # In the order of names, so that the blocks do not depend on string hashing.
+    names = sorted({name for clique in cliques for name in clique})
+    bit = {name: 1 << place for place, name in enumerate(names)}
+    around: dict[int, dict[int, None]] = {one: {} for one in bit.values()}
+    waiting = dict.fromkeys(sum(bit[name] for name in clique) for clique in cliques)
+    for clique in waiting:
+        for one in _bits(clique):
+            around[one][clique] = None
+    growing = _Growing(waiting, around, {bit[name]: sizes[name] for name in names})
+    blocks = []
+    while waiting:
+        first = block = next(iter(waiting))
+        while grown := growing.grown(block):
+            block = grown
+        done = {clique for one in _bits(block) for clique in around[one] if not clique & ~block}
+        for clique in done if block != first else [first]:  # no largest clique holds another
+            del waiting[clique]
+            for one in _bits(clique):
+                del around[one][clique]
+        blocks.append([names[one.bit_length() - 1] for one in _bits(block)])
+    return blocks
+
+
+class _Growing:
+    """Blocks, and cliques that wait for one, all as bits. around: of each attribute, the cliques that have it."""
+
+    def __init__(self, waiting: Mapping[int, None], around: Mapping[int, Mapping[int, None]], sizes: dict[int, int]):
+        self._waiting, self._around = waiting, around
+        self._cells = dict(sizes)  # of sets of attributes, as they are met
+        self._by_size = sorted(sizes, key=sizes.__getitem__)
+
+    def grown(self, block: int) -> int | None:
+        """The block and the attributes that most cliques lack for each of them; None where nothing fits."""
+        room = BLOCK_CELLS // self._size(block)
+        smallest = next((one for one in self._by_size if not one & block), None)
+        if smallest is None or self._cells[smallest] > room:
+            return None
+        near = dict.fromkeys(clique for one in _bits(block) for clique in self._around[one] if clique & ~block)
+        touching = Counter([clique & ~block for clique in near])
+        fitting = [rest for rest in touching if self._size(rest) <= room]
+        if fitting:
+            return block | max(fitting, key=lambda rest: touching[rest] / rest.bit_count())
+        # Nothing that shares a column fits: a clique apart still saves a pass.
+        apart = islice(self._waiting, 64)
+        return next((block | rest for rest in apart if not rest & block and self._size(rest) <= room), None)
+
+    def _size(self, attributes: int) -> int:
+        size = self._cells.get(attributes)
+        if size is None:
+            size = self._cells[attributes] = math.prod(self._cells[one] for one in _bits(attributes))
+        return size
+
+
+def _bits(attributes: int) -> list[int]:
+    """Each bit alone, lowest first."""
+    bits = []
+    while attributes:
+        lowest = attributes & -attributes
+        bits.append(lowest)
+        attributes ^= lowest
+    return bits

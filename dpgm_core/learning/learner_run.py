@@ -1,0 +1,146 @@
+"""Runs of a learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core._util.blas import one_thread
+from dpgm_core._util.progress import Progress, silent
+from dpgm_core._util.randomness import Randomness, randomness_or_system
+from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.contract import Curator
+from dpgm_core.curator.live import holdouts_of
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit, Learner, name_of
+from dpgm_core.learning.learner_checks import check_contrast_learner
+from dpgm_core.models.model import Model
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.saving import saved_text
+from dpgm_core.releases.totals import contradictions
+from dpgm_core.releases.views import equalize_totals, implausible
+
+__all__ = ["run_learner"]
+
+
+@one_thread
+def run_learner(
+    learner: Learner,
+    curator: Curator,
+    inference: Inference,
+    *,
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> Fit:
+    """Let the learner learn from the curator; return its fit, checked and with provenance.
+
+    The model's provenance gets the names and options of learner and inference, the certificate, notes and tuning; the
+    model carries all that was paid for, the release of a holdout included. randomness: for post-processing, the
+    operating system's when None.
+
+    Raises OptionError, with nothing charged, for contrasts and a learner that is no `ContrastLearner`;
+    IncompatiblePlugin for what is no Fit; LearningFailed, with the releases, in place of any error after something was
+    paid for. An interrupt stays one; the LearningFailed is its cause.
+    """
+    check_contrast_learner(learner, curator.contrasts)
+    source = randomness_or_system(randomness)
+    try:
+        # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
+        with np.errstate(under="ignore"):
+            learned = _learn(learner, curator, inference, source, progress)
+            return _with_provenance(learned, curator, learner, inference, (*curator.released, *holdouts_of(curator)))
+    except BaseException as error:
+        paid = () if curator.replayed else (*curator.released, *holdouts_of(curator))
+        if not paid:
+            raise
+        failed = _learning_failed(learner, error, paid)
+        if isinstance(error, Exception):
+            raise failed from error
+        raise error from failed
+
+
+def _learning_failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
+    if sum(not one.holdout for one in paid) > 1:  # any learner can learn from one
+        what = f"{len(paid)} releases are"
+        again = (
+            "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
+        )
+        again += "with a learner that asks for each"
+    outcome = saved_text(paid) or f"paid for and kept: learn again, at no cost, {again}"
+    return LearningFailed(f"learner {name_of(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
+
+
+def _learn(
+    learner: Learner,
+    curator: Curator,
+    inference: Inference,
+    randomness: Randomness,
+    progress: Progress,
+) -> Fit:
+    try:
+        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
+    except SystemExit as left:
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
+    if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
+    _check_served(learner, curator)
+    return learned
+
+
+def _with_provenance(
+    learned: Fit, curator: Curator, learner: Learner, inference: Inference, releases: tuple[NoisyTables, ...]
+) -> Fit:
+    """Return the fit with the curator's releases, and with the makers' names and settings in the provenance.
+
+    The cost of a model comes from the curator: a learner may show fewer releases than it received.
+    """
+    registry = default_registry()
+    notes = [*learned.notes, *_implausible_note(curator.released), *contradictions(releases)]
+    provenance = {
+        **learned.model.provenance,
+        "learner": registry.record("learner", learner),
+        "inference": registry.record("inference", inference),
+        "converged": learned.converged,
+        "certificate": {name: float(value) for name, value in learned.certificate.items()},
+        "notes": notes,
+        "tuning": dict(learned.tuning),
+    }
+    if curator.pooled:
+        provenance["pooled"] = True
+    model = Model(
+        learned.model.structure,
+        learned.model.potentials,
+        releases=releases,
+        provenance=provenance,
+        conversion_delta=curator.conversion_delta,
+    )
+    return evolve(learned, model=model, notes=notes, releases=releases)
+
+
+def _implausible_note(releases: Sequence[NoisyTables]) -> list[str]:
+    """Return a note where learners saw other tables than the release has."""
+    views = [equalize_totals(one) for one in releases]
+    count, cells = sum(map(implausible, views)), sum(view.structure.cells for view in views)
+    if not count:
+        return []
+    return [
+        f"{count} of {cells} noisy cells are further from what {max(view.total for view in views):,.0f} records allow "
+        "than their noise reaches, and were taken as at its end; the total is wrong or the release damaged or made up"
+    ]
+
+
+def _check_served(learner: Learner, curator: Curator) -> None:
+    """Refuse a fit to nothing, and one to fewer saved releases than the user passed, who believes them to be in it."""
+    name = name_of(learner)
+    if not curator.released:
+        raise IncompatiblePlugin(f"learner {name} asked the curator for nothing, so its model is about no records")
+    if curator.replayed and not curator.remaining.is_zero:
+        raise BudgetError(
+            f"learner {name} asked for {len(curator.released)} of the saved releases and left {curator.remaining} of "
+            "them unused; learn from those it asks for"
+        )

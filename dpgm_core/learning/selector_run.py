@@ -1,0 +1,409 @@
+"""Runs of a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core._util.progress import Progress, silent
+from dpgm_core._util.randomness import Randomness, randomness_or_system
+from dpgm_core.components.builtins import MECHANISM
+from dpgm_core.components.registry import default_registry, make
+from dpgm_core.curator.contract import Session
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.curator.session import LiveSession
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
+from dpgm_core.learning.learner_checks import check_learner, fitter_of
+from dpgm_core.learning.learner_run import run_learner
+from dpgm_core.learning.named_cliques import NamedCliques
+from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.bins import bins_cost, plan_bins
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.holdout import Split, candidate_pairs, pairs_to_check
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.saving import saved_text
+from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.workload import Workload
+
+__all__ = [
+    "fit_selection",
+    "plan_for_curator",
+    "plan_session",
+    "select_structure",
+    "selector_of",
+    "share_only",
+    "split_votes",
+    "workload_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------
+# Runs of a selector against a session
+
+#: Smallest share of a session's budget that is worth a table.
+_MIN_SHARE_LEFT = Fraction(1, 100)
+#: Widest noise of one-way tables, standard deviation in records; wider noise can hardly be drawn.
+_MAX_DEVIATION_RECORDS = 2.0**28
+#: What is measured, by `SelectionPlan.contrasts`.
+_MEASURED_NAMES = {True: "contrasts", False: "tables"}
+#: Share that is left by rounding.
+_ROUNDING_SHARE = Fraction(1, 10**6)
+
+
+def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
+    """Return the part of a session's budget for votes, None without votes, and the part for its other steps."""
+    if not isinstance(selector, VotingSelector):
+        return None, session_budget(budget)
+    votes: object = selector.votes(budget)
+    if not isinstance(votes, Budget):
+        raise IncompatiblePlugin(f"selector {_name(selector)} gives votes a {type(votes).__name__}, not a Budget")
+    return votes, session_budget(budget, votes)
+
+
+def plan_session(
+    selector: Selector,
+    workload: Workload,
+    budget: Budget,
+    terms: Terms,
+    share: Fraction,
+    records: float | None = None,
+) -> SelectionPlan:
+    """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
+
+    share: of a holdout, reserved from what votes leave.
+    """
+    votes, left = split_votes(selector, budget)
+    bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
+    left = left - bins
+    plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
+    if not isinstance(plan, SelectionPlan):
+        raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
+    if not isinstance(plan.deviation, Real) or not isinstance(plan.contrasts, bool):
+        raise IncompatiblePlugin(
+            f"selector {_name(selector)} planned a deviation that is no number, or contrasts that are neither true nor "
+            "false"
+        )
+    if plan.order is not None and (isinstance(plan.order, bool) or not isinstance(plan.order, int) or plan.order < 1):
+        raise IncompatiblePlugin(f"selector {_name(selector)} planned an order that is no whole number of at least 1")
+    if plan.deviation > _MAX_DEVIATION_RECORDS:
+        raise BudgetError(
+            f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
+            "(standard deviation), which is too wide for 64-bit counts; give it more budget, or tables a larger share"
+        )
+    if not bins.is_zero:
+        columns = ", ".join(workload.domain.undetermined)
+        plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
+    if share and not any(len(clique) == 2 for clique in workload.candidates):
+        nothing = "no pair of attributes is a candidate, so the share of the holdout will go to the tables"
+        plan = evolve(plan, notes=[*plan.notes, nothing])
+    if votes is None:
+        return plan
+    assert isinstance(selector, VotingSelector)  # as it has votes
+    sentences = selector.foretell(workload, votes, terms, records)
+    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
+
+
+def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+    """Return the selector's plan for a curator's whole budget; see `plan_session`."""
+    return plan_session(selector, workload, curator.remaining, curator.terms, share)
+
+
+def _fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
+    """Return the learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
+
+    An error inside it names the learner, as it comes up inside a selector.
+    """
+    if isinstance(learner, Fitter):
+        own = fitter_of(learner, inference)
+
+        def fit_again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+            try:
+                fit: object = own(release, structure, before)
+            except DpgmError:
+                raise
+            except Exception as error:
+                raise LearningFailed(
+                    f"learner {name_of(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
+                ) from error
+            if not isinstance(fit, Fit) or not isinstance(fit.model, Model):
+                raise IncompatiblePlugin(
+                    f"the fitter of learner {name_of(learner)} returned {type(fit).__name__}, not a Fit"
+                )
+            return fit
+
+        return fit_again
+
+    def fit_afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+        return run_learner(learner, ReplayCurator(release, structure), inference, randomness=randomness)
+
+    return fit_afresh
+
+
+def select_structure(
+    selector: Selector,
+    curator: LiveCurator,
+    workload: Workload,
+    learner: Learner,
+    inference: Inference,
+    *,
+    share: Fraction = Fraction(0),
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> tuple[NoisyTables, Selection]:
+    """Open a session, let the selector spend it, and measure the tables that it left for the end.
+
+    share: of the budget, for a holdout: tables of random candidate pairs that were not measured, which nobody
+    learns from. Returns the session's release and the selection, whose notes include what was decided here. Raises what
+    can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
+    error.
+    """
+    plan = plan_for_curator(selector, workload, curator, share)
+    votes, left = split_votes(selector, curator.remaining)
+    named = isinstance(selector, NamedCliques)
+    if not named:  # whose learner was checked with its own structure
+        check_learner(learner, inference, workload, plan, curator.terms, left)
+    source = randomness_or_system(randomness)
+    fitting = _fitting_of(learner, inference, source)
+    # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
+    with np.errstate(under="ignore"), _open_session(selector, curator, workload, votes) as session:
+        assert isinstance(session, LiveSession)
+        try:
+            session.reserve_holdout(share)
+            try:
+                outcome: object = selector.select(
+                    session, inference=inference, fitting=fitting, randomness=source, progress=progress
+                )
+            except SystemExit as left:
+                raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
+            selection = _check_selection(outcome, session, selector, plan)
+            session.set_model_structure(selection.structure, named=named)
+            notes = list(selection.notes)
+            if share and not _has_holdout_pair(session, selection):
+                share, selection = Fraction(0), _with_share(session, selection)
+                notes.append(
+                    "every candidate pair of attributes was measured, so there is none left for a holdout; its "
+                    "share of the budget went to the tables"
+                )
+            notes += _measure_rest(session, selection)
+            if share:
+                _measure_holdout(session, source)
+            if not named and not isinstance(learner, Fitter):
+                notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
+            return session.pooled(), evolve(selection, notes=notes)
+        except BaseException as error:
+            failed = _selection_failed(selector, error, curator)
+            if isinstance(error, Exception):
+                raise failed from error
+            raise error from failed
+
+
+def _open_session(
+    selector: Selector, curator: LiveCurator, workload: Workload, votes: Budget | None
+) -> AbstractContextManager[Session]:
+    """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
+    before = curator.remaining
+    try:
+        return curator.session(workload=workload, votes=votes)
+    except Exception as error:
+        if curator.remaining == before:
+            raise
+        raise _selection_failed(selector, error, curator) from error
+
+
+def fit_selection(
+    release: NoisyTables,
+    selection: Selection,
+    selector: Selector,
+    learner: Learner,
+    inference: Inference,
+    *,
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> Fit:
+    """Return the learner's fit to a session's release over the chosen structure, with the selector in its provenance.
+
+    Raises LearningFailed, with the release, for any error.
+    """
+    try:
+        fit = run_learner(
+            learner, ReplayCurator(release, selection.structure), inference, randomness=randomness, progress=progress
+        )
+    except Exception as error:
+        raise LearningFailed(
+            f"learner {name_of(learner)} failed, {error}; the session's release is paid for and kept: learn again, at "
+            "no cost, with dpgm learn FILE where it was saved, or with learn(error.releases[0])",
+            releases=(release,),
+        ) from error
+    notes = [*selection.notes, *fit.notes]
+    chosen: dict[str, Any] = {"notes": notes}
+    if not isinstance(selector, NamedCliques):
+        chosen |= {
+            "selector": default_registry().record("selector", selector),
+            "selection": {"trace": [dict(row) for row in selection.trace], "notes": list(selection.notes)},
+        }
+    model = Model(
+        fit.model.structure,
+        fit.model.potentials,
+        releases=fit.releases,
+        provenance={**fit.model.provenance, **chosen},
+        conversion_delta=fit.model.conversion_delta,
+    )
+    return evolve(fit, model=model, notes=notes)
+
+
+def _check_selection(outcome: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
+    name = _name(selector)
+    if not isinstance(outcome, Selection) or not isinstance(outcome.structure, Structure):
+        raise IncompatiblePlugin(f"selector {name} returned {type(outcome).__name__}, not a Selection")
+    if outcome.structure.domain != session.domain:
+        raise IncompatiblePlugin(f"selector {name} chose a structure over another domain than the session's last")
+    tables = [tuple(clique) for clique in outcome.measure]
+    measured = session.pooled().structure.cliques if session.has_tables else ()
+    for clique in (*measured, *tables):
+        if outcome.structure.covering(clique) is None:
+            raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
+    if not measured and not tables:
+        raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
+    contrasts = session.pooled().contrasts if measured else bool(outcome.contrasts)
+    if contrasts is not plan.contrasts or (tables and outcome.contrasts is not contrasts):
+        raise IncompatiblePlugin(
+            f"selector {name} planned {_MEASURED_NAMES[plan.contrasts]}, for which the learner was asked, but measures "
+            f"{_MEASURED_NAMES[not plan.contrasts]}"
+        )
+    longest = max(map(len, outcome.structure.cliques))
+    if plan.order is not None and longest > plan.order:
+        raise IncompatiblePlugin(
+            f"selector {name} planned cliques of up to {plan.order} attributes, for which the learner was asked, but "
+            f"chose one of {longest}"
+        )
+    weights = outcome.measure.values()
+    if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):
+        raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
+    return outcome
+
+
+def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
+    """Spend the rest on the tables that the selector named; return what was decided, in words."""
+    left = session.remaining
+    if not selection.measure or left.is_zero:
+        return []
+    if session.has_tables and left <= session.budget * _MIN_SHARE_LEFT:
+        if left <= session.budget * _ROUNDING_SHARE:
+            return []
+        return [f"less than {float(_MIN_SHARE_LEFT):.0%} of the budget was left, so no more tables were measured"]
+    most, least = max(map(float, selection.measure.values())), Fraction(1, 10**6)
+    weights = {
+        clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6))
+        for clique, weight in selection.measure.items()
+    }
+    if len(set(weights.values())) == 1:
+        session.measure(list(weights), left, contrasts=selection.contrasts)
+    else:
+        whole = sum(weights.values())
+        shares = {clique: left * (weight / whole) for clique, weight in weights.items()}
+        session.measure(shares, contrasts=selection.contrasts)
+    return []
+
+
+def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
+    """Return whether a candidate pair stays unmeasured once all that the selection names is measured."""
+    measured = session.pooled().structure.cliques if session.has_tables else ()
+    named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
+    return bool(candidate_pairs(Structure(session.domain, list(named.values())), session.workload.candidates))
+
+
+def _with_share(session: LiveSession, selection: Selection) -> Selection:
+    """Return the check's share to the steps; if the selector left no tables, to those that it has measured."""
+    session.return_holdout()
+    if selection.measure:
+        return selection
+    release = session.pooled()
+    cliques = release.structure.cliques
+    widest = [one for one in cliques if not any(set(one) < set(other) for other in cliques)]
+    return evolve(selection, measure=dict.fromkeys(widest, 1.0), contrasts=release.contrasts)
+
+
+def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:
+    pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
+    if pairs is not None:
+        session.measure_holdout(pairs)
+
+
+def _selection_failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    state = (
+        "what it measured is kept: learn from it with dpgm learn FILE where it was saved, or learn(error.releases[0])"
+        if curator.released
+        else "nothing was measured yet"
+    )
+    lost = saved_text(curator.released)
+    if lost is not None:
+        state = f"what it measured is {lost}"
+    return LearningFailed(
+        f"selector {_name(selector)} failed, {kind}{error}; the session's budget is spent, and {state}",
+        releases=curator.released,
+    )
+
+
+def _name(selector: Selector) -> str:
+    if isinstance(selector, NamedCliques):
+        return "of the named cliques"
+    return default_registry().name_of("selector", selector) or type(selector).__name__
+
+
+# --------------------------------------------------------------------------------------------------
+# Arguments of a selection
+
+
+def selector_of(selector: object) -> Selector:
+    """Return the selector of this name, table or object. Raises StructureError for anything else."""
+    if not isinstance(selector, (str, Mapping, Selector)):
+        raise StructureError(
+            "fit needs a Structure after the data, or a selector such as 'auto' that chooses one; got "
+            f"{type(selector).__name__}"
+        )
+    made: Selector = make("selector", selector)
+    return made
+
+
+def workload_of(workload: object) -> Workload:
+    """Return the workload, or the default one of a domain.
+
+    >>> workload_of(Domain.from_sizes({"a": 2, "b": 3})).attributes
+    ('a', 'b')
+    """
+    if isinstance(workload, Domain):
+        return Workload.default(workload)
+    if not isinstance(workload, Workload):
+        raise OptionError(
+            "a selector needs to know what the model is for: workload=Workload.all(domain), or workload=domain for its "
+            f"default; got {type(workload).__name__}"
+        )
+    return workload
+
+
+def share_only(split: Split | str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
+    """Return the share of a holdout. Raises OptionError for options that go with named cliques only."""
+    split = Split.of(split)
+    if split.tables != "even":
+        raise OptionError(
+            f"split = {split.tables!r} divides a budget over named cliques, but a selector divides it itself"
+        )
+    if mechanism not in (MECHANISM, drawn := mechanism_of(session_budget(budget))):
+        raise OptionError(
+            f"a selection under {budget} draws its noise with mechanism {drawn!r}, exactly; leave the mechanism out"
+        )
+    return split.holdout

@@ -1,0 +1,54 @@
+"""Families of mutants: what each mutant is made from, and the check that is meant to find it."""
+
+from attrs import field, frozen
+
+KEPT = []  # what mutants that hold on to their curator or session keep; emptied after each check
+
+
+@frozen(eq=False)
+class Family:
+    """Mutants that are made in one way; an instance is the decorator that registers a class with its check.
+
+    What is wrong with the class is the second argument, or its docstring where that takes more room.
+    """
+
+    kind: str
+    component: object = lambda mutant: mutant  # makes of the class what the kit is handed
+    records: object = lambda mutant: None  # makes of the class what hands a source its records
+    original: type | None = None  # what all of them are compared with, in place of their base
+    mutants: list = field(factory=list, init=False)
+
+    def __call__(self, checks, wrong=None, **options):
+        def register(mutant):
+            mutant.__doc__ = wrong or mutant.__doc__
+            for check in (checks,) if isinstance(checks, str) else checks:
+                self.mutants.append(Case(self, mutant, check, options))
+            return mutant
+
+        return register
+
+    def originals(self):
+        """What the mutants are made from, with each check that finds one: the nearest base that check should pass."""
+        for one in self.mutants:
+            wrong = {other.made for other in self.mutants if other.check == one.check}
+            bases = [base for base in one.made.__mro__[:-1] if base not in wrong]
+            if self.original or bases:
+                yield Case(self, self.original or bases[0], one.check)
+
+
+@frozen
+class Case:
+    """A class of a family and a check; `str` names both."""
+
+    family: Family
+    made: type
+    check: str
+    options: dict = field(factory=dict, eq=False)
+
+    def __str__(self):
+        return f"{self.family.kind}-{self.check}-{self.made.__name__}"
+
+    @property
+    def component(self):
+        """What the kit is handed."""
+        return self.family.component(self.made, **self.options)

@@ -1,0 +1,508 @@
+"""Deliberately wrong mechanisms, each killed by the check meant for it."""
+
+import math
+import os
+from fractions import Fraction
+
+import attrs
+import numpy as np
+from attrs import frozen
+from numpy.random import default_rng
+
+from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, option
+from dpgm_core.privacy.gaussian import analytic_delta, least_variance
+from dpgm_core.privacy.samplers import bounded_variance, discrete_laplace
+from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
+
+from .family import Family
+
+PERCENT = Fraction(99, 100)
+
+
+def fields(noise):
+    return attrs.asdict(noise, recurse=False)
+
+
+CALIBRATED = {
+    ReferenceLaplaceNoise: ReferenceLaplace,
+    ReferenceGaussianNoise: ReferenceGaussian,
+    TruncatedLaplaceNoise: TruncatedLaplace,
+    TwoWidthsNoise: TwoWidths,
+}
+
+
+def calibrated(mutant):
+    """A mechanism as it is; of a noise, the mechanism that calibrates its base and hands out this noise."""
+    calibrations = [calibration for noise, calibration in CALIBRATED.items() if issubclass(mutant, noise)]
+    if not calibrations:
+        return mutant
+
+    @frozen(kw_only=True)
+    class Mutant(calibrations[0]):
+        def noise(self, sensitivity, budget):
+            return mutant(**fields(super().noise(sensitivity, budget)))
+
+    return Mutant
+
+
+mechanism = Family("mechanism", calibrated)
+
+
+# --- what is claimed ----------------------------------------------------------------------------------------------
+
+
+@mechanism("pure-loss-within-cost", "Claims epsilon with a scale of 0.99 L1 / epsilon.")
+class ScaleOnePercentSmall(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * PERCENT)
+
+
+@mechanism("pure-loss-within-cost", "Hides one cell's change only.")
+class CalibratedToLinf(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=max(sensitivity.linf, 1) / budget.epsilon)
+
+
+@mechanism("pure-loss-within-cost", "Its log mass falls by epsilon per L1: right for one cell, wrong for several.")
+class StaircaseNoise(ReferenceLaplaceNoise):
+    def logpdf(self, residual):
+        epsilon = self.l1 / float(self.scale)
+        steps = np.floor(np.abs(residual) / self.l1)
+        log_normaliser = math.log(2 * self.l1 / -math.expm1(-epsilon) - 1)
+        return -epsilon * steps - log_normaliser
+
+
+@mechanism("pure-loss-within-cost", "No noise beyond 5 scales: an output there betrays the shift.")
+class CutOffNoise(ReferenceLaplaceNoise):
+    def logpdf(self, residual):
+        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
+
+
+@mechanism("renyi-loss-within-cost", "rho for one cell's change only.")
+class GaussianByLinf(ReferenceGaussian):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared / good.l2_squared))
+
+
+@mechanism(("hockey-stick-within-delta", "renyi-loss-within-cost"))
+class GaussianSigmaOnePercentSmall(ReferenceGaussian):
+    """sigma is 0.99 of what rho, or (epsilon, delta), needs."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared * PERCENT**2))
+
+
+@mechanism("hockey-stick-within-delta", "The continuous Gaussian's (epsilon, delta) for discrete noise.")
+class GaussianByBalleWang(ReferenceGaussian):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        if budget.kind == "zcdp":
+            return good
+        width = least_variance(analytic_delta, sensitivity, budget.epsilon, budget.delta)
+        return attrs.evolve(good, sigma_squared=width)
+
+
+@mechanism("cost-within-budget", "Rounds its epsilon up.")
+class CostsMore(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        if not isinstance(budget, Budget) or budget.is_zero:
+            raise BudgetError("no")
+        return super().noise(sensitivity, Budget.pure(budget.epsilon + Fraction(1, 10**6)))
+
+
+@mechanism("claims-fit-the-event", "Claims a cost of 0.")
+class CostsNothing(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        return attrs.evolve(super().noise(sensitivity, budget), cost=Budget.zero("pure"))
+
+
+class SilentNoise(ReferenceLaplaceNoise):
+    """Adds nothing."""
+
+    def draw(self, shape, randomness):
+        return np.zeros(shape, np.int64)
+
+
+@mechanism(("claims-fit-the-event", "pure-loss-within-cost", "samples-follow-logpdf"))
+class CostsNextToNothing(ReferenceLaplace):
+    """Claims 1e-300, and adds no noise."""
+
+    def noise(self, sensitivity, budget):
+        return SilentNoise(**fields(super().noise(sensitivity, budget)) | {"cost": Budget.pure("1e-300")})
+
+
+@mechanism(("fresh-noise-every-time", "samples-follow-logpdf"), "Claims 1000 times the noise, and adds none.")
+class AllTalk(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        return SilentNoise(**fields(super().noise(sensitivity, Budget.pure(budget.epsilon / 1000))))
+
+
+@mechanism("claims-fit-the-event", "A wide event, next to no variance.")
+class NoVarianceNoise(ReferenceLaplaceNoise):
+    @property
+    def variance(self):
+        return 1e-300
+
+
+@mechanism("event-never-claims-more-noise", "Tells the accountant of 1 % more noise than there is.")
+class BoastfulEventNoise(ReferenceLaplaceNoise):
+    @property
+    def event(self):
+        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
+
+
+@mechanism("serves-a-budget", "Serves nobody.")
+@frozen(kw_only=True)
+class RefusesAll:
+    own_randomness = None
+
+    def noise(self, sensitivity, budget):
+        raise BudgetError("not today")
+
+
+@mechanism("refuses-nonsense", "Reads a bare number as epsilon.")
+class TakesAnything(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        if isinstance(budget, (int, float)) and budget > 0 and math.isfinite(budget):
+            budget = Budget.pure(budget)
+        return super().noise(sensitivity, budget)
+
+
+@mechanism("monotone-in-budget-and-sensitivity", "Never less noise than at epsilon = 1, and ten times as much above 2.")
+class MoreBudgetMoreNoise(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (10 if budget.epsilon > 2 else 1))
+
+
+# --- large changes, large budgets, last digits --------------------------------------------------------------------
+
+
+@mechanism("large-changes-within-cost", "Believes that nobody changes more than 30 records.")
+class CapsL1At30(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=min(good.l1, 30) / budget.epsilon)
+
+
+@mechanism("large-changes-within-cost", "Believes that no cell moves by more than 16, whatever the budget.")
+class CapsLinfAt16(ReferenceGaussian):
+    def noise(self, sensitivity, budget):
+        super().noise(sensitivity, budget)  # refuses what is no sensitivity
+        capped = attrs.evolve(sensitivity, l2_squared=min(sensitivity.l2_squared, 16**2 * sensitivity.l0))
+        good = super().noise(capped, budget)
+        return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1), cost=budget)
+
+
+@mechanism("large-changes-within-cost", "Believes, for (epsilon, delta) only, that nobody changes more than 64 cells.")
+class CapsCellsAt64(ReferenceGaussian):
+    def noise(self, sensitivity, budget):
+        if isinstance(budget, Budget) and budget.kind != "approx":
+            raise BudgetError("(epsilon, delta) only")
+        super().noise(sensitivity, budget)  # refuses what is no sensitivity
+        good = super().noise(attrs.evolve(sensitivity, l2_squared=min(sensitivity.l2_squared, 64)), budget)
+        return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1))
+
+
+@mechanism("large-changes-within-cost", "Has 10 % less noise from epsilon = 10 on, where it hardly matters.")
+class BoldFromTenOn(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (1 if budget.epsilon < 10 else Fraction(9, 10)))
+
+
+class LenientBudget(Budget):
+    """A budget that is within every other."""
+
+    def __le__(self, other):
+        return True
+
+
+@mechanism("costs-compare-as-fractions", "Costs twice what was asked, and says that it does not.")
+class CostsLeniently(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale / 2, cost=LenientBudget("pure", epsilon=2 * budget.epsilon))
+
+
+@mechanism("costs-compare-as-fractions", "Rounds its cost to ten digits, downwards.")
+class CostRoundedDown(ReferenceLaplace):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, cost=Budget.pure(budget.epsilon * (1 - Fraction(1, 10**11))))
+
+
+@mechanism("costs-compare-as-fractions", "The square root of 18 as the nearest double, which is below it.")
+class EventRoundedDownNoise(ReferenceGaussianNoise):
+    @property
+    def event(self):
+        return attrs.evolve(super().event, sensitivity=math.sqrt(self.l2_squared))
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+@mechanism("samples-follow-logpdf", "The claim is right, the draws are 1 % too small.")
+class SamplerOnePercentSmall(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return discrete_laplace(self.scale * PERCENT, math.prod(shape), randomness).reshape(shape)
+
+
+@mechanism("audit-finds-no-more-loss", "Draws at 0.7 of the scale.")
+class SamplerTooNarrow(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return discrete_laplace(self.scale * Fraction(7, 10), math.prod(shape), randomness).reshape(shape)
+
+
+@mechanism("samples-follow-logpdf", "Forgets the sign.")
+class OneSidedNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return np.abs(super().draw(shape, randomness))
+
+
+@mechanism("fresh-noise-every-time", "One draw for every cell of a table.")
+class OneDrawForAll(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return np.full(shape, super().draw((1,), randomness)[0])
+
+
+@mechanism("fresh-noise-every-time", "A generator with a seed of its own, made anew at each call.")
+class SeedReusedNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return np.rint(np.random.default_rng(0).laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@mechanism("global-random-state-is-left-alone", "numpy's global generator.")
+class GlobalGeneratorNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return np.rint(np.random.laplace(scale=float(self.scale), size=shape)).astype(np.int64)  # noqa: NPY002
+
+
+@mechanism("randomness-comes-from-the-argument", "The operating system's bits behind the caller's back.")
+class OwnRandomnessNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        generator = np.random.default_rng(int.from_bytes(os.urandom(16), "big"))
+        return np.rint(generator.laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@mechanism("randomness-comes-from-the-argument", "The generator meant for post-processing.")
+class GeneratorNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return np.rint(randomness.generator().laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@mechanism("integers-in-integers-out", "Textbook floats that do not say so.")
+class SilentFloatNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return super().draw(shape, randomness).astype(np.float64)
+
+
+def stretched(generator, scale, shape):
+    """Discrete Laplace noise from a numpy generator, as textbooks draw it."""
+    p = -math.expm1(-1 / float(scale))
+    return np.asarray(generator.geometric(p, shape) - generator.geometric(p, shape))
+
+
+@mechanism("words-suffice-for-the-noise", "All cells come from a generator seeded with 256 bits, sold as pure.")
+class FourWordsForAll(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
+
+
+@mechanism("words-suffice-for-the-noise", "Takes as many words as it should, and uses the first four.")
+class PretendsToUseWords(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(np.random.default_rng(words[:4]), self.scale, shape)
+
+
+@mechanism("no-narrow-seed", "Folds all its words into the 32 bits that a seed may have.")
+class SeedOf32Bits(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        seed = int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF
+        return stretched(np.random.RandomState(seed), self.scale, shape)
+
+
+@mechanism("no-narrow-seed", "The same, with a maker of generators that was imported by its own name.")
+class ImportedByName(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(default_rng(int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF), self.scale, shape)
+
+
+@mechanism("noise-never-repeats", "Draws 5,000 cells and begins again.")
+class ShortPeriod(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        count = math.prod(shape)
+        return np.resize(super().draw((min(count, 5000),), randomness), shape)
+
+
+@mechanism("noise-never-repeats", "The second half of the cells is the first negated, so that sums are exact.")
+class AntitheticNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        count = math.prod(shape)
+        half = super().draw(((count + 1) // 2,), randomness)
+        return np.concatenate([half, -half])[:count].reshape(shape)
+
+
+@mechanism("noise-never-repeats", "One row for all rows of a table.")
+class RowsRepeat(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        row = super().draw(shape[-1:], randomness)
+        return np.array(np.broadcast_to(row, shape))
+
+
+@mechanism("noise-never-repeats", "A pool of noise drawn once, handed out slice by slice again and again.")
+class PoolOfNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        pool = POOLS.setdefault(self, super().draw((20_000,), randomness))
+        start = int(randomness.words(1)[0] % np.uint64(len(pool)))
+        return np.resize(np.roll(pool, -start), shape)
+
+
+POOLS: dict = {}
+
+
+@mechanism("shapes-share-one-law", "A number that is no table gets a third of the noise.")
+class NarrowTotals(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        scale = self.scale / 3 if shape == () else self.scale
+        return discrete_laplace(scale, math.prod(shape), randomness).reshape(shape)
+
+
+@mechanism("shapes-share-one-law", "No noise for the first cell of tables with several axes, by a slip of an index.")
+class FirstCellBare(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        noise = super().draw(shape, randomness)
+        if noise.ndim > 1 and noise.size:
+            noise[(0,) * noise.ndim] = 0
+        return noise
+
+
+# --- what is said about the law -----------------------------------------------------------------------------------
+
+
+@mechanism("masses-sum-to-one", "2 scale^2, the variance of the continuous law.")
+class ContinuousVariance(ReferenceLaplaceNoise):
+    @property
+    def variance(self):
+        return 2 * float(self.scale) ** 2
+
+
+@mechanism("masses-sum-to-one", "The continuous density for a whole-numbered noise.")
+class ContinuousLogpdf(ReferenceLaplaceNoise):
+    def logpdf(self, residual):
+        return -math.log(2 * float(self.scale)) - np.abs(residual) / float(self.scale)
+
+
+@mechanism("score-is-the-slope-of-logpdf", "The score of -logpdf.")
+class RisingScore(ReferenceLaplaceNoise):
+    def score(self, residual):
+        return -super().score(residual)
+
+
+@mechanism("score-is-the-slope-of-logpdf", "Forgets the 1/2 of the square.")
+class GaussianScoreTwice(ReferenceGaussianNoise):
+    def score(self, residual):
+        return 2 * super().score(residual)
+
+
+@mechanism("dual-is-the-conjugate", "The standard deviation taken for the scale (a slip that has been published).")
+class DualOfTheVariance(ReferenceLaplaceNoise):
+    @property
+    def dual(self):
+        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
+
+
+@mechanism("nan-is-not-swallowed", "NaN counts as no residual.")
+class NanSwallowed(ReferenceLaplaceNoise):
+    def logpdf(self, residual):
+        return super().logpdf(np.nan_to_num(residual, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+@mechanism("noise-is-plain-data", "A noise with state of its own that no file keeps.")
+class Unfrozen(ReferenceLaplaceNoise):
+    def __init__(self, **more):
+        super().__init__(**more)
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = None
+
+
+@mechanism("keeps-its-contract", "Options that are not keyword-only.")
+@attrs.frozen
+class PositionalOptions:
+    own_randomness = None
+
+    clamp: bool = option(True, help="does nothing")
+
+    def noise(self, sensitivity, budget):
+        return ReferenceLaplace().noise(sensitivity, budget)
+
+
+@mechanism("keeps-its-contract", "Options that can be changed after the component was checked.")
+@attrs.define(kw_only=True)
+class Changeable:
+    own_randomness = None
+
+    clamp: bool = option(True, help="does nothing")
+
+    def noise(self, sensitivity, budget):
+        return ReferenceLaplace().noise(sensitivity, budget)
+
+
+@mechanism("keeps-its-contract", "An option called `name`, which in a spec file says which component is meant.")
+@frozen(kw_only=True)
+class HidesTheKey(ReferenceLaplace):
+    name: str = option("mine", help="what to call it")
+
+
+@mechanism("options-are-described", "An option nobody explains.")
+@frozen(kw_only=True)
+class SecretOptions(ReferenceLaplace):
+    clamp: bool = True
+
+
+@mechanism("options-survive-a-file", "An option that is not what it was set to.")
+@frozen(kw_only=True)
+class OptionsThatDrift(ReferenceLaplace):
+    factor: float = attrs.field(default=1.0, converter=lambda value: value * 1.5, metadata={"help": "a factor"})
+
+
+@mechanism("shape-is-as-declared", "Ends at its bound, and claims to have none.")
+class BoundKeptQuietNoise(TruncatedLaplaceNoise):
+    @property
+    def support(self):
+        return -math.inf, math.inf
+
+
+@mechanism("samples-follow-logpdf", "Draws are cut off at a bound that nothing speaks of.")
+class ClampedNoise(ReferenceLaplaceNoise):
+    def draw(self, shape, randomness):
+        most = round(4 * float(self.scale))
+        return np.clip(super().draw(shape, randomness), -most, most)
+
+
+@mechanism("shape-is-as-declared", "Says that it ends where it does not.")
+class BoundTooTightNoise(ReferenceLaplaceNoise):
+    support = (-20.0, 20.0)
+
+
+@mechanism("shape-is-as-declared", "A mixture that claims to be log-concave.")
+class ConcaveInWordsNoise(TwoWidthsNoise):
+    log_concave = True
+
+
+@mechanism("event-never-claims-more-noise", "Tells the accountant of a bound twice as far out.")
+class BoundedEventNoise(TruncatedLaplaceNoise):
+    @property
+    def event(self):
+        return attrs.evolve(super().event, bound=2 * self.bound)
