@@ -148,7 +148,7 @@ def counted(labels: int, columns: int, order: int) -> list[str]:
     }
     work = Shipped(reading=Reading(domain=domain, columns=counts.columns))
     pure = nanoseconds(lambda: counts.partial(codes, None))
-    more = [(nanoseconds(lambda b=batch: work.sum_pieces(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
+    more = [(nanoseconds(lambda b=batch: work.summed(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
     what = "pairs" if order == 2 else "single columns"
     size = f"{8 * counts.cells / 1e6:.2f}"
     return [

@@ -346,7 +346,7 @@ def test_the_file_has_a_rollback_journal_and_no_call_leaves_it_open(path):
     ledger = pure_ledger(path)
     ledger.charge(TENTH)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    with ledger_file.connected(path) as connection:
+    with ledger_file.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
