@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 # dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
-TOOLS = ("dp-accounting", "editables", "hatchling", "import-linter", "matplotlib")
+TOOLS = ("dp-accounting", "editables", "hatchling", "import-linter", "matplotlib", "pyyaml")
 SOME = (
     "dpgm_core plugins/*/dpgm_* app/tests/cli tests/inference tests/sources "
     "plugins/dpgm-testing/tests/kit/test_kit_first_party.py"

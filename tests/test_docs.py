@@ -434,7 +434,6 @@ def test_the_faces_are_named_where_they_are_promised():
     assert set(FACES) <= set(re.findall(r"`(dpgm_core[.\w]*)`", text))
 
 
-@pytest.mark.landing  # needs what mkdocs brings
 def test_navigation_is_complete():
     """Each page is in the navigation and each entry of the navigation is a page."""
     yaml = pytest.importorskip("yaml")
