@@ -35,11 +35,7 @@ def panel(axes, population: Population, epsilon: float) -> None:
     above.plot(PENALTIES, naive, color="C1", label="naive MLE, by penalty (above)")
     chosen = learn(noisy, make("learner", "naive-mle"), randomness=SeededRandomness(SEED))
     above.plot(
-        chosen.certificate["l2"],
-        population.kl(chosen.model.potentials.values),
-        "s",
-        color="C1",
-        label="its own choice",
+        chosen.certificate["l2"], population.kl(chosen.model.potentials.values), "s", color="C1", label="its own choice"
     )
     above.set_xscale("log")
     above.invert_xaxis()

@@ -32,12 +32,7 @@ from dpgm_core.privacy.bins import check_determined, plan_bins, resolve_public_b
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.holdout import Split, check_split, chosen_pairs, may_be_contrasts
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import (
-    Measurement,
-    check_mechanism,
-    check_structure,
-    measure,
-)
+from dpgm_core.privacy.measurement import Measurement, check_mechanism, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
@@ -491,13 +486,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         return release
 
     def _published(
-        self,
-        measurement: Measurement,
-        receipt: Receipt,
-        tables: Tables,
-        total: float,
-        variance: float,
-        **more: Any,
+        self, measurement: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float, **more: Any
     ) -> NoisyTables:
         """Return the release; more: `cost` and `round` of one of many rounds, or whether it is of a holdout."""
         modelled = None if measurement.structure == self._structure else self._structure

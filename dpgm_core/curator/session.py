@@ -440,7 +440,4 @@ def _with_total(budgets: Mapping[Clique, Budget], structure: Structure) -> dict[
     if () not in structure.cliques:
         return dict(budgets)
     share = Fraction(len(budgets), len(budgets) + 1)
-    return {
-        (): Budget.sum(budgets.values()) * (1 - share),
-        **{clique: one * share for clique, one in budgets.items()},
-    }
+    return {(): Budget.sum(budgets.values()) * (1 - share), **{clique: one * share for clique, one in budgets.items()}}

@@ -31,15 +31,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = [
-    "Candidates",
-    "DescentStep",
-    "cast_votes",
-    "check_exact_type",
-    "count_grids",
-    "find_bins",
-    "grid_attributes",
-]
+__all__ = ["Candidates", "DescentStep", "cast_votes", "check_exact_type", "count_grids", "find_bins", "grid_attributes"]
 
 
 # --------------------------------------------------------------------------------------------------

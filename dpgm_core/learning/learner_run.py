@@ -75,13 +75,7 @@ def _learning_failed(learner: Learner, error: BaseException, paid: tuple[NoisyTa
     return LearningFailed(f"learner {name_of(learner)} failed, {kind}{error}; {what} {outcome}", releases=paid)
 
 
-def _learn(
-    learner: Learner,
-    curator: Curator,
-    inference: Inference,
-    randomness: Randomness,
-    progress: Progress,
-) -> Fit:
+def _learn(learner: Learner, curator: Curator, inference: Inference, randomness: Randomness, progress: Progress) -> Fit:
     try:
         learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
     except SystemExit as left:

@@ -158,13 +158,7 @@ class Selector(Protocol):
         ...
 
     def select(
-        self,
-        session: Session,
-        *,
-        inference: Inference,
-        fitting: Fitting,
-        randomness: Randomness,
-        progress: Progress,
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
     ) -> Selection:
         """Spend the session, all of it or all but what `Selection.measure` is for.
 

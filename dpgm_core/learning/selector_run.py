@@ -74,12 +74,7 @@ def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budg
 
 
 def plan_session(
-    selector: Selector,
-    workload: Workload,
-    budget: Budget,
-    terms: Terms,
-    share: Fraction,
-    records: float | None = None,
+    selector: Selector, workload: Workload, budget: Budget, terms: Terms, share: Fraction, records: float | None = None
 ) -> SelectionPlan:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 

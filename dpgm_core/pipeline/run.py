@@ -353,13 +353,7 @@ class Run:
         if structure is None:
             selector, noisy, selection = self._select(discovery)
             return fit_selection(
-                noisy,
-                selection,
-                selector,
-                learner,
-                self.inference,
-                randomness=self.randomness,
-                progress=self.progress,
+                noisy, selection, selector, learner, self.inference, randomness=self.randomness, progress=self.progress
             )
         learner.check(structure, self.inference)
         check_resources(learner, structure, self.inference)
@@ -384,11 +378,7 @@ class Run:
         )
 
     def _curator(
-        self,
-        structure: Structure,
-        mechanism: Mechanism,
-        split: Split,
-        discovery: Discovery | None = None,
+        self, structure: Structure, mechanism: Mechanism, split: Split, discovery: Discovery | None = None
     ) -> LiveCurator:
         """The access to the records; whatever can be refused without them was refused."""
         self.progress("checking", 1, 1)

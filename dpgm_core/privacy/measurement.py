@@ -77,10 +77,7 @@ class Measurement:
     def shared(cls, structure: Structure, calibration: Calibration, *, contrasts: bool = False) -> Measurement:
         """Return the measurement with one noise for all tables."""
         return cls(
-            structure=structure,
-            calibrations=(calibration,),
-            of_group=(0,) * len(structure.groups),
-            contrasts=contrasts,
+            structure=structure, calibrations=(calibration,), of_group=(0,) * len(structure.groups), contrasts=contrasts
         )
 
     @property
@@ -275,11 +272,7 @@ def _calibration(
 
 
 def _each(
-    mechanism: Mechanism,
-    structure: Structure,
-    terms: Terms,
-    budgets: Mapping[Clique, Budget],
-    contrasts: bool = False,
+    mechanism: Mechanism, structure: Structure, terms: Terms, budgets: Mapping[Clique, Budget], contrasts: bool = False
 ) -> Measurement:
     """Return the measurement with a noise for each table, whose costs add up."""
     shares = _by_group(structure, budgets)

@@ -196,8 +196,7 @@ class Exactness:
     own_randomness: ClassVar[None] = None
 
     exact: bool = option(
-        True,
-        help="draw whole-numbered noise by integer arithmetic; false: textbook floats, to reproduce papers only",
+        True, help="draw whole-numbered noise by integer arithmetic; false: textbook floats, to reproduce papers only"
     )
     allow_unsafe: bool = option(False, help="allow noise whose guarantee does not hold to the letter (exact = false)")
 
@@ -461,11 +460,7 @@ def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budg
     if component is not None:
         _check_restorable(noise, f"mechanism {component!r}")
     return Calibration(
-        noise=noise,
-        component=component,
-        options=registry.options_of(mechanism),
-        sensitivity=sensitivity,
-        budget=budget,
+        noise=noise, component=component, options=registry.options_of(mechanism), sensitivity=sensitivity, budget=budget
     )
 
 

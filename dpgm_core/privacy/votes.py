@@ -107,13 +107,7 @@ class EdgeVotes:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values but for the pairs; see `voter_of`."""
-        return {
-            "by": "edges",
-            "blocks": self.blocks,
-            "least": self.least,
-            "penalty": self.penalty,
-            "whole": self.whole,
-        }
+        return {"by": "edges", "blocks": self.blocks, "least": self.least, "penalty": self.penalty, "whole": self.whole}
 
 
 @frozen(kw_only=True)

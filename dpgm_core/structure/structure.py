@@ -65,11 +65,7 @@ class Structure:
     duplicates: tuple[Clique, ...]
 
     def __init__(
-        self,
-        domain: Domain,
-        cliques: Iterable[Sequence[str]],
-        *,
-        tied: Iterable[Iterable[Sequence[str]]] = (),
+        self, domain: Domain, cliques: Iterable[Sequence[str]], *, tied: Iterable[Iterable[Sequence[str]]] = ()
     ) -> None:
         if not isinstance(domain, Domain):
             raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")

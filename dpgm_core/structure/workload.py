@@ -157,12 +157,7 @@ class Workload:
 
     @classmethod
     def _of_sets(
-        cls,
-        domain: Domain,
-        order: int,
-        targets: Sequence[str] | None,
-        max_cells: int,
-        never: Iterable[Sequence[str]],
+        cls, domain: Domain, order: int, targets: Sequence[str] | None, max_cells: int, never: Iterable[Sequence[str]]
     ) -> Workload:
         size = min(_whole("the order of a workload", order), len(domain))
         if math.comb(len(domain), size) > 10 * MAX_CANDIDATES:

@@ -165,11 +165,7 @@ def test_the_report_says_the_targets_of_the_families(tmp_path, capsys):
             110_000,
             {"eb-map": {"kl": 0.22, "converged": 0.0}, "naive oracle": {"kl": 0.45}},
         ),
-        (
-            "sixth/pairs8/k2/N1e4/eps1/laplace-split",
-            110_000,
-            {"eb-map": {"kl": 0.22}} | told,
-        ),
+        ("sixth/pairs8/k2/N1e4/eps1/laplace-split", 110_000, {"eb-map": {"kl": 0.22}} | told),
     ]
     lines = [{"cell": cell, "trial": trial, "method": "all", "results": kls, "cpu": 60} for cell, trial, kls in runs]
     store.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -6,15 +6,7 @@ import pytest
 
 from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, exact, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
-from benchmarks.table import (
-    COUNTIES,
-    bins_found,
-    broken,
-    completed,
-    constraints_broken,
-    sampled,
-    typed_model,
-)
+from benchmarks.table import COUNTIES, bins_found, broken, completed, constraints_broken, sampled, typed_model
 from dpgm_core import Attribute, Domain, Model, Structure, Tables
 
 SIZES = {"age": 85, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100, "hours-per-week": 99, "sex": 2}

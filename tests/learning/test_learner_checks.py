@@ -6,14 +6,7 @@ import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
-from dpgm_core import (
-    Budget,
-    Dag,
-    OptionError,
-    Selection,
-    StructureError,
-    Workload,
-)
+from dpgm_core import Budget, Dag, OptionError, Selection, StructureError, Workload
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run

@@ -41,10 +41,7 @@ _KINDS = ("learner", "inference", "mechanism", "selector")
     help="Selector to compare; 'named' stands for the named cliques.",
 )
 @click.option(
-    "--budget",
-    multiple=True,
-    metavar="KEY=AMOUNT",
-    help="Budget, such as epsilon=1 or epsilon=1,delta=1e-6.",
+    "--budget", multiple=True, metavar="KEY=AMOUNT", help="Budget, such as epsilon=1 or epsilon=1,delta=1e-6."
 )
 @click.option("--records", multiple=True, type=int, metavar="N", help="Number of records drawn in each run.")
 @click.option("--repeat", type=int, help="Number of runs of each combination; 20 if the spec has none.")

@@ -33,17 +33,7 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_core.structure.workload import Workload
 
-__all__ = [
-    "Judge",
-    "MEASURES",
-    "OutOfTime",
-    "Setting",
-    "StudyRun",
-    "check_limit",
-    "judge_of",
-    "seed_of",
-    "time_limit",
-]
+__all__ = ["Judge", "MEASURES", "OutOfTime", "Setting", "StudyRun", "check_limit", "judge_of", "seed_of", "time_limit"]
 
 
 # --- Time limit ---

@@ -116,8 +116,7 @@ class ProbabilityExecutor:
         self._log_terms = sum(self._log_sizes)
         self._spare: list[FloatArray] = []
         self._workspace = Pool(
-            lambda: _Workspace(contraction, program, structure),
-            structure.cells + program.arena + program.retained,
+            lambda: _Workspace(contraction, program, structure), structure.cells + program.arena + program.retained
         )
 
     def __call__(

@@ -68,10 +68,4 @@ def loopy(request):
 @pytest.fixture(scope="session")
 def lab():
     """Everything above under one name."""
-    return SimpleNamespace(
-        tight=TIGHT,
-        random_potentials=random_potentials,
-        grid=grid,
-        forests=FORESTS,
-        loopy=LOOPY,
-    )
+    return SimpleNamespace(tight=TIGHT, random_potentials=random_potentials, grid=grid, forests=FORESTS, loopy=LOOPY)

@@ -53,9 +53,7 @@ class TrwBP:
     max_order: ClassVar[int] = 2  # pairs only
 
     damping: float = option(
-        0.2,
-        help="weight of the old log-message in the new one; 0 sends the new one as it is",
-        validator=share,
+        0.2, help="weight of the old log-message in the new one; 0 sends the new one as it is", validator=share
     )
     tolerance: float = option(
         1e-8,
