@@ -29,7 +29,7 @@ __all__ = [
     "Rows",
     "StableRows",
     "Streamed",
-    "draw_coins",
+    "draw_subsample",
     "open_rows",
     "pinned",
     "read_persons",
@@ -186,7 +186,7 @@ class Persons:
             return []
         if rate == 1:
             return [(self._codes, self._lengths)]
-        taken = draw_coins(self.persons, rate, randomness)
+        taken = draw_subsample(self.persons, rate, randomness)
         rows = np.flatnonzero(taken if self._lengths is None else np.repeat(taken, self._lengths))
         lengths = None if self._lengths is None else self._lengths[taken]
         return [([column[rows] for column in self._codes], lengths)]
@@ -222,11 +222,11 @@ def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Pers
     return Persons(tuple(columns), [np.concatenate(parts) for parts in zip(*batches, strict=True)], None)
 
 
-def draw_coins(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def draw_subsample(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """`count` independent coins that show True with probability `rate`, a multiple of 2^-32, exactly.
 
     >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> draw_coins(3, Fraction(1), SeededRandomness(1)).tolist()
+    >>> draw_subsample(3, Fraction(1), SeededRandomness(1)).tolist()
     [True, True, True]
     """
     threshold = int(rate * RATE_GRID)

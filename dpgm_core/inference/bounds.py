@@ -670,7 +670,7 @@ class PartwiseBounds:
     """
 
     def __init__(self, structure: Structure, *, cells: int = 1024, max_bytes: int = 2**31) -> None:
-        cliques = _maximal(structure)
+        cliques = _maximal_cliques(structure)
         singles = [(name,) for name in structure.domain.names if (name,) not in cliques]
         self._plain = Structure(structure.domain, [*cliques, *singles])
         self._single = range(len(cliques), len(cliques) + len(singles))
@@ -743,7 +743,7 @@ class PartwiseBounds:
         return record
 
 
-def _maximal(structure: Structure) -> list[Clique]:
+def _maximal_cliques(structure: Structure) -> list[Clique]:
     """The cliques that lie in no other one, once each."""
     distinct: dict[frozenset[str], Clique] = {}
     around: dict[str, list[frozenset[str]]] = {name: [] for name in structure.domain.names}

@@ -80,7 +80,7 @@ class ModelSize:
         """Return the maximal clusters of the triangulation, attributes in the domain's order."""
         return tuple(
             tuple(name for name in self._names if mask & self._bit[name])
-            for mask in _maximal(self._masks(self._around))
+            for mask in _maximal_masks(self._masks(self._around))
         )
 
     def _mask(self, clique: Sequence[str]) -> int:
@@ -110,14 +110,14 @@ class ModelSize:
         """Cells of all maximal clusters, and of the largest."""
         key = tuple(around)
         if key not in self._priced:
-            sizes = [self._cells_of(mask) for mask in _maximal(self._masks(around))]
+            sizes = [self._cells_of(mask) for mask in _maximal_masks(self._masks(around))]
             self._priced[key] = (sum(sizes), max(sizes))
         return self._priced[key]
 
     def _carried(self, clique: int) -> tuple[int, int]:
         """Cells of all clusters, and of the largest, with what a clique needs carried to one of its clusters."""
         if self._tree is None:
-            masks = _maximal(self._masks(self._around))
+            masks = _maximal_masks(self._masks(self._around))
             self._tree = masks, _edges(masks)
         masks, edges = self._tree
         prices = []
@@ -126,7 +126,7 @@ class ModelSize:
             host = min(hosts, key=lambda one: (-(masks[one] & clique).bit_count(), self._cells_of(masks[one])))
             grown = masks.copy()
             for other in _places(clique & ~masks[host]):
-                for number in _path(host, other, masks, edges):
+                for number in _path_between_clusters(host, other, masks, edges):
                     grown[number] |= 1 << other
             sizes = [self._cells_of(mask) for mask in grown]
             prices.append((sum(sizes), max(sizes)))
@@ -160,7 +160,7 @@ def _places(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
-def _maximal(masks: Iterable[int]) -> list[int]:
+def _maximal_masks(masks: Iterable[int]) -> list[int]:
     """Return the maximal clusters: a cluster of an elimination is maximal unless an earlier one contains it."""
     maximal: list[int] = []
     for mask in masks:
@@ -186,7 +186,7 @@ def _edges(masks: list[int]) -> list[list[int]]:
     return neighbours
 
 
-def _path(start: int, place: int, masks: list[int], edges: list[list[int]]) -> list[int]:
+def _path_between_clusters(start: int, place: int, masks: list[int], edges: list[list[int]]) -> list[int]:
     """Return the path to the nearest cluster with an attribute; the start alone where no tree leads there."""
     before = {start: -1}
     waiting = [start]

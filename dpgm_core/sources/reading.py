@@ -261,7 +261,7 @@ def quiet() -> Iterator[None]:
     """
     with _READERS.lock:
         _READERS.count(1)
-        _mute()
+        _mute_reader_errors()
     try:
         with np.errstate(all="ignore"):
             yield
@@ -269,10 +269,10 @@ def quiet() -> Iterator[None]:
         with _READERS.lock:
             _READERS.count(-1)
             if not _READERS.blocks:
-                _unmute()
+                _unmute_reader_errors()
 
 
-def _mute() -> None:
+def _mute_reader_errors() -> None:
     filters = cast("list[Any]", warnings.filters)
     if not filters or filters[0] is not _FILTER:  # the first that fits decides
         filters.insert(0, _FILTER)
@@ -284,7 +284,7 @@ def _mute() -> None:
         threading.excepthook = _Muted(threading.excepthook)
 
 
-def _unmute() -> None:
+def _unmute_reader_errors() -> None:
     filters = cast("list[Any]", warnings.filters)
     filters[:] = [one for one in filters if one is not _FILTER]
     factory = logging.getLogRecordFactory()

@@ -1,4 +1,4 @@
-"""Where rows are: the same sums everywhere, and subsamples by exact draw_coins, of all rows of a person or none."""
+"""Where rows are: the same sums everywhere, and subsamples by exact coins, of all rows of a person or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from dpgm_core import DataError, Domain, SeededRandomness, Structure, SystemRandomness
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, draw_coins, open_rows, read_persons
+from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, draw_subsample, open_rows, read_persons
 from dpgm_core.counting.statistic import PairCounts, Sum
 from dpgm_core.counting.table_counts import Counts, count
 from dpgm_core.sources import as_source
@@ -205,12 +205,12 @@ class Words:
 def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
     edge = int(rate * 2**32)
-    shown = draw_coins(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    shown = draw_subsample(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
-    assert draw_coins(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
-    drawn = draw_coins(200_000, rate, SeededRandomness(1)).sum()
+    assert draw_subsample(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    drawn = draw_subsample(200_000, rate, SeededRandomness(1)).sum()
     assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
-    assert draw_coins(0, rate, SystemRandomness()).tolist() == []
+    assert draw_subsample(0, rate, SystemRandomness()).tolist() == []
 
 
 def keyed(rows, most):
