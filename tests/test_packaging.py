@@ -21,7 +21,7 @@ import dpgm
 import dpgm_core
 from dpgm.progress import shown
 from dpgm.scaffold import scaffold
-from dpgm_core.components.compatibility import version_bounds
+from dpgm_core.components.registry import version_bounds
 
 ROOT = Path(__file__).resolve().parents[1]
 KIT = ROOT / "plugins/dpgm-testing"

@@ -11,8 +11,7 @@ from pathlib import Path
 from string import Template
 
 from dpgm_core._util.version import __version__
-from dpgm_core.components.compatibility import version_bounds
-from dpgm_core.components.registry import Registry, default_registry
+from dpgm_core.components.registry import Registry, default_registry, version_bounds
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.plugin import KINDS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpgm_core.components.compatibility import unmet_requirement
+from dpgm_core.components.registry import unmet_requirement
 
 
 @pytest.mark.parametrize(
