@@ -28,11 +28,11 @@ from dpgm_core.curator.steps import find_bins, grid_attributes
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import sampling_probability
-from dpgm_core.privacy.bins import check_determined, plan_bins, resolve_public_bins
+from dpgm_core.privacy.bins import plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.holdout import Split, check_split, chosen_pairs, may_be_contrasts
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import Measurement, check_mechanism, check_structure, measure
+from dpgm_core.privacy.measurement import Measurement, check_determined, check_mechanism, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore

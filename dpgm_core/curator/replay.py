@@ -15,8 +15,8 @@ from dpgm_core.privacy.budget import Budget, check_budget, compose_budgets
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.pooling import check_alike, check_domain, check_merged, pool, united
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.pooling import check_merged, pool, united
+from dpgm_core.releases.release import NoisyTables, check_alike, check_domain
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

@@ -17,7 +17,15 @@ from dpgm_core._util.progress import Progress
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Curator
-from dpgm_core.errors import IncompatiblePlugin, TooLarge, brief, clipped, human_bytes, listed
+from dpgm_core.errors import (
+    IncompatiblePlugin,
+    OptionError,
+    TooLarge,
+    brief,
+    clipped,
+    human_bytes,
+    listed,
+)
 from dpgm_core.inference.contract import Inference
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -35,6 +43,7 @@ __all__ = [
     "Refitter",
     "ResourceEstimator",
     "Resources",
+    "check_contrast_learner",
     "check_resources",
     "memory_limit",
     "name_of",
@@ -209,6 +218,16 @@ class ContrastLearner(Protocol):
 def name_of(learner: object) -> str:
     """Return the registered name of a learner, or its class."""
     return default_registry().name_of("learner", learner) or type(learner).__name__
+
+
+def check_contrast_learner(learner: object, contrasts: bool) -> None:
+    """Raise OptionError for contrasts with a learner that cannot learn from them."""
+    if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
+        raise OptionError(
+            f"learner {name_of(learner)} learns from tables of cells, and these are contrasts, sums of products of "
+            "binary attributes; take learner 'eb-map', or measure tables (split = 'even'; where selector 'mrf-select' "
+            "chooses, its option measure = 'tables')"
+        )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from functools import partial
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import (
-    ContrastLearner,
     Fitter,
     Learner,
     ResourceEstimator,
     Resources,
+    check_contrast_learner,
     check_resources,
     name_of,
     resource_estimate,
@@ -26,7 +26,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["check_contrast_learner", "check_learner", "fitter_of", "largest_estimate"]
+__all__ = ["check_learner", "fitter_of", "largest_estimate"]
 
 
 def check_learner(
@@ -65,16 +65,6 @@ def check_learner(
                 if not table:
                     raise
                 raise _refusal(learner, inference, alone, table, error, directed=plan.directed) from error
-
-
-def check_contrast_learner(learner: object, contrasts: bool) -> None:
-    """Raise OptionError for contrasts with a learner that cannot learn from them."""
-    if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
-        raise OptionError(
-            f"learner {name_of(learner)} learns from tables of cells, and these are contrasts, sums of products of "
-            "binary attributes; take learner 'eb-map', or measure tables (split = 'even'; where selector 'mrf-select' "
-            "chooses, its option measure = 'tables')"
-        )
 
 
 def largest_estimate(

@@ -15,8 +15,7 @@ from dpgm_core.curator.contract import Curator
 from dpgm_core.curator.live import holdouts_of
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Fit, Learner, name_of
-from dpgm_core.learning.learner_checks import check_contrast_learner
+from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, name_of
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text

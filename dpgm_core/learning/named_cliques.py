@@ -18,9 +18,8 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Session
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Learner, check_resources
+from dpgm_core.learning.contract import Learner, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
-from dpgm_core.learning.learner_checks import check_contrast_learner
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan
 from dpgm_core.privacy.bins import bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget

@@ -61,8 +61,8 @@ from dpgm_core.models.queries import (
 )
 from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
-from dpgm_core.releases.pooling import check_alike, check_domain, pool
-from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names, total_cost
+from dpgm_core.releases.pooling import pool
+from dpgm_core.releases.release import NoisyTables, check_alike, check_domain, guarantee_of, member_names, total_cost
 from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique

@@ -25,9 +25,9 @@ from dpgm_core.errors import DpgmError, LearningFailed, OptionError, StructureEr
 from dpgm_core.inference.constraints import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.contract import Fit, Learner, check_resources
+from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
-from dpgm_core.learning.learner_checks import check_contrast_learner, check_learner, largest_estimate
+from dpgm_core.learning.learner_checks import check_learner, largest_estimate
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.misfit_notes import with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
@@ -54,12 +54,11 @@ from dpgm_core.pipeline.planning import (
     planned_split,
     wide_notes,
 )
-from dpgm_core.privacy.bins import check_determined
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.holdout import Split, may_be_contrasts
 from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import check_structure, measure
+from dpgm_core.privacy.measurement import check_determined, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms

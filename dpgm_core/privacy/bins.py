@@ -44,7 +44,6 @@ __all__ = [
     "Node",
     "RankDistance",
     "bins_cost",
-    "check_determined",
     "check_single_rows",
     "nodes_of",
     "plan_bins",
@@ -184,18 +183,6 @@ class BinsPlan:
         price = level_price(self.neighbours, self.kind)
         each = [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
         return Budget.sum([Budget.zero(self.kind), *each])
-
-
-def check_determined(domain: Domain) -> None:
-    """Refuse, with BudgetError, a domain whose bins or labels are still to be found, where no session finds them.
-
-    >>> check_determined(Domain.from_sizes({"a": 2}))
-    """
-    if domain.undetermined:
-        raise BudgetError(
-            f"bins or labels of {', '.join(map(repr, domain.undetermined[:5]))} are still to be found privately, which "
-            "one release of tables cannot do; fit with named cliques or with a selector does, or give them public ones"
-        )
 
 
 def resolve_public_bins(domain: Domain, measured: Iterable[str]) -> Domain:

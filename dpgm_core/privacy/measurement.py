@@ -12,6 +12,7 @@ import numpy as np
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text
 from dpgm_core._util.randomness import Randomness
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, BudgetKind, check_budget, zcdp_rho
 from dpgm_core.privacy.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
@@ -35,6 +36,7 @@ from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "Measurement",
+    "check_determined",
     "check_mechanism",
     "check_structure",
     "measure",
@@ -438,3 +440,15 @@ def _decimals(sizes: list[float]) -> list[Fraction]:
     for number in by_remainder[: unit - sum(parts)]:
         parts[number] += 1
     return [Fraction(part, unit) for part in parts]
+
+
+def check_determined(domain: Domain) -> None:
+    """Refuse, with BudgetError, a domain whose bins or labels are still to be found, where no session finds them.
+
+    >>> check_determined(Domain.from_sizes({"a": 2}))
+    """
+    if domain.undetermined:
+        raise BudgetError(
+            f"bins or labels of {', '.join(map(repr, domain.undetermined[:5]))} are still to be found privately, which "
+            "one release of tables cannot do; fit with named cliques or with a selector does, or give them public ones"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,56 +11,21 @@ from attrs import evolve, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy.budget import compose_budgets
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.releases.views import DerivedNoise, equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = [
-    "PooledNoise",
-    "check_alike",
-    "check_domain",
-    "check_merged",
-    "check_one_way",
-    "mean_of",
-    "pool",
-    "total_of",
-    "united",
-]
+__all__ = ["PooledNoise", "check_merged", "check_one_way", "mean_of", "pool", "total_of", "united"]
 
 
-# --- Checks of releases that are used together ----------------------------------------------------
-
-
-def check_alike(releases: Sequence[NoisyTables]) -> None:
-    """Refuse, with BudgetError, releases whose guarantees do not add up to one: other relation, people or weights."""
-    for other in releases[1:]:
-        first = releases[0]
-        if other.neighbours is not first.neighbours:
-            raise BudgetError(
-                f"releases under {first.neighbours.value} and {other.neighbours.value} neighbours do not add up to one "
-                "guarantee; learn from those of one relation"
-            )
-        if other.contributions != first.contributions:
-            raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
-        if evolve(other.terms, total="estimated") != evolve(first.terms, total="estimated"):
-            raise BudgetError(
-                "releases that protect different units do not add up to one guarantee: "
-                + ", and ".join(
-                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.person!r}" for one in (first, other)
-                )
-            )
-
-
-# --- Pooling --------------------------------------------------------------------------------------
 # Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
 # for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
 
@@ -131,18 +96,6 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
         unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
         pooled=published,
     )
-
-
-def check_domain(domain: Domain, releases: Iterable[NoisyTables]) -> None:
-    """Refuse, with StructureError, releases that measured attributes which the domain does not have just so."""
-    for one in releases:
-        measured = {name for clique in one.structure.cliques for name in clique}
-        other = sorted(name for name in measured if name not in domain or one.structure.domain[name] != domain[name])
-        if other:
-            raise StructureError(
-                f"a release measured {', '.join(map(repr, other[:4]))} with other labels, bins or unknown values than "
-                "the model has, or the model has none such; give releases over the model's domain"
-            )
 
 
 def check_merged(releases: Sequence[NoisyTables]) -> None:

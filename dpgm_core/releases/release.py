@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
+from attrs import evolve
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.files import plain, write_archive
 from dpgm_core._util.html import Html, card, first
 from dpgm_core._util.version import __version__
-from dpgm_core.errors import ModelFileError, brief, clipped, printable, spanned
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import BudgetError, ModelFileError, StructureError, brief, clipped, printable, spanned
 from dpgm_core.privacy.budget import Budget, BudgetKind, compose_budgets
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.measurement import Measurement
@@ -35,6 +37,8 @@ __all__ = [
     "NoisyTables",
     "Round",
     "SCHEMA",
+    "check_alike",
+    "check_domain",
     "condition_of",
     "conditions_of",
     "discoveries",
@@ -479,3 +483,35 @@ def member_names(number: int) -> tuple[str, str]:
     """
     suffix = "" if number == 1 else f"-{number}"
     return f"release{suffix}.json", f"tables{suffix}.npz"
+
+
+def check_alike(releases: Sequence[NoisyTables]) -> None:
+    """Refuse, with BudgetError, releases whose guarantees do not add up to one: other relation, people or weights."""
+    for other in releases[1:]:
+        first = releases[0]
+        if other.neighbours is not first.neighbours:
+            raise BudgetError(
+                f"releases under {first.neighbours.value} and {other.neighbours.value} neighbours do not add up to one "
+                "guarantee; learn from those of one relation"
+            )
+        if other.contributions != first.contributions:
+            raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
+        if evolve(other.terms, total="estimated") != evolve(first.terms, total="estimated"):
+            raise BudgetError(
+                "releases that protect different units do not add up to one guarantee: "
+                + ", and ".join(
+                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.person!r}" for one in (first, other)
+                )
+            )
+
+
+def check_domain(domain: Domain, releases: Iterable[NoisyTables]) -> None:
+    """Refuse, with StructureError, releases that measured attributes which the domain does not have just so."""
+    for one in releases:
+        measured = {name for clique in one.structure.cliques for name in clique}
+        other = sorted(name for name in measured if name not in domain or one.structure.domain[name] != domain[name])
+        if other:
+            raise StructureError(
+                f"a release measured {', '.join(map(repr, other[:4]))} with other labels, bins or unknown values than "
+                "the model has, or the model has none such; give releases over the model's domain"
+            )

@@ -14,12 +14,12 @@ from dpgm_core.privacy.bins import (
     BinsPlan,
     RankDistance,
     bins_cost,
-    check_determined,
     check_single_rows,
     nodes_of,
     plan_bins,
     resolve_public_bins,
 )
+from dpgm_core.privacy.measurement import check_determined
 from dpgm_core.privacy.selection import probabilities
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import exchange_budget

@@ -9,8 +9,8 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Contributions, Domain, SeededRandomness, Structure, Tables, Terms, make
 from dpgm_core.learning.bootstrap import Simulator
-from dpgm_core.releases.pooling import PooledNoise, check_alike, pool, united
-from dpgm_core.releases.release import condition_of
+from dpgm_core.releases.pooling import PooledNoise, pool, united
+from dpgm_core.releases.release import check_alike, condition_of
 from dpgm_core.releases.totals import estimate_total
 from dpgm_core.releases.views import equalize_totals
 
