@@ -19,7 +19,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.accounting import RATE_GRID
 from dpgm_core.sources.contract import AnySource, Pinned, Reading, ReducingSource, Source
-from dpgm_core.sources.persons import PersonSource, by_person
+from dpgm_core.sources.persons import PersonSource
 from dpgm_core.sources.reading import checked
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Rows",
     "StableRows",
     "Streamed",
+    "by_person",
     "draw_subsample",
     "open_rows",
     "pinned",
@@ -69,6 +70,13 @@ class Streamed:
         own = self.reading
         rows = by_person(self.source, own.person, own.rows_per_person)
         return sum_pieces(statistic, pieces(rows, own.domain, statistic.columns), self.progress)
+
+
+def by_person(source: Source, person: str | None, rows_per_person: int) -> Source:
+    """The source with at most so many rows of each person; itself where nobody has several."""
+    if person is None:
+        return source
+    return PersonSource(source=source, person=person, rows_per_person=rows_per_person)  # type: ignore[arg-type] # looks
 
 
 @frozen

@@ -14,7 +14,7 @@ from attrs import evolve
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import open_rows
+from dpgm_core.counting.rows import by_person, open_rows
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.contract import Rounds, Session
@@ -30,9 +30,18 @@ from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Structure
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.bins import plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.holdout import Split, check_split, chosen_pairs, may_be_contrasts
+from dpgm_core.privacy.holdout import chosen_pairs
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import Measurement, check_determined, check_mechanism, check_structure, measure
+from dpgm_core.privacy.measurement import (
+    Measurement,
+    Split,
+    check_determined,
+    check_mechanism,
+    check_split,
+    check_structure,
+    may_be_contrasts,
+    measure,
+)
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
@@ -44,7 +53,6 @@ from dpgm_core.releases.steps import FoundBins, SessionTerms, session_budget, se
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
-from dpgm_core.sources.persons import by_person
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

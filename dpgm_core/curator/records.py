@@ -14,7 +14,7 @@ import numpy as np
 from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.counting.passes import Passes
-from dpgm_core.counting.rows import Persons, Rows, StableRows, pinned, read_persons
+from dpgm_core.counting.rows import Persons, Rows, StableRows, by_person, pinned, read_persons
 from dpgm_core.counting.table_counts import Counted
 from dpgm_core.curator.redaction import redact_source_errors
 from dpgm_core.curator.single_use import Single
@@ -23,7 +23,6 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource, Source
-from dpgm_core.sources.persons import by_person
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

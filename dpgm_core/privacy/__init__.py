@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         least_variance,
         log_normaliser,
     )
-    from dpgm_core.privacy.holdout import Split
     from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, threshold_noise
+    from dpgm_core.privacy.measurement import Split
     from dpgm_core.privacy.mechanism import Exactness, residuals
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
@@ -32,8 +32,8 @@ _LAZY = {
     "descent": ["descent_temperature"],
     "dominating_pairs": ["truncated_delta"],
     "gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
-    "holdout": ["Split"],
     "labels": ["LabelsPlan", "ThresholdNoise", "threshold_noise"],
+    "measurement": ["Split"],
     "mechanism": ["Exactness", "residuals"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],

@@ -15,11 +15,11 @@ from dpgm_core._util.exact_numbers import whole
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources.contract import KeyedSource, Source
+from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.encoding import key_texts
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = ["PersonSource", "Words", "by_person", "digests", "mixed", "part_of"]
+__all__ = ["PersonSource", "Words", "digests", "mixed", "part_of"]
 
 # Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely
 # to count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the
@@ -128,13 +128,6 @@ class PersonSource:
                 places = mixed(places ^ word)
             ranks[many] = places
         return ranks
-
-
-def by_person(source: Source, person: str | None, rows_per_person: int) -> Source:
-    """The source with at most so many rows of each person; itself where nobody has several."""
-    if person is None:
-        return source
-    return PersonSource(source=source, person=person, rows_per_person=rows_per_person)  # type: ignore[arg-type] # looks
 
 
 def _layout(sizes: Sequence[int]) -> list[list[int]]:

@@ -15,7 +15,7 @@ import pytest
 from dpgm_core import Attribute, Contributions, Domain, Structure
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.passes import TableCounts
-from dpgm_core.counting.rows import Recoded
+from dpgm_core.counting.rows import Recoded, by_person
 from dpgm_core.counting.statistic import PairCounts, Sum, pieces, sum_pieces
 from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
@@ -24,7 +24,6 @@ from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source, engines
 from dpgm_core.sources.contract import Grouped, Reading
 from dpgm_core.sources.engines import Shipped, merged, received
-from dpgm_core.sources.persons import by_person
 
 DOMAIN = Domain(
     [

@@ -16,10 +16,10 @@ import pytest
 from dpgm.validation import validate
 from dpgm_core import Attribute, DataError, Domain, Structure
 from dpgm_core._util.locations import Url
+from dpgm_core.counting.rows import by_person
 from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source, parquet
 from dpgm_core.sources.parquet import ParquetSource, in_lanes, parts_of
-from dpgm_core.sources.persons import by_person
 from dpgm_core.sources.reading import attempt
 
 DOMAIN = Domain(
