@@ -28,8 +28,7 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.learner_checks import check_learner, largest_estimate
-from dpgm_core.learning.learner_run import run_learner
-from dpgm_core.learning.misfit_notes import with_goodness_of_fit
+from dpgm_core.learning.learner_run import run_learner, with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
 from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
 from dpgm_core.learning.selector_run import (

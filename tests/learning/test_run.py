@@ -22,8 +22,7 @@ from dpgm_core import (
 )
 from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.learner_run import run_learner
-from dpgm_core.learning.misfit_notes import goodness_of_fit, with_goodness_of_fit
+from dpgm_core.learning.learner_run import goodness_of_fit, run_learner, with_goodness_of_fit
 from dpgm_core.sources import as_source
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])

@@ -173,7 +173,7 @@ def print_fit(
     level: float | None = None,
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
-    from dpgm_core.learning.misfit_notes import goodness_of_fit
+    from dpgm_core.learning.learner_run import goodness_of_fit
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 

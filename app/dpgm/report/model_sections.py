@@ -11,7 +11,7 @@ from dpgm.report.parts import cut, data_table, figure, fold, join, listing, name
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
-from dpgm_core.learning.misfit_notes import goodness_of_fit
+from dpgm_core.learning.learner_run import goodness_of_fit
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.releases.session import merges_of, sessions_of
 
