@@ -12,10 +12,8 @@ from dpgm_core._util.lazy import face
 if TYPE_CHECKING:
     from dpgm_core.curator.contract import ForwardingCurator
     from dpgm_core.learning.bootstrap import Simulator
-    from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits, ResourceEstimator, Resources
-    from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood, together
+    from dpgm_core.learning.likelihood import Likelihood, consistent, expected_absolute, expected_distance, together
     from dpgm_core.learning.model_size import Limits, ModelSize
     from dpgm_core.learning.named_cliques import deviation, share_of
     from dpgm_core.learning.selector import VotingSelector
@@ -30,10 +28,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "dpgm_core.curator.contract": ["ForwardingCurator"],
     "bootstrap": ["Simulator"],
-    "consistency": ["consistent"],
     "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits", "ResourceEstimator", "Resources"],
-    "discrepancy": ["expected_absolute", "expected_distance"],
-    "likelihood": ["Likelihood", "together"],
+    "likelihood": ["Likelihood", "consistent", "expected_absolute", "expected_distance", "together"],
     "model_size": ["Limits", "ModelSize"],
     "named_cliques": ["deviation", "share_of"],
     "selector": ["VotingSelector"],

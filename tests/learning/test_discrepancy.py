@@ -7,7 +7,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Structure
-from dpgm_core.learning.discrepancy import expected_absolute
+from dpgm_core.learning.likelihood import expected_absolute
 from dpgm_core.releases.pooling import PooledNoise
 
 

@@ -10,8 +10,7 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core._util.progress import silent
 from dpgm_core.domain import Ordered
-from dpgm_core.learning.consistency import consistent
-from dpgm_core.learning.likelihood import Likelihood, together
+from dpgm_core.learning.likelihood import Likelihood, consistent, together
 from dpgm_testing.oracles import incidence
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})

@@ -11,9 +11,8 @@ from dpgm_core.domain.constraints import Listed, Mapped, Ordered
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.inference.junction_tree.engine import JunctionTree
-from dpgm_core.learning.consistency import consistent
 from dpgm_core.learning.contract import Fit
-from dpgm_core.learning.likelihood import Likelihood
+from dpgm_core.learning.likelihood import Likelihood, consistent
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.dag import Dag
