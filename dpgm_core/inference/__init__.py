@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
-    from dpgm_core.inference.batching import Batched, infer_all
     from dpgm_core.inference.collective.contract import CollectiveBeliefs, CollectiveEngine
     from dpgm_core.inference.collective.evidence import require_log_concave
-    from dpgm_core.inference.constraints import ConstrainedEngine, constrained, engine_name, steady
+    from dpgm_core.inference.constraints import ConstrainedEngine, constrained, engine_name
     from dpgm_core.inference.contract import (
+        Batched,
         Bounder,
         Estimates,
         Estimator,
@@ -23,14 +23,24 @@ if TYPE_CHECKING:
         Querier,
         Rounder,
     )
+    from dpgm_core.inference.quasi_newton import infer_all, steady
 
 # module -> its public names
 _LAZY = {
-    "batching": ["Batched", "infer_all"],
     "collective.contract": ["CollectiveBeliefs", "CollectiveEngine"],
     "collective.evidence": ["require_log_concave"],
-    "constraints": ["ConstrainedEngine", "constrained", "engine_name", "steady"],
-    "contract": ["Bounder", "Estimates", "Estimator", "Explainer", "LogPartitionBounds", "Querier", "Rounder"],
+    "constraints": ["ConstrainedEngine", "constrained", "engine_name"],
+    "contract": [
+        "Batched",
+        "Bounder",
+        "Estimates",
+        "Estimator",
+        "Explainer",
+        "LogPartitionBounds",
+        "Querier",
+        "Rounder",
+    ],
+    "quasi_newton": ["infer_all", "steady"],
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Inference under constraints, and engines whose beliefs are not smooth."""
+"""Inference under constraints."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
-from dpgm_core.inference.batching import Batched, rows_of
 from dpgm_core.inference.contract import (
+    Batched,
     Beliefs,
     Bounder,
     Capability,
@@ -31,6 +31,7 @@ from dpgm_core.inference.contract import (
     Rounder,
     Sampler,
     SecondOrder,
+    rows_of,
 )
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -39,7 +40,7 @@ from dpgm_core.structure.tables import Tables
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name", "steady"]
+__all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name"]
 
 
 # --- Engines over constrained domains -------------------------------------------------------------
@@ -359,34 +360,3 @@ def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
         block = values[wide.slices[number]].reshape(wide.shapes[number])
         block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf
     return values
-
-
-# --- Engines whose marginals jump -----------------------------------------------------------------
-
-
-def steady(engine: Engine, learner: str) -> Engine:
-    """Return the engine, for a learner that compares objectives or solves for zero gradients.
-
-    Averages over draws jump by their Monte Carlo error where a parameter moves by any amount, so such a learner never
-    ends, or ends in the wrong place.
-
-    Raises
-    ------
-    OptionError
-        For an engine with capability "estimate".
-
-    Examples
-    --------
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.engine import JunctionTree
-    >>> from dpgm_core.structure import Structure
-    >>> steady(JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))), "mine").exact
-    True
-    """
-    if "estimate" in engine.capabilities:
-        raise OptionError(
-            f"{learner} cannot learn with {engine_name(engine)}: it follows gradients to their end, and averages "
-            "over draws have errors; learn with junction-tree or loopy-bp, and ask the model with this engine "
-            "(Model.using, --inference)"
-        )
-    return engine

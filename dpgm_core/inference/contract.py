@@ -8,12 +8,14 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Codes, FloatArray
+from dpgm_core._util.arrays import Array, Codes, FloatArray
+from dpgm_core.errors import StructureError
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
+    "Batched",
     "Beliefs",
     "Bounder",
     "Capability",
@@ -28,6 +30,7 @@ __all__ = [
     "Rounder",
     "Sampler",
     "SecondOrder",
+    "rows_of",
 ]
 
 Capability: TypeAlias = Literal[
@@ -269,3 +272,27 @@ class SecondOrder(Protocol):
         are computed together. Raises InferenceError as `infer` does, and for directions that are not finite.
         """
         ...
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """Engine that answers for many potentials in less than one call after another."""
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """Return what `infer` returns for each row of log-potentials (n, cells), nats; raise what `infer` raises."""
+        ...
+
+
+def rows_of(potentials: Array, structure: Structure) -> FloatArray:
+    """Return the potentials of `infer_many` as (n, cells); raise StructureError for another shape and for non-numbers.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> rows_of(np.zeros((3, 2), dtype=int), Structure(Domain.from_sizes({"a": 2}), [("a",)])).dtype
+    dtype('float64')
+    """
+    rows = np.ascontiguousarray(potentials)
+    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or rows.shape[1] != structure.cells:
+        raise StructureError(
+            f"infer_many: potentials must be numbers of shape (n, {structure.cells}), got {rows.dtype} of {rows.shape}"
+        )
+    return rows.astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Penalised likelihood of noisy tables, and its maximisation."""
+"""Penalised likelihood of noisy tables and its maximisation, where that must end, and what it may start from."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.progress import Progress
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.batching import infer_all
-from dpgm_core.inference.collective.dual import Secants
 from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.inference.quasi_newton import Secants, infer_all
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.releases.pooling import PooledNoise
 from dpgm_core.releases.release import NoisyTables
@@ -23,14 +22,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = [
-    "Likelihood",
-    "Minimisation",
-    "consistent",
-    "expected_absolute",
-    "expected_distance",
-    "together",
-]
+__all__ = ["Likelihood", "Minimisation", "consistent", "expected_absolute", "expected_distance", "together"]
 
 
 #: A minimisation under way: it asks for beliefs at log-potentials (cells,), and ends with its answer and whether that
@@ -183,7 +175,7 @@ def together(engine: Engine, descents: Sequence[Minimisation]) -> list[tuple[Flo
     return [results[number] for number in range(len(descents))]
 
 
-# --- Distance of noisy tables from the true ones, which a fit must not undercut --------------------------------------
+# --- Distance of noisy tables from the true ones, which a fit must not undercut -------------------
 
 
 #: Standard deviations within which noise is summed, and points on either side of 0 on which a sum of noises is.
@@ -282,7 +274,7 @@ def expected_distance(release: NoisyTables) -> tuple[float, float]:
     return float(np.dot(sizes, means)), math.sqrt(scatter)
 
 
-# --- Noisy tables whose shared margins agree -------------------------------------------------------------------------
+# --- Noisy tables whose shared margins agree ------------------------------------------------------
 
 
 #: Projections on tables that agree, and on those without impossible cells, until these hold no more than this part.

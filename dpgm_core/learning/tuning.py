@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.progress import Progress
 from dpgm_core._util.randomness import Randomness, SeededRandomness
-from dpgm_core.inference.batching import infer_all
 from dpgm_core.inference.contract import Engine
+from dpgm_core.inference.quasi_newton import infer_all
 from dpgm_core.learning.bootstrap import Simulator
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.tables import Tables

@@ -11,11 +11,11 @@ from dpgm_core.components.registry import make
 from dpgm_core.domain import Listed, Mapped, Ordered
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
-from dpgm_core.inference.batching import Batched, infer_all
-from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained, steady
-from dpgm_core.inference.contract import Beliefs, Engine, Explainer, SecondOrder
+from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained
+from dpgm_core.inference.contract import Batched, Beliefs, Engine, Explainer, SecondOrder
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.inference.quasi_newton import infer_all, steady
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

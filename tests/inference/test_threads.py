@@ -13,8 +13,8 @@ import pytest
 
 from dpgm_core._util import blas
 from dpgm_core.errors import OptionError
-from dpgm_core.inference import batching as threads
-from dpgm_core.inference.batching import cores, in_threads
+from dpgm_core.inference import threads
+from dpgm_core.inference.threads import cores, in_threads
 
 
 def in_turn(count):
@@ -102,7 +102,7 @@ def test_without_threads_of_the_system_all_is_done(monkeypatch):
 
 INTERRUPTED = """
 import os, signal, threading, time
-from dpgm_core.inference.batching import in_threads
+from dpgm_core.inference.threads import in_threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 def call():
     os.write(1, b"begun\\n")

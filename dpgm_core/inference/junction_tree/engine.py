@@ -14,9 +14,8 @@ from dpgm_core._util.arrays import Array, Codes, FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge, clipped, human_bytes, thousands
-from dpgm_core.inference.batching import in_threads, rows_of
 from dpgm_core.inference.constraints import ConstrainedEngine, constrained
-from dpgm_core.inference.contract import Beliefs, Capability
+from dpgm_core.inference.contract import Beliefs, Capability, rows_of
 from dpgm_core.inference.junction_tree import logspace
 from dpgm_core.inference.junction_tree.cluster_tree import ClusterTree, TreeQueries, cluster_tree
 from dpgm_core.inference.junction_tree.compiled import (
@@ -44,6 +43,7 @@ from dpgm_core.inference.junction_tree.lowering import LINE, Program, lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
 from dpgm_core.inference.kernels.format import REACH
 from dpgm_core.inference.kernels.loading import Executor, check_executor, resolve_executor
+from dpgm_core.inference.threads import in_threads
 from dpgm_core.structure.graphs import Clique, places
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -396,7 +396,7 @@ class JunctionTree:
 
     def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:
         """An engine for a structure that honours the constraints of its domain; raises TooLarge before allocating."""
-        return constrained(structure, self.plain)
+        return constrained(structure, self.plain) if structure.domain.scopes else self.plain(structure)
 
     def plain(self, structure: Structure) -> JunctionTreeEngine:
         """An engine that knows of no constraints: elimination, memory and every array call are chosen here.

@@ -579,7 +579,7 @@ class LoopyBP:
 
     def compile(self, structure: Structure) -> LoopyEngine | ConstrainedEngine:
         """An engine for a structure that honours the constraints of its domain. Raises TooLarge."""
-        return constrained(structure, self._plain)
+        return constrained(structure, self._plain) if structure.domain.scopes else self._plain(structure)
 
     def _plain(self, structure: Structure) -> LoopyEngine:
         """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""

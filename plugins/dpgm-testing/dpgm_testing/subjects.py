@@ -10,9 +10,8 @@ from typing import Any
 from dpgm_core._util.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
-from dpgm_core.inference.batching import Batched
 from dpgm_core.inference.collective.contract import Collective
-from dpgm_core.inference.contract import Engine, Inference, SecondOrder
+from dpgm_core.inference.contract import Batched, Engine, Inference, SecondOrder
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import ContrastLearner, Learner
 from dpgm_core.learning.selector import Selector, VotingSelector

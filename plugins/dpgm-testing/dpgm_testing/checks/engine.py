@@ -20,8 +20,8 @@ from scipy import stats
 from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
-from dpgm_core.inference.batching import Batched
 from dpgm_core.inference.contract import (
+    Batched,
     Beliefs,
     Capability,
     Engine,

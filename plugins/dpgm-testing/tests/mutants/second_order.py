@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 
 from dpgm_core import InferenceError, Tables
-from dpgm_core.inference.batching import rows_of
+from dpgm_core.inference.contract import rows_of
 from dpgm_core.inference.loopy.bp import LoopyBP
 
 from .engines import Engine, factory

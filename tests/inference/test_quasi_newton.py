@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpgm_core.inference.collective.dual import Secants
+from dpgm_core.inference.quasi_newton import Secants
 
 
 def test_the_direction_is_that_of_the_bfgs_update_written_out():

@@ -1,4 +1,4 @@
-"""Batches of inference, and threads that end with the call."""
+"""Threads that end with the call."""
 
 from __future__ import annotations
 
@@ -7,70 +7,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 
-from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.blas import said
-from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.inference.contract import Beliefs, Engine
-from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.tables import Tables
+from dpgm_core.errors import OptionError
 
-__all__ = ["Batched", "cores", "in_threads", "infer_all", "rows_of"]
+__all__ = ["cores", "in_threads"]
 
-
-# --- Batches --------------------------------------------------------------------------------------
-
-
-@runtime_checkable
-class Batched(Protocol):
-    """Engine that answers for many potentials in less than one call after another."""
-
-    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
-        """Return what `infer` returns for each row of log-potentials (n, cells), nats; raise what `infer` raises."""
-        ...
-
-
-def rows_of(potentials: Array, structure: Structure) -> FloatArray:
-    """Return the potentials of `infer_many` as (n, cells); raise StructureError for another shape and for non-numbers.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> rows_of(np.zeros((3, 2), dtype=int), Structure(Domain.from_sizes({"a": 2}), [("a",)])).dtype
-    dtype('float64')
-    """
-    rows = np.ascontiguousarray(potentials)
-    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or rows.shape[1] != structure.cells:
-        raise StructureError(
-            f"infer_many: potentials must be numbers of shape (n, {structure.cells}), got {rows.dtype} of {rows.shape}"
-        )
-    return rows.astype(np.float64, copy=False)
-
-
-def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
-    """Return marginals of one record and log Z at each of the log-potentials, in their order.
-
-    Parameters
-    ----------
-    points : sequence of arrays (cells,)
-        Nats. Raises what `Engine.infer` raises.
-
-    Examples
-    --------
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.inference.junction_tree.engine import JunctionTree
-    >>> from dpgm_core.structure import Structure
-    >>> engine = JunctionTree().compile(Structure(Domain.from_sizes({"a": 2}), [("a",)]))
-    >>> [one.marginals["a"].round(3).tolist() for one in infer_all(engine, [np.zeros(2), np.log([1.0, 3.0])])]
-    [[0.5, 0.5], [0.25, 0.75]]
-    """
-    if len(points) > 1 and isinstance(engine, Batched):
-        return engine.infer_many(np.array(points))
-    return [engine.infer(Tables(engine.structure, point)) for point in points]
-
-
-# --- Threads --------------------------------------------------------------------------------------
 
 _Result = TypeVar("_Result")
 
