@@ -33,7 +33,6 @@ __all__ = [
     "expand_potentials",
     "find_merged_codes",
     "reweight",
-    "with_merged_codes",
 ]
 
 
@@ -364,11 +363,6 @@ class MergedDistribution:
             raise InferenceError("what is given has probability 0 under the model")
 
 
-def with_merged_codes(base: Distribution, merged: MergedCodes | None) -> Distribution | MergedDistribution:
-    """Return the distribution over all codes; the one over the structure where none are merged."""
-    return base if merged is None else MergedDistribution(base, merged)
-
-
 def reweight(
     distribution: Distribution | MergedDistribution, pieces: Sequence[tuple[Clique, FloatArray]]
 ) -> Distribution | MergedDistribution:
@@ -377,10 +371,8 @@ def reweight(
         return distribution
     base = distribution.base
     potentials = collect_potentials(base.structure.domain, [*pieces_of(base.potentials), *pieces])[1]
-    return with_merged_codes(
-        Distribution(potentials, base.inference),
-        None if isinstance(distribution, Distribution) else distribution.merged,
-    )
+    weighted = Distribution(potentials, base.inference)
+    return weighted if isinstance(distribution, Distribution) else MergedDistribution(weighted, distribution.merged)
 
 
 def draw_codes(

@@ -32,11 +32,11 @@ from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, checked_level, replicate_interval, widen
 from dpgm_core.models.merged_codes import (
     MergedCodes,
+    MergedDistribution,
     SampleMethod,
     divergence,
     expand_potentials,
     find_merged_codes,
-    with_merged_codes,
 )
 from dpgm_core.models.misfit import (
     Component,
@@ -134,7 +134,8 @@ class Model:
         self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         check_domain(structure.domain, self.releases)
-        self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, self.releases)
+        sessions = [one for one in self.releases if one.session is not None]
+        self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, sessions) if sessions else None
         self.conversion_delta = conversion_delta
         self.cost = total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
         self.provenance: Mapping[str, Any] = dict(provenance or {})
@@ -145,7 +146,7 @@ class Model:
         self._holdout: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
         self.potentials = potentials.astype(np.float64)
-        self._distribution = with_merged_codes(Distribution(self.potentials, inference), self._merged_codes)
+        self._distribution = self._over_all_codes(Distribution(self.potentials, inference))
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
@@ -782,8 +783,11 @@ class Model:
         )
         model._unmeasured_as = self._unmeasured_as
         model._merged_codes = self._merged_codes  # a replicate's are its own
-        model._distribution = with_merged_codes(distribution, self._merged_codes)
+        model._distribution = model._over_all_codes(distribution)
         return model
+
+    def _over_all_codes(self, distribution: Distribution) -> Distribution | MergedDistribution:
+        return distribution if self._merged_codes is None else MergedDistribution(distribution, self._merged_codes)
 
     def _replicate(self, potentials: Array, number: int) -> Model:
         """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
@@ -797,5 +801,5 @@ class Model:
             model._merged_codes = self._merged_codes.redraw(
                 shares, self.learned[-1].total, np.random.default_rng(number)
             )
-            model._distribution = with_merged_codes(distribution, model._merged_codes)
+            model._distribution = model._over_all_codes(distribution)
         return model
