@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -71,6 +71,9 @@ from dpgm_core.structure.workload import Workload
 __all__ = ["Run", "fit", "learn", "plan", "plan_selection", "release", "select"]
 
 
+_T = TypeVar("_T")
+
+
 def _as_source(data: object) -> AnySource | None:
     return None if data is None else as_source(data)
 
@@ -103,6 +106,12 @@ def _as_workload(workload: object) -> Workload | None:
 
 def _as_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
     return Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
+
+
+def _check_constraints(domain: Domain, inference: Inference | None) -> None:
+    """Refuse constraints that no record meets, or that the engine ignores; see `check_constraints`."""
+    if domain.scopes:
+        check_constraints(domain, inference, JunctionTree())
 
 
 @frozen(eq=False)
@@ -161,10 +170,8 @@ class Run:
     def fit(self) -> Fit:
         """Release noisy tables and learn a model from them; see the function `fit`."""
         self._learner()
-        check_constraints(self.domain, self.inference, JunctionTree())
-        labels = self._find_labels(self.check)
-        with labels.attach_labels_to_errors():
-            return with_goodness_of_fit(self._over(labels)._learn(labels.discovery), self.inference)
+        _check_constraints(self.domain, self.inference)
+        return self._with_labels(self.check, lambda run, found: with_goodness_of_fit(run._learn(found), self.inference))
 
     @one_thread
     def select(self) -> tuple[NoisyTables, Selection]:
@@ -172,10 +179,8 @@ class Run:
         if self._tables is not None:
             raise StructureError("the cliques of this run are named, so there is nothing to select; fit or release it")
         self._learner()
-        check_constraints(self.domain, self.inference, JunctionTree())
-        labels = self._find_labels(self.check)
-        with labels.attach_labels_to_errors():
-            return self._over(labels)._select(labels.discovery)[1:]
+        _check_constraints(self.domain, self.inference)
+        return self._with_labels(self.check, lambda run, found: run._select(found)[1:])
 
     @one_thread
     def release(self) -> NoisyTables:
@@ -187,23 +192,10 @@ class Run:
             )
         check_structure(self.target)
         check_determined(with_placeholders(self.domain))
-        check_constraints(self.domain, None, JunctionTree())
+        _check_constraints(self.domain, None)
         mechanism: Mechanism = make("mechanism", self.mechanism)
-        labels = self._find_labels(evolve(self, learner=None).check)
-        with labels.attach_labels_to_errors():
-            run = self._over(labels)
-            structure = run._tables
-            assert structure is not None  # all bins are public
-            curator = run._curator(structure, mechanism, self.split, labels.discovery)
-            try:
-                curator.release()
-            except DpgmError as error:
-                if not curator.released:
-                    raise
-                raise LearningFailed(
-                    f"the release is paid for but not saved: {error}", releases=curator.released
-                ) from error
-            return curator.released[-1]
+        check = evolve(self, learner=None).check
+        return self._with_labels(check, lambda run, found: run._release(mechanism, found))
 
     def check(self) -> None:
         """Raise what `fit` would raise before it charges; reads no record.
@@ -218,7 +210,7 @@ class Run:
         structure = self.target
         check_structure(structure)
         assert isinstance(structure, Structure)
-        check_constraints(structure.domain, self.inference, JunctionTree())
+        _check_constraints(structure.domain, self.inference)
         open_columns = plan_labels(structure.domain, self.budget, self.terms)
         if open_columns:
             rest = self._with_placeholders(open_columns)
@@ -265,7 +257,7 @@ class Run:
     def plan_selection(self, records: float | None = None) -> SelectionPlan:
         """Return what a selection would spend and see; see the function `plan_selection`."""
         selector, workload, share = self._session_parts()
-        check_constraints(workload.domain, self.inference, JunctionTree())
+        _check_constraints(workload.domain, self.inference)
         open_columns = plan_labels(workload.domain, self.budget, self.terms)
         if open_columns:
             chosen = self._with_placeholders(open_columns).plan_selection(records)
@@ -329,11 +321,17 @@ class Run:
             return evolve(self, target=self.target.over(domain), budget=rest)
         return evolve(self, workload=workload_of(self.workload).over(domain), budget=rest)
 
-    def _find_labels(self, check: Callable[[], None]) -> LabelledDomain:
-        """Find the labels of the open columns; check: raises what the rest of the run is refused for."""
+    def _with_labels(self, check: Callable[[], None], rest: Callable[[Run, Discovery | None], _T]) -> _T:
+        """Find the labels of open columns, if there are any, and do the rest of the run over them.
+
+        check: raises what the rest is refused for. rest: its run, and the labels that were found.
+        """
         self.progress("checking", 0, 1)
+        source = self._records()
+        if not self.domain.undetermined and self.labels_from is None:
+            return rest(self, None)
         search = LabelSearch(
-            source=self._records(),
+            source=source,
             domain=self.domain,
             budget=self.budget,
             terms=self.terms,
@@ -343,7 +341,23 @@ class Run:
             labels_from=self.labels_from,
             progress=self.progress,
         )
-        return search.find(check)
+        labels = search.find(check)
+        with labels.attach_labels_to_errors():
+            return rest(self._over(labels), labels.discovery)
+
+    def _release(self, mechanism: Mechanism, discovery: Discovery | None) -> NoisyTables:
+        structure = self._tables
+        assert structure is not None  # all bins are public
+        curator = self._curator(structure, mechanism, self.split, discovery)
+        try:
+            curator.release()
+        except DpgmError as error:
+            if not curator.released:
+                raise
+            raise LearningFailed(
+                f"the release is paid for but not saved: {error}", releases=curator.released
+            ) from error
+        return curator.released[-1]
 
     def _learn(self, discovery: Discovery | None) -> Fit:
         learner, structure = self._learner(), self._tables
@@ -400,7 +414,7 @@ class Run:
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
-        open_columns = plan_labels(self.domain, self.budget, self.terms)
+        open_columns = plan_labels(self.domain, self.budget, self.terms) if self.domain.undetermined else ()
         if open_columns:
             check_open(source, open_columns, self.randomness)
             self._with_placeholders(open_columns)._dry_run()
@@ -408,7 +422,7 @@ class Run:
         structure = self._tables
         if structure is None:
             selector, workload, share = self._session_parts()
-            check_constraints(workload.domain, self.inference, JunctionTree())
+            _check_constraints(workload.domain, self.inference)
             curator = self._session_curator(workload)
             chosen = plan_for_curator(selector, workload, curator, share)
             votes, left = split_votes(selector, self.budget)
@@ -418,7 +432,7 @@ class Run:
                 check_learner(self._learner(), self.inference, workload, chosen, curator.terms, left)
             check_source(source, curator.structure, self.terms)
             return
-        check_constraints(structure.domain, None if learner is None else self.inference, JunctionTree())
+        _check_constraints(structure.domain, None if learner is None else self.inference)
         if learner is not None:
             learner.check(structure, self.inference)
             check_resources(learner, structure, self.inference)
@@ -744,6 +758,6 @@ def learn(
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     chosen, engine = _as_learner(learner), _as_inference(inference)
-    check_constraints(curator.structure.domain, engine, JunctionTree())
+    _check_constraints(curator.structure.domain, engine)
     assert chosen is not None
     return with_goodness_of_fit(run_learner(chosen, curator, engine, randomness=randomness, progress=progress), engine)
