@@ -11,13 +11,15 @@ from typing import TypeAlias
 
 from dpgm_core.errors import BudgetError
 
-__all__ = ["Amount", "amount", "decimal_text", "sqrt_floor", "whole"]
+__all__ = ["Amount", "amount", "decimal_text", "round_down", "sqrt_floor", "whole"]
 
 Amount: TypeAlias = int | float | str | Decimal | Fraction
 
 
 # Digits carried through irrational formulas before they are rounded up; far beyond any amount that makes sense.
 _CONTEXT = decimal.Context(prec=60)
+# What `round_down` gives multiples of the inverse of.
+_GRID = 10**24
 
 
 def whole(what: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -75,6 +77,15 @@ def decimal_text(value: Fraction, digits: int = 6) -> str:
     if rounded == "inf" or (value and not float(rounded)):  # beyond the range of doubles
         rounded = f"{_CONTEXT.divide(value.numerator, value.denominator).normalize():.{digits}g}".lower()
     return rounded if Fraction(rounded) == value else "~" + rounded
+
+
+def round_down(value: Fraction) -> Fraction:
+    """Return an exact amount rounded down to 24 decimals.
+
+    >>> round_down(Fraction(1, 3)) < Fraction(1, 3)
+    True
+    """
+    return Fraction(math.floor(value * _GRID), _GRID)
 
 
 def sqrt_floor(value: Fraction) -> Fraction:

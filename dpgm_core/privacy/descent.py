@@ -30,7 +30,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, sqrt_floor, whole
+from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, round_down, sqrt_floor, whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.privacy.budget import Budget
@@ -40,7 +40,6 @@ from dpgm_core.privacy.selection import (
     MIN_TEMPERATURE,
     SLACK,
     draw_candidates,
-    round_down,
     table_length,
 )
 from dpgm_core.structure.graphs import Clique

@@ -31,7 +31,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
-from dpgm_core._util.exact_numbers import decimal_text, sqrt_floor, whole
+from dpgm_core._util.exact_numbers import decimal_text, round_down, sqrt_floor, whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy.budget import Budget
@@ -50,9 +50,8 @@ __all__ = [
     "choose_units",
     "cost_of",
     "draw_candidates",
-    "table_length",
     "probabilities",
-    "round_down",
+    "table_length",
     "temperature",
 ]
 
@@ -256,17 +255,6 @@ _SMALL_TABLE = 2**18
 _MAX_EXPONENT = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
-_DIGITS = 10**24  # temperatures are multiples of its inverse
-
-
-def round_down(h: Fraction) -> Fraction:
-    """Return the temperature rounded down to 24 decimals.
-
-    >>> round_down(Fraction(1, 3)) < Fraction(1, 3)
-    True
-    """
-    return Fraction(math.floor(h * _DIGITS), _DIGITS)
-
 
 #: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
 MIN_TEMPERATURE = Fraction(_MAX_EXPONENT) / MAX_TABLE_LENGTH
