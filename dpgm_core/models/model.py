@@ -5,7 +5,6 @@ Everything here is post-processing of the releases and free in privacy; `pipelin
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,10 +52,10 @@ from dpgm_core.models.queries import (
     MEASURED,
     Basis,
     Unmeasured,
-    check_queries,
     encode_evidence,
     read_evidence,
     read_names,
+    read_queries,
     refuse_unmeasured,
 )
 from dpgm_core.models.sampling import Form, batches, check_datasets, writer
@@ -408,7 +407,7 @@ class Model:
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        queries, fixed = self._read_queries(cliques, given or {})
+        queries, fixed = read_queries(self.domain, cliques, given or {}, self.left_out)
         distinct = list(dict.fromkeys(queries))
         return dict(zip(distinct, self._distribution.marginals_of(distinct, fixed), strict=True))
 
@@ -419,7 +418,7 @@ class Model:
 
         The errors are the engine's alone; errors from sampling, noise and structure are in `intervals`.
         """
-        return self._distribution.estimates_of(*self._read_queries(cliques, given or {}))
+        return self._distribution.estimates_of(*read_queries(self.domain, cliques, given or {}, self.left_out))
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """Return p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
@@ -741,15 +740,6 @@ class Model:
             spreads = (lambda pairs: squared_errors(here.marginals_of, refits, pairs)) if refits else None
             self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
-
-    def _read_queries(
-        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object]
-    ) -> tuple[list[Clique], dict[str, int]]:
-        """Return queries as tuples of names and the evidence as codes; refuse attributes that the model leaves out."""
-        queries = [read_names(self.domain, clique, given) for clique in check_queries(cliques)]
-        fixed = encode_evidence(self.domain, given)
-        refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), self.left_out)
-        return queries, fixed
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -29,6 +30,7 @@ __all__ = [
     "quote_names",
     "read_evidence",
     "read_names",
+    "read_queries",
     "refuse_unmeasured",
 ]
 
@@ -63,6 +65,16 @@ def check_queries(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[s
         shown = repr(cliques)[:40]
         raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
     return cliques
+
+
+def read_queries(
+    domain: Domain, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object], left_out: Collection[str]
+) -> tuple[list[Clique], dict[str, int]]:
+    """Return queries as tuples of names and the evidence as codes; refuse attributes that the model leaves out."""
+    queries = [read_names(domain, clique, given) for clique in check_queries(cliques)]
+    fixed = encode_evidence(domain, given)
+    refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), left_out)
+    return queries, fixed
 
 
 def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
