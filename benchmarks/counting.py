@@ -25,8 +25,7 @@ from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.timing import cpu_seconds
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.passes import fewest_sums
-from dpgm_core.counting.table_counts import count
+from dpgm_core.counting.table_counts import count, fewest_sums
 from dpgm_core.sources import Reading, Shipped, as_source
 
 #: Rows of one batch of `kernel`.

@@ -13,10 +13,9 @@ from attrs import evolve
 
 from dpgm_core._util.progress import Progress, check_progress, silent, unfailing
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import by_person, open_rows
 from dpgm_core.counting.statistic import columns_of
-from dpgm_core.counting.table_counts import Counted
+from dpgm_core.counting.table_counts import Counted, Passes
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.records import HeldRecords, check_rows, read_here

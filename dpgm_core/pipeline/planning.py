@@ -19,9 +19,9 @@ from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core._util.html import Html, card, first
 from dpgm_core._util.locations import is_url
 from dpgm_core.components.registry import default_registry
-from dpgm_core.counting.passes import Passes
 from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
+from dpgm_core.counting.table_counts import Passes
 from dpgm_core.curator.records import candidates_to_count
 from dpgm_core.curator.redaction import redact_source_errors
 from dpgm_core.domain.domain import Domain

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Contributions, DataError, Domain, Structure
-from dpgm_core.counting.passes import Passes, TableCounts, fewest_sums
 from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.statistic import PairCounts
-from dpgm_core.counting.table_counts import Counts
+from dpgm_core.counting.table_counts import Counts, Passes, TableCounts, fewest_sums
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 4})
 #: Nested, tied, turned and empty cliques; ("a", "b") is counted for two groups.

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from dpgm_core import DataError, Domain, SeededRandomness, Structure, SystemRandomness
-from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Elsewhere, Recoded, Streamed, draw_subsample, open_rows, read_persons
 from dpgm_core.counting.statistic import PairCounts, Sum
-from dpgm_core.counting.table_counts import Counts, count
+from dpgm_core.counting.table_counts import Counts, TableCounts, count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received

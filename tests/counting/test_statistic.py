@@ -12,9 +12,8 @@ from dpgm_core import Attribute, Contributions, DataError, Domain, Structure, To
 from dpgm_core.counting import statistic as products
 from dpgm_core.counting.clipped_scores import FewCounts
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.statistic import CellSums, PairCounts, Sum, pieces, sum_pieces
-from dpgm_core.counting.table_counts import Blocks, Counts, count, fastest_sums
+from dpgm_core.counting.table_counts import Blocks, Counts, TableCounts, count, fastest_sums
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.sources import as_source

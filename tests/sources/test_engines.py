@@ -14,10 +14,9 @@ import pytest
 
 from dpgm_core import Attribute, Contributions, Domain, Structure
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.passes import TableCounts
 from dpgm_core.counting.rows import Recoded, by_person
 from dpgm_core.counting.statistic import PairCounts, Sum, pieces, sum_pieces
-from dpgm_core.counting.table_counts import Counts
+from dpgm_core.counting.table_counts import Counts, TableCounts
 from dpgm_core.counting.weights import WeightedCounts
 from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.privacy.descent import NodeGradients, Regressions

@@ -8,8 +8,7 @@ import pytest
 from dpgm_sql.source import SqlSource
 
 from dpgm_core import Domain, Structure
-from dpgm_core.counting.passes import fewest_sums
-from dpgm_core.counting.table_counts import Counts
+from dpgm_core.counting.table_counts import Counts, fewest_sums
 from dpgm_core.sources import Reading, SourceRefused
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 3}), [("a",)])
