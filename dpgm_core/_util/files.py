@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import filecmp
 import hashlib
 import io
@@ -16,15 +15,15 @@ import secrets
 import shlex
 import shutil
 import stat
-import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from dpgm_core._util.arrays import Array
+from dpgm_core._util.locations import open_regular
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError, printable
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "hint_not_a_spec",
     "make_folder",
     "numbered_path",
-    "open_regular",
     "part_path",
     "plain",
     "read_archive",
@@ -83,7 +81,6 @@ _FREE = {
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
 PER_BYTE = 256
-_NONBLOCK = 0 if sys.platform == "win32" else os.O_NONBLOCK
 _TOKEN = 384  # for one value of a document as a Python object, a label with all that a domain makes of it
 _NUMBER = 24  # for one number of an array, three times over
 _LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
@@ -124,19 +121,6 @@ def numbered_path(path: Path, number: int) -> Path:
     'health.release-2.dpgm'
     """
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
-
-
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; OSError for what may have no end or wait for ever: a device, a pipe.
-
-    A symbolic link to a regular file will do.
-    """
-    # Without O_NONBLOCK the opening of a pipe waits for somebody who writes; to regular files it makes no difference.
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is no regular file; write what it gives to a file first", str(path))
-    return file
 
 
 def bounded_bytes(path: Path, most: int) -> bytes:

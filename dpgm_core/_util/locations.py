@@ -1,14 +1,18 @@
-"""Locations of records: local paths and URLs. Secrets in a URL are never shown."""
+"""Locations of files: local paths, how they are opened, and URLs. Secrets in a URL are never shown."""
 
 from __future__ import annotations
 
+import errno
 import glob
+import os
 import re
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -16,10 +20,11 @@ from attrs import field, frozen
 
 from dpgm_core.errors import DataError
 
-__all__ = ["Place", "Url", "is_url", "place", "plain_start"]
+__all__ = ["Place", "Url", "is_url", "open_regular", "place", "plain_start"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(:.*)?//")
 _LOST = re.compile(r"(s3|gs|gcs|az|abfss?|https?|memory|sftp|hdfs):/[^/]")
+_NONBLOCK = 0 if sys.platform == "win32" else os.O_NONBLOCK
 _FROM = "the protocol's own library takes credentials from the environment or its configuration"
 # Names of the parts of a query that let somebody in, such as X-Amz-Signature, sig, access_token.
 _SECRETS = ("*sig*", "*token*", "*secret*", "*passw*", "*pwd*", "*cred*", "*auth*", "*key*")
@@ -127,3 +132,16 @@ def plain_start(parts: Sequence[str]) -> Iterator[str]:
         if glob.has_magic(part):
             return
         yield part
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; OSError for what may have no end or wait for ever: a device, a pipe.
+
+    A symbolic link to a regular file will do.
+    """
+    # Without O_NONBLOCK the opening of a pipe waits for somebody who writes; to regular files it makes no difference.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file; write what it gives to a file first", str(path))
+    return file

@@ -15,7 +15,8 @@ from typing import IO, Any, cast
 
 from attrs import frozen
 
-from dpgm_core._util.files import bounded_bytes, open_regular
+from dpgm_core._util.files import bounded_bytes
+from dpgm_core._util.locations import open_regular
 from dpgm_core._util.toml import parse_toml
 from dpgm_core.domain.attribute import first_repeated
 from dpgm_core.domain.attribute_tables import FORM, KEYS

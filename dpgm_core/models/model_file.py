@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpgm_core._util.arrays import Array
-from dpgm_core._util.files import Archive, open_regular, read_archive
+from dpgm_core._util.files import Archive, read_archive
+from dpgm_core._util.locations import open_regular
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import Codes
-from dpgm_core._util.files import open_regular
-from dpgm_core._util.locations import Place, Url, place
+from dpgm_core._util.locations import Place, Url, open_regular, place
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch

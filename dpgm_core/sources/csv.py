@@ -21,8 +21,7 @@ import pyarrow.csv as arrow_csv
 from attrs import asdict, evolve, field, frozen
 
 from dpgm_core._util.arrays import Codes
-from dpgm_core._util.files import open_regular
-from dpgm_core._util.locations import Place, Url, place
+from dpgm_core._util.locations import Place, Url, open_regular, place
 from dpgm_core.components.options import flag
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean

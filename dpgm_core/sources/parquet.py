@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import Codes
-from dpgm_core._util.files import open_regular
-from dpgm_core._util.locations import Place, Url, place, plain_start
+from dpgm_core._util.locations import Place, Url, open_regular, place, plain_start
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key

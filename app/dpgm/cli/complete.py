@@ -197,7 +197,7 @@ def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
     import pyarrow as pa
     import pyarrow.parquet
 
-    from dpgm_core._util.files import open_regular
+    from dpgm_core._util.locations import open_regular
     from dpgm_core.models.completion import ROWS_AT_ONCE
 
     try:

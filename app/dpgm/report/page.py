@@ -32,8 +32,8 @@ from dpgm.report.privacy_sections import (
     measured_section,
 )
 from dpgm.report.use_sections import origin_section, use_section
-from dpgm_core._util.files import open_regular
 from dpgm_core._util.html import Html, tag, text
+from dpgm_core._util.locations import open_regular
 from dpgm_core._util.version import __version__
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
