@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
-from dpgm_core.curator.single_use import Single
+from dpgm_core.curator.funds import Single
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.budget import Budget

@@ -17,12 +17,11 @@ from dpgm_core.counting.rows import by_person, open_rows
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.counting.table_counts import Counted, Passes
 from dpgm_core.curator.contract import Rounds, Session
-from dpgm_core.curator.funds import Funds, Receipt
+from dpgm_core.curator.funds import Funds, Measurer, Receipt
 from dpgm_core.curator.records import HeldRecords, check_rows, read_here
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.curator.single_use import Measurer
 from dpgm_core.curator.steps import find_bins, grid_attributes
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError

@@ -15,8 +15,8 @@ from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core.counting.rows import Persons, Rows, StableRows, by_person, pinned, read_persons
 from dpgm_core.counting.table_counts import Counted, Passes
+from dpgm_core.curator.funds import Single
 from dpgm_core.curator.redaction import redact_source_errors
-from dpgm_core.curator.single_use import Single
 from dpgm_core.curator.steps import count_grids
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain

@@ -8,8 +8,8 @@ from fractions import Fraction
 from threading import Lock
 
 from dpgm_core.curator.contract import Rounds, Session
+from dpgm_core.curator.funds import Single
 from dpgm_core.curator.live import HoldoutKeeper
-from dpgm_core.curator.single_use import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget, compose_budgets
 from dpgm_core.privacy.measurement import check_structure

@@ -17,8 +17,8 @@ from dpgm_core.counting.clipped_scores import ClippedScores, FewCounts
 from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.statistic import Piece, Statistic, sum_pieces
 from dpgm_core.counting.table_counts import Counts
+from dpgm_core.curator.funds import Turns
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
-from dpgm_core.curator.single_use import Turns
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.measurement import Measurement

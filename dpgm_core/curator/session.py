@@ -18,10 +18,9 @@ from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.selection import distances, whole_scores
-from dpgm_core.curator.funds import Receipt
+from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
-from dpgm_core.curator.single_use import Measurer, Turns
 from dpgm_core.curator.steps import Candidates, DescentStep, cast_votes, check_exact_type
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, BudgetError, Domain, Ledger, ReplayCurator, Structure, SystemRandomness
-from dpgm_core.curator.funds import Funds
-from dpgm_core.curator.single_use import Single, Turns
+from dpgm_core.curator.funds import Funds, Single, Turns
 from dpgm_testing.curators import GuardedCurator
 from tests.fixtures import in_a_fork, in_threads, live_curator
 

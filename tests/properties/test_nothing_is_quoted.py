@@ -16,7 +16,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core.counting.table_counts import Counts
-from dpgm_core.curator import single_use
+from dpgm_core.curator import funds
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy import measurement
@@ -67,7 +67,7 @@ STAGES: dict[str, tuple[Any, str, bool]] = {
     "tables": (Counts, "tables", False),
     "drawing": (Measurement, "draw", True),
     "adding noise": (measurement, "add_noise", True),
-    "totalling": (single_use, "estimate_total", True),
+    "totalling": (funds, "estimate_total", True),
     "saving": (NoisyTables, "write", True),
 }
 

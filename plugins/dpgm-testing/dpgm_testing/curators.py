@@ -22,8 +22,8 @@ from dpgm_core._util.arrays import Array, IntArray
 from dpgm_core._util.randomness import Randomness, SeededRandomness
 from dpgm_core.components.registry import Registry
 from dpgm_core.curator.contract import ForwardingCurator, Rounds, Session
+from dpgm_core.curator.funds import Single
 from dpgm_core.curator.live import LiveCurator
-from dpgm_core.curator.single_use import Single
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.curator.contract import Session
-from dpgm_core.curator.single_use import Single
+from dpgm_core.curator.funds import Single
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.learning.contract import Fit
