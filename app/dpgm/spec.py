@@ -21,8 +21,7 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.models.intervals import checked_level, checked_replicates
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.measurement import check_split, holdout_share
+from dpgm_core.privacy.budget import Budget, check_split, holdout_share
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.structure import Structure, read_singletons

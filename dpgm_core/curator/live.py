@@ -27,19 +27,10 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.bins import plan_bins, resolve_public_bins
-from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.budget import Budget, Split, check_budget, check_split, may_be_contrasts
 from dpgm_core.privacy.holdout import chosen_pairs
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import (
-    Measurement,
-    Split,
-    check_determined,
-    check_mechanism,
-    check_split,
-    check_structure,
-    may_be_contrasts,
-    measure,
-)
+from dpgm_core.privacy.measurement import Measurement, check_determined, check_mechanism, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore

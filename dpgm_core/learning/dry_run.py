@@ -13,8 +13,7 @@ from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, MeasuresOtherTables
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.measurement import check_split
+from dpgm_core.privacy.budget import Budget, check_split
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables

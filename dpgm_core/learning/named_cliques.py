@@ -22,9 +22,9 @@ from dpgm_core.learning.contract import Learner, check_contrast_learner, check_r
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan
 from dpgm_core.privacy.bins import bins_cost, plan_bins
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
-from dpgm_core.privacy.measurement import Split, check_structure
+from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.structure.dag import Dag

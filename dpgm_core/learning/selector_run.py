@@ -29,9 +29,8 @@ from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.bins import bins_cost, plan_bins
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import candidate_pairs, pairs_to_check
-from dpgm_core.privacy.measurement import Split
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text

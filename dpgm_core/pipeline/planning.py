@@ -41,9 +41,9 @@ from dpgm_core.learning.contract import Learner, memory_limit
 from dpgm_core.learning.dry_run import planned_tables
 from dpgm_core.models.within_bins import wide_note
 from dpgm_core.privacy.bins import resolve_public_bins
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
-from dpgm_core.privacy.measurement import Measurement, Split, check_structure, measure
+from dpgm_core.privacy.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws

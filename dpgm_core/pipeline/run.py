@@ -53,10 +53,10 @@ from dpgm_core.pipeline.planning import (
     planned_split,
     wide_notes,
 )
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import Split, check_determined, check_structure, may_be_contrasts, measure
+from dpgm_core.privacy.measurement import check_determined, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms

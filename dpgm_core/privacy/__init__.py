@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
+    from dpgm_core.privacy.budget import Split
     from dpgm_core.privacy.contrasts import monomials, products, spread
     from dpgm_core.privacy.descent import descent_temperature
     from dpgm_core.privacy.dominating_pairs import truncated_delta
@@ -21,19 +22,18 @@ if TYPE_CHECKING:
         log_normaliser,
     )
     from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, threshold_noise
-    from dpgm_core.privacy.measurement import Split
     from dpgm_core.privacy.mechanism import Exactness, residuals
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
 
 # module -> its public names
 _LAZY = {
+    "budget": ["Split"],
     "contrasts": ["monomials", "products", "spread"],
     "descent": ["descent_temperature"],
     "dominating_pairs": ["truncated_delta"],
     "gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "labels": ["LabelsPlan", "ThresholdNoise", "threshold_noise"],
-    "measurement": ["Split"],
     "mechanism": ["Exactness", "residuals"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],

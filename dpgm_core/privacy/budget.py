@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attrs import field, frozen
 
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, sqrt_floor, whole
 from dpgm_core._util.html import Html, card
-from dpgm_core.errors import BudgetError, did_you_mean
+from dpgm_core.errors import BudgetError, OptionError, did_you_mean
 
 __all__ = [
     "Budget",
     "BudgetKind",
     "PrivacyEvent",
+    "Split",
     "check_budget",
+    "check_split",
     "compose_budgets",
     "concentrated_exponent",
+    "holdout_share",
+    "may_be_contrasts",
     "zcdp_epsilon",
     "zcdp_rho",
 ]
@@ -549,3 +553,100 @@ def _best(rho: Fraction, log: Decimal) -> Decimal:
             if abs(step) < _CLOSE:
                 break
         return a
+
+
+# --- How a budget is divided ----------------------------------------------------------------------
+
+
+def holdout_share(share: Amount) -> Fraction:
+    """Return the share of a holdout as an exact number; 0 is none. Raises OptionError for what is no share.
+
+    >>> holdout_share(0.05), holdout_share(0)
+    (Fraction(1, 20), Fraction(0, 1))
+    """
+    try:
+        exact = amount("the share of the holdout", share, zero=True)
+    except BudgetError as error:
+        raise OptionError(str(error)) from None
+    if exact >= 1:
+        raise OptionError(f"the share of the holdout must be below 1, such as 0.05; got {share!r}")
+    return exact
+
+
+#: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
+#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.privacy.contrasts`. sharper:
+#: contrasts, or "even" where these have more noise or there are none.
+SPLITS = ("even", "optimal", "contrasts", "sharper")
+
+
+def check_split(split: object) -> str:
+    """The name of a way to split, or OptionError.
+
+    >>> check_split("even")
+    'even'
+    """
+    if not isinstance(split, str) or split not in SPLITS:
+        raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
+    return split
+
+
+def may_be_contrasts(split: str) -> bool:
+    """Whether contrasts may come out of it, which not every learner takes.
+
+    >>> [may_be_contrasts(split) for split in SPLITS]
+    [False, False, True, True]
+    """
+    return split in ("contrasts", "sharper")
+
+
+@frozen
+class Split:
+    """How a budget is divided: a share for a holdout first, then the rest over the tables.
+
+    Parameters
+    ----------
+    tables : str
+        One of `SPLITS`.
+    holdout : Fraction
+        Share of the budget for the holdout, 0 (none) to below 1.
+
+    Raises
+    ------
+    OptionError
+        For another word, or what is no share.
+
+    Examples
+    --------
+    >>> Split.of("optimal").holdout, Split.of({"holdout": 0.05})
+    (Fraction(0, 1), Split(tables='even', holdout=Fraction(1, 20)))
+    """
+
+    tables: str = field(default="even", converter=check_split)
+    holdout: Fraction = field(default=Fraction(0), converter=holdout_share)
+
+    @classmethod
+    def of(cls, split: Split | str | Mapping[str, Any]) -> Split:
+        """Read a split from a word, or from a mapping of `tables` and `holdout` ("even" and 0 where left out)."""
+        if isinstance(split, Split):
+            return split
+        if not isinstance(split, Mapping):
+            return cls(tables=split)
+        for key in split:
+            if key not in ("tables", "holdout", "check"):  # the last is an earlier spelling of holdout
+                raise OptionError(
+                    f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
+                )
+        if "check" in split and "holdout" in split:
+            raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
+        return cls(split.get("tables", "even"), split.get("holdout", split.get("check", 0)))
+
+    def divide(self, budget: Budget) -> tuple[Budget | None, Budget]:
+        """Return what the holdout may cost, None without one, and what is left; together exactly the budget.
+
+        >>> Split(holdout=Fraction(1, 20)).divide(Budget.pure(1)) == (Budget.pure("0.05"), Budget.pure("0.95"))
+        True
+        """
+        if not self.holdout:
+            return None, budget
+        own = budget * self.holdout
+        return own, budget - own

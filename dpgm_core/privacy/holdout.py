@@ -5,7 +5,7 @@ model says of them (see `dpgm_core.models.misfit`).
 
 Sensitivity. That of the tables of pairs, `Sensitivity.of`.
 
-Cost. `Split.divide` (`dpgm_core.privacy.measurement`): a share of the budget for the holdout, the rest for the tables,
+Cost. `Split.divide` (`dpgm_core.privacy.budget`): a share of the budget for the holdout, the rest for the tables,
 together exactly the budget.
 
 Distribution. The pairs are drawn without replacement, each as likely, and their tables have the noise of any other

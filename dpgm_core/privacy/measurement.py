@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
 
 import attrs
 import numpy as np
-from attrs import field, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
-from dpgm_core.privacy.budget import Budget, BudgetKind, check_budget, zcdp_rho
+from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core.privacy.budget import Budget, BudgetKind, check_budget, check_split, zcdp_rho
 from dpgm_core.privacy.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.privacy.joint_gaussian import largest_rho
 from dpgm_core.privacy.mechanism import (
@@ -37,13 +35,9 @@ from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "Measurement",
-    "Split",
     "check_determined",
     "check_mechanism",
-    "check_split",
     "check_structure",
-    "holdout_share",
-    "may_be_contrasts",
     "measure",
     "noisy_contrasts",
     "optimal_shares",
@@ -457,100 +451,3 @@ def check_determined(domain: Domain) -> None:
             f"bins or labels of {', '.join(map(repr, domain.undetermined[:5]))} are still to be found privately, which "
             "one release of tables cannot do; fit with named cliques or with a selector does, or give them public ones"
         )
-
-
-# --- How a budget is divided ----------------------------------------------------------------------
-
-
-def holdout_share(share: Amount) -> Fraction:
-    """Return the share of a holdout as an exact number; 0 is none. Raises OptionError for what is no share.
-
-    >>> holdout_share(0.05), holdout_share(0)
-    (Fraction(1, 20), Fraction(0, 1))
-    """
-    try:
-        exact = amount("the share of the holdout", share, zero=True)
-    except BudgetError as error:
-        raise OptionError(str(error)) from None
-    if exact >= 1:
-        raise OptionError(f"the share of the holdout must be below 1, such as 0.05; got {share!r}")
-    return exact
-
-
-#: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
-#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.privacy.contrasts`. sharper:
-#: contrasts, or "even" where these have more noise or there are none.
-SPLITS = ("even", "optimal", "contrasts", "sharper")
-
-
-def check_split(split: object) -> str:
-    """The name of a way to split, or OptionError.
-
-    >>> check_split("even")
-    'even'
-    """
-    if not isinstance(split, str) or split not in SPLITS:
-        raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
-    return split
-
-
-def may_be_contrasts(split: str) -> bool:
-    """Whether contrasts may come out of it, which not every learner takes.
-
-    >>> [may_be_contrasts(split) for split in SPLITS]
-    [False, False, True, True]
-    """
-    return split in ("contrasts", "sharper")
-
-
-@frozen
-class Split:
-    """How a budget is divided: a share for a holdout first, then the rest over the tables.
-
-    Parameters
-    ----------
-    tables : str
-        One of `SPLITS`.
-    holdout : Fraction
-        Share of the budget for the holdout, 0 (none) to below 1.
-
-    Raises
-    ------
-    OptionError
-        For another word, or what is no share.
-
-    Examples
-    --------
-    >>> Split.of("optimal").holdout, Split.of({"holdout": 0.05})
-    (Fraction(0, 1), Split(tables='even', holdout=Fraction(1, 20)))
-    """
-
-    tables: str = field(default="even", converter=check_split)
-    holdout: Fraction = field(default=Fraction(0), converter=holdout_share)
-
-    @classmethod
-    def of(cls, split: Split | str | Mapping[str, Any]) -> Split:
-        """Read a split from a word, or from a mapping of `tables` and `holdout` ("even" and 0 where left out)."""
-        if isinstance(split, Split):
-            return split
-        if not isinstance(split, Mapping):
-            return cls(tables=split)
-        for key in split:
-            if key not in ("tables", "holdout", "check"):  # the last is an earlier spelling of holdout
-                raise OptionError(
-                    f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
-                )
-        if "check" in split and "holdout" in split:
-            raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
-        return cls(split.get("tables", "even"), split.get("holdout", split.get("check", 0)))
-
-    def divide(self, budget: Budget) -> tuple[Budget | None, Budget]:
-        """Return what the holdout may cost, None without one, and what is left; together exactly the budget.
-
-        >>> Split(holdout=Fraction(1, 20)).divide(Budget.pure(1)) == (Budget.pure("0.05"), Budget.pure("0.95"))
-        True
-        """
-        if not self.holdout:
-            return None, budget
-        own = budget * self.holdout
-        return own, budget - own

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
+from dpgm_core.privacy.budget import Split, holdout_share
 from dpgm_core.privacy.holdout import MAX_PAIRS, chosen_pairs, unmeasured_pairs
-from dpgm_core.privacy.measurement import Split, holdout_share
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
 

@@ -14,8 +14,9 @@ from scipy import optimize
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core.pipeline.planning import delta_note
+from dpgm_core.privacy.budget import check_split
 from dpgm_core.privacy.joint_gaussian import together_delta
-from dpgm_core.privacy.measurement import check_split, optimal_split
+from dpgm_core.privacy.measurement import optimal_split
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5, "e": 5})
 PLAIN = dpgm.Structure(DOMAIN, [("a",), ("a", "b"), ("b", "c", "d")])

@@ -26,7 +26,7 @@ from dpgm_core.errors import LearningFailed, OptionError, TooLarge
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.model import Model
 from dpgm_core.pipeline.run import Run
-from dpgm_core.privacy.measurement import Split
+from dpgm_core.privacy.budget import Split
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure

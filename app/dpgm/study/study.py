@@ -23,8 +23,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.selector import Selector
 from dpgm_core.models.model import Model
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.measurement import Split
+from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.structure import Structure
