@@ -118,7 +118,7 @@ class ModelSize:
         """Cells of all clusters, and of the largest, with what a clique needs carried to one of its clusters."""
         if self._tree is None:
             masks = _maximal_masks(self._masks(self._around))
-            self._tree = masks, _edges(masks)
+            self._tree = masks, _forest_edges(masks)
         masks, edges = self._tree
         prices = []
         for place in _places(clique):
@@ -169,7 +169,7 @@ def _maximal_masks(masks: Iterable[int]) -> list[int]:
     return maximal
 
 
-def _edges(masks: list[int]) -> list[list[int]]:
+def _forest_edges(masks: list[int]) -> list[list[int]]:
     """Neighbours of each cluster in a junction forest: a spanning one of the largest separators."""
     neighbours: list[list[int]] = [[] for _ in masks]
     left = dict.fromkeys(range(len(masks)), (0, -1))  # by how many attributes it is tied to what is in, and to which

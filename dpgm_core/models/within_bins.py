@@ -491,7 +491,7 @@ class Decoder:
             if sign != "." and self.dist.values.kind == "number":
                 texts = pc.replace_substring(texts, ".", sign)
             if self.attribute.matching.thousands is not None and not self.dist.values.is_temporal:
-                texts = _grouped(texts, self.attribute.matching.thousands, sign)
+                texts = _with_digit_groups(texts, self.attribute.matching.thousands, sign)
         nulls = self.attribute.null_values
         return texts.fill_null(nulls[0]) if nulls and "" not in nulls else texts
 
@@ -574,7 +574,7 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
     return texts.take(distinct.indices)
 
 
-def _grouped(texts: pa.Array, sign: str, point: str) -> pa.Array:
+def _with_digit_groups(texts: pa.Array, sign: str, point: str) -> pa.Array:
     """Numbers with their digits in groups of three; null stays null."""
     import pyarrow as pa
 

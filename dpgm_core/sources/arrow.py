@@ -25,7 +25,7 @@ from dpgm_core.sources.remote import remote_file
 __all__ = [
     "ArrowIpcSource",
     "ArrowSource",
-    "checked_types",
+    "checked_arrow_types",
     "coder",
     "is_text",
     "keyed",
@@ -52,7 +52,7 @@ class _Opening(KeyedBatches):
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`); DataError if a column is missing, or they are damaged."""
         schema, raw = self._opened(with_key(columns, key))
-        checked_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
+        checked_arrow_types({name: schema.field(name).type for name in with_key(columns, key)}, domain, columns, key)
         return keyed(raw, domain, columns)
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
@@ -229,7 +229,7 @@ def with_key(columns: Sequence[str], key: str | None) -> list[str]:
     return [*columns, *([key] if key is not None else [])]
 
 
-def checked_types(types: Mapping[str, Any], domain: Domain, columns: Sequence[str], key: str | None) -> None:
+def checked_arrow_types(types: Mapping[str, Any], domain: Domain, columns: Sequence[str], key: str | None) -> None:
     """Refuse columns and keys of types that cannot be read, before any batch.
 
     So a table with records is refused if and only if one without them is.

@@ -15,7 +15,7 @@ from dpgm_core._util.arrays import Array, Codes, IntArray
 from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.sources.arrow import checked_types, keyed, raw
+from dpgm_core.sources.arrow import checked_arrow_types, keyed, raw
 from dpgm_core.sources.contract import Adding, Reading, Reduction
 from dpgm_core.sources.encoding import key_texts
 from dpgm_core.sources.persons import PersonSource, part_of
@@ -79,7 +79,9 @@ class Shipped:
                 raise SourceRefused(f"the table has {wrong} {name!r}; each attribute and the person key need one")
         refused = None
         try:
-            checked_types({name: schema.field(name).type for name in own.names}, own.domain, own.coded, own.person)
+            checked_arrow_types(
+                {name: schema.field(name).type for name in own.names}, own.domain, own.coded, own.person
+            )
         except DataError as error:  # the schema alone was looked at
             refused = str(error)
         if refused is not None:

@@ -21,7 +21,7 @@ from dpgm_core._util.arrays import Codes
 from dpgm_core._util.locations import Place, Url, open_regular, place, plain_start
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources.arrow import checked_types, coder, is_text, raw, with_key
+from dpgm_core.sources.arrow import checked_arrow_types, coder, is_text, raw, with_key
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.reading import BATCH_ROWS, KeyedBatches, attempt, locate, opened, quiet, shielded
 from dpgm_core.sources.remote import RemoteFile, remote_files
@@ -61,7 +61,7 @@ class ParquetSource(KeyedBatches):
         """Codes and the raw person keys (None without `key`); DataError if a file or a column is missing or damaged."""
         return self._opened(
             with_key(columns, key),
-            lambda types: checked_types(types, domain, columns, key),
+            lambda types: checked_arrow_types(types, domain, columns, key),
             coder(domain, columns),
             lambda made: sum(part.nbytes for part in made[0]) + (0 if made[1] is None else made[1].nbytes),
         )
