@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -147,27 +147,30 @@ def _opened(
     path: Path, key: Callable[[Line], Hashable], notify: Callable[[str], None]
 ) -> Iterator[tuple[list[Line], Callable[[Line], None]]]:
     """Lock a file, and yield its lines and a function that appends one."""
-    with _errors_named(path):
-        file = path.open("a", encoding="utf-8")
-
-    def append(line: Line) -> None:
+    with ExitStack() as opened:
         with _errors_named(path):
-            _append(file, line)
-
-    with file:
+            file = opened.enter_context(path.open("a", encoding="utf-8"))
         _lock(file, path)
         lines, broken = read_lines(path, key)
         if broken:
             copy = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%S')}")
-            with _errors_named(copy):
+            part = path.with_name(f".{path.name}.part")
+            with _errors_named(path):
                 shutil.copy2(path, copy)
-                file.truncate(0)
-            for line in lines:
-                append(line)
+                # Locked before it has the name, and the old one stays locked: nobody can write between them.
+                file = opened.enter_context(part.open("w", encoding="utf-8"))
+                _lock(file, path)
+                _append(file, *lines)
+                part.replace(path)
             numbers = ", ".join(map(str, broken))
             notify(f"{path.name}: line {numbers} is broken and dropped; the old file is {copy.name}")
         elif lines and not path.read_bytes().endswith(b"\n"):
             file.write("\n")
+
+        def append(line: Line) -> None:
+            with _errors_named(path):
+                _append(file, line)
+
         yield lines, append
 
 
@@ -194,9 +197,9 @@ def _lock(file: IO[str], path: Path) -> None:
         return
 
 
-def _append(file: IO[str], line: Mapping[str, Any]) -> None:
-    """Write a whole line. Raises ValueError for infinity or NaN, which JSON does not have."""
-    file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+def _append(file: IO[str], *lines: Mapping[str, Any]) -> None:
+    """Write whole lines. Raises ValueError for infinity or NaN, which JSON does not have."""
+    file.writelines([json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in lines])
     file.flush()
     os.fsync(file.fileno())
 

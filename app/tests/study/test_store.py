@@ -45,6 +45,25 @@ def test_lines_come_back(tmp_path):
     assert len(path.read_bytes().splitlines()) == 4
 
 
+def test_a_repair_that_is_killed_loses_no_line(tmp_path, monkeypatch):
+    """The file gives way to the repaired one at once, so that until then it is as it was."""
+    path = tmp_path / "lines"
+    run_tasks(named, TASKS, path, key=key)
+    with path.open("ab") as file:
+        file.write(b"{\n")
+    before = path.read_bytes()
+
+    def killed(self, target):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(type(path), "replace", killed)
+        run_tasks(named, TASKS | {4: 4}, path, key=key)
+    assert path.read_bytes() == before
+    assert run_tasks(named, TASKS | {4: 4}, path, key=key)[4] == named(4)
+    assert read_lines(path, key) == ([named(number) for number in (*TASKS, 4)], [])
+
+
 def test_no_line_holds_what_json_has_not(tmp_path):
     """Infinity is refused, and nothing of its line is written."""
     with pytest.raises(ValueError, match="JSON"):
