@@ -8,7 +8,7 @@ from dpgm_core._util.arrays import IntArray
 from dpgm_core.privacy.selection import SCORE_GRID, WEIGHT_GRID, TableDistance
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["distances", "whole_scores"]
+__all__ = ["distances", "mean_distances", "whole_scores"]
 
 #: Units of 1/1024 record at which a cell's, a table's and a sum's distance are cut, so that sums and products fit 64
 #: bits. No cut moves two distances apart.
@@ -69,3 +69,29 @@ def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
     weighted = (apart - scores.whole_offsets) * scores.whole_weights
     units: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
     return units
+
+
+def mean_distances(apart: IntArray, scores: TableDistance) -> IntArray:
+    """Return sum w |n - m|_1 / sum w of each group, (groups,), in units of 1/1024 record, rounded down. Secret.
+
+    apart: from `distances`. One person moves each mean by at most U = 1024 D units, where one distance moves by at most
+    D records. Proof: let S be the weighted sum of a group's distances and W the sum of its rounded weights. Then
+    |S - S'| <= sum w U = W U, so S'/W <= S/W + U, and floor(S'/W) <= floor(S/W + U) = floor(S/W) + U, as floor is
+    monotone and U is whole; and the same with S and S' exchanged.
+
+    Other arithmetic would move further: each table's part rounded by itself adds up to a unit for each table, and with
+    weights that are rounded in S but not in W, |S - S'| / W may be above U. S has up to 75 bits, so it is a Python
+    integer.
+
+    >>> from dpgm_core.domain.domain import Domain
+    >>> from dpgm_core.structure import Structure
+    >>> both = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
+    >>> mean_distances(np.array([2048, 1023]), TableDistance(candidates=both, predicted=np.zeros(4))).tolist()
+    [1535]
+    """
+    weights, units = scores.whole_weights.tolist(), apart.tolist()
+    means = [
+        sum(weights[number] * units[number] for number in group) // sum(weights[number] for number in group)
+        for group in scores.choices
+    ]
+    return np.array(means, np.int64)

@@ -104,10 +104,14 @@ class Session(Protocol):
         """
         ...
 
-    def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
+    def score(self, scores: TableDistance, budget: Budget, *, mean: bool = False) -> NoisyScores:
         """All distances at once with discrete Gaussian noise; refused for pure budgets.
 
         Weights, offsets and groups do not enter: they may be applied to what comes out.
+
+        mean: the weighted mean distance of each group instead, sum w |n - m|_1 / sum w: how far a model is from a
+        workload, in one number. One person moves it no further than one distance, so its noise does not grow with the
+        number of tables; offsets do not enter. The least of several models' means is biased downwards.
         """
         ...
 

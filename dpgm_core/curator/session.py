@@ -17,7 +17,7 @@ import numpy as np
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.selection import distances, mean_distances, whole_scores
 from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback
@@ -164,26 +164,33 @@ class LiveSession(Turns[HeldRecords], Measurer):
             self._keep(choice)
             return choice
 
-    def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
-        """All distances at once with discrete Gaussian noise, records."""
+    def score(self, scores: TableDistance, budget: Budget, *, mean: bool = False) -> NoisyScores:
+        """All distances at once, or the mean of each group, with discrete Gaussian noise, records; see `Session`."""
         with self.turn():
             scores = self._scored(scores, budget)
-            candidates = scores.candidates
+            if not isinstance(mean, bool):
+                raise OptionError(f"mean must be true or false, got {type(mean).__name__}")
+            candidates, groups = scores.candidates, tuple(map(tuple, scores.choices))
             if budget.kind == "pure":
                 raise BudgetError(
                     "noisy scores have Gaussian noise, which is never purely private; open the session with a zCDP or "
                     "(epsilon, delta) budget, or choose by select"
                 )
-            sensitivity = score_sensitivity(len(candidates.cliques), scores.move(self._terms))
+            count = len(groups) if mean else len(candidates.cliques)
+            sensitivity = score_sensitivity(count, scores.move(self._terms))
             calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
             self._pay(calibration.noise.cost)
 
             def draw() -> Array:
                 apart = distances(self._tables(candidates), scores)
+                apart = mean_distances(apart, scores) if mean else apart
                 return add_noise(apart, calibration.noise.draw(apart.shape, self._randomness))
 
             noisy = NoisyScores(
-                candidates=candidates.cliques, values=strip_traceback(draw) / SCORE_GRID, calibration=calibration
+                candidates=candidates.cliques,
+                values=strip_traceback(draw) / SCORE_GRID,
+                calibration=calibration,
+                groups=groups if mean else None,
             )
             self._keep(noisy)
             return noisy

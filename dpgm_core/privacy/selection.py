@@ -154,7 +154,8 @@ class TableDistance:
     Sensitivity. One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one
     (triangle inequality); m and b do not enter. The distance is not monotone: one person may move one score up and
     another one down. |c - m_c| moves no further: a row adds its own product, +1 or -1, to c, so that r rows more or
-    less move c by at most r, and r rows in place of r others by at most 2 r.
+    less move c by at most r, and r rows in place of r others by at most 2 r. Nor does the mean distance of a group,
+    sum w |n - m|_1 / sum w with the rounded weights, move further: it is a convex combination of such distances.
 
     References
     ----------

@@ -295,6 +295,7 @@ class _Reader:
             "measure": self._measured,
             "select": self._chosen,
             "score": self._scored,
+            "mean": self._scored,
             "descend": self._descended,
             "vote": self._voted,
         }
@@ -335,12 +336,10 @@ class _Reader:
 
     def _chosen(self, plain: Mapping[str, Any]) -> Choice:
         cliques = self._cliques(plain["candidates"])
-        groups = plain["groups"]
-        parts = [list(range(len(cliques)))] if groups is None else converter.structure(groups, list[list[int]])
+        parts = self._groups(plain["groups"], len(cliques))
         chosen = converter.structure(plain["chosen"], list[list[int]])
         sound = len(chosen) == len(parts) and all(
-            set(picked) <= set(group) <= set(range(len(cliques)))
-            and len(set(picked)) == len(picked) == len(chosen[0]) > 0
+            set(picked) <= set(group) and len(set(picked)) == len(picked) == len(chosen[0]) > 0
             for picked, group in zip(chosen, parts, strict=True)
         )
         temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
@@ -351,7 +350,7 @@ class _Reader:
             raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
         return Choice(
             candidates=cliques,
-            groups=tuple(map(tuple, parts)),
+            groups=parts,
             chosen=tuple(map(tuple, chosen)),
             temperature=temperature,
             grid=grid,
@@ -361,14 +360,18 @@ class _Reader:
 
     def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
         cliques = self._cliques(plain["candidates"])
+        groups = self._groups(plain["groups"], len(cliques)) if plain["kind"] == "mean" else None
+        count = len(cliques if groups is None else groups)
         calibration = self._calibration(plain["calibration"])
-        needed = score_sensitivity(len(cliques), self._person)
+        needed = score_sensitivity(count, self._person)
         if calibration.sensitivity != needed:
             raise ModelFileError(
                 f"it states {calibration.sensitivity} for scores that one person can change by {needed}"
             )
         check_claims(calibration.noise, needed)
-        return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
+        return NoisyScores(
+            candidates=cliques, values=self._taken(count) / SCORE_GRID, calibration=calibration, groups=groups
+        )
 
     def _descended(self, plain: Mapping[str, Any]) -> Descent:
         if plain["candidates"] is None and self._regressions is None:
@@ -422,6 +425,15 @@ class _Reader:
         ):
             raise ModelFileError("a step of its session names a table twice, or one that is not in the workload")
         return tuple(candidates[number] for number in numbers)
+
+    def _groups(self, plain: Any, count: int) -> tuple[tuple[int, ...], ...]:
+        """Groups of so many candidates, by number; None is all of them."""
+        groups = [list(range(count))] if plain is None else converter.structure(plain, list[list[int]])
+        if not groups or not all(
+            group and len(set(group)) == len(group) and set(group) <= set(range(count)) for group in groups
+        ):
+            raise ModelFileError("a step of its session groups candidates that it does not have, twice, or none")
+        return tuple(map(tuple, groups))
 
     def _taken(self, count: int) -> IntArray:
         part = self._numbers[self._at : self._at + count]

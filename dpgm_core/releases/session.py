@@ -43,7 +43,9 @@ Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
 
 
 def score_sensitivity(count: int, person: int) -> Sensitivity:
-    """How far one person moves so many distances, in units of 1/1024 record; person: as `TableDistance.move` says.
+    """How far one person moves so many distances, or means of them, in units of 1/1024 record.
+
+    person: as `TableDistance.move` says.
 
     >>> score_sensitivity(3, 1).l2_squared
     3145728
@@ -153,7 +155,8 @@ def step_facts(step: Step) -> dict[str, Any]:
     stable = {}
     if isinstance(step, Verdict):
         cliques, stable = step.edges or (), {"stable": step.edges is not None}
-    facts = {"kind": _KINDS[type(step)], "cliques": [list(clique) for clique in cliques], **stable}
+    kind = "mean" if isinstance(step, NoisyScores) and step.groups is not None else _KINDS[type(step)]
+    facts = {"kind": kind, "cliques": [list(clique) for clique in cliques], **stable}
     return {**facts, "candidates": len(step.candidates), "cost": cost}
 
 

@@ -343,6 +343,11 @@ def session_mechanism(budget: Budget) -> Mechanism:
     return mechanism
 
 
+def _groups_document(groups: Sequence[Sequence[int]], count: int) -> list[list[int]] | None:
+    """Return groups of so many candidates as JSON values; None where all candidates are the one group."""
+    return None if tuple(map(tuple, groups)) == (tuple(range(count)),) else [list(group) for group in groups]
+
+
 @frozen(kw_only=True, repr=False)
 class Choice(_WithoutNumbers):
     """What one call of the exponential mechanism chose, and how.
@@ -380,9 +385,7 @@ class Choice(_WithoutNumbers):
         return {
             "kind": "select",
             "candidates": [place[clique] for clique in self.candidates],
-            "groups": None
-            if self.groups == (tuple(range(len(self.candidates))),)
-            else [list(group) for group in self.groups],
+            "groups": _groups_document(self.groups, len(self.candidates)),
             "chosen": [list(group) for group in self.chosen],
             "temperature": str(self.temperature),
             "grid": self.grid,
@@ -396,14 +399,16 @@ class Choice(_WithoutNumbers):
 
 @frozen(kw_only=True, eq=False, repr=False)
 class NoisyScores:
-    """The distance of each candidate's table from its prediction, with noise.
+    """The distance of each candidate's table from its prediction, or the mean of each group of them, with noise.
 
-    candidates: their cliques. values: (candidates,), records. calibration: of the noise, in units of 1/1024 record.
+    candidates: their cliques. values: (candidates,) or (groups,), records. calibration: of the noise, in units of
+    1/1024 record. groups: of which candidates one mean was released each, by number; None where each distance was.
     """
 
     candidates: tuple[Clique, ...]
     values: FloatArray
     calibration: Calibration
+    groups: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def deviation(self) -> float:
@@ -423,14 +428,16 @@ class NoisyScores:
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""
-        return {
-            "kind": "score",
-            "candidates": [place[clique] for clique in self.candidates],
-            "calibration": calibration_to(self.calibration),
-        }
+        candidates, calibration = [place[clique] for clique in self.candidates], calibration_to(self.calibration)
+        if self.groups is None:
+            return {"kind": "score", "candidates": candidates, "calibration": calibration}
+        groups = _groups_document(self.groups, len(candidates))
+        return {"kind": "mean", "candidates": candidates, "groups": groups, "calibration": calibration}
 
     def __repr__(self) -> str:
-        return f"NoisyScores({len(self.candidates)} candidates, deviation {self.deviation:.4g} records, {self.cost})"
+        count = f"{len(self.candidates)} candidates"
+        what = count if self.groups is None else f"{len(self.groups)} means over {count}"
+        return f"NoisyScores({what}, deviation {self.deviation:.4g} records, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables, Terms
-from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.selection import distances, mean_distances, whole_scores
 from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.sources import as_source
@@ -96,6 +96,119 @@ def test_scores_are_what_they_say():
         offset = Fraction(round(scores.offsets[number] * 1024), 1024)
         expected.append((weight * (apart - offset) * 16).__floor__())
     assert whole_scores(distances(counts, scores), scores, 16).tolist() == expected
+
+
+# --- the mean error of a model over a workload ------------------------------------------------------------------------
+
+
+def every_table(scores, mean, rows):
+    """The means of all tables of up to 3 rows over 2 x 2 x 2 codes, without another person and with every person of up
+    to so many rows, (tables, 1 + persons, groups)."""
+    of_row = np.stack([tables(cell).values for cell in CELLS])  # counts add up
+    multisets = [
+        list(places) for size in range(4) for places in itertools.combinations_with_replacement(range(8), size)
+    ]
+    persons = [[], *(one for one in multisets if 0 < len(one) <= rows)]
+    found = {}
+
+    def of(places):
+        counts = of_row[places].sum(axis=0)
+        if counts.tobytes() not in found:
+            found[counts.tobytes()] = mean(distances(Tables(ALL, counts), scores), scores)
+        return found[counts.tobytes()]
+
+    return np.array([[of(others + person) for person in persons] for others in multisets])
+
+
+def worst_moves(scores, mean, rows):
+    """How far one person of up to so many rows moves the means: one more, and one in place of another; and the L2 norm
+    of the first."""
+    means = every_table(scores, mean, rows)
+    more = means[:, 1:] - means[:, :1]
+    return np.abs(more).max(), np.ptp(means, axis=1).max(), np.sqrt((more.astype(float) ** 2).sum(axis=-1)).max()
+
+
+def mean_scores(seed, contrast=False):
+    """Two groups of candidates, with weights that 1/4096 does not divide."""
+    groups = ((0, 1, 2), (2, 1))
+    rng = np.random.default_rng(seed)
+    weights = tuple(Fraction(int(one), 997) for one in rng.integers(1, 997, 3))
+    predicted = rng.normal(1, 2, ALL.cells)
+    return TableDistance(candidates=ALL, predicted=predicted, weights=weights, groups=groups, contrast=contrast)
+
+
+@pytest.mark.parametrize("contrast", [False, True])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_person_moves_a_mean_by_what_the_noise_counts_with(rows, contrast):
+    """All neighbours of all tables of up to 3 rows, under both relations: each mean moves by at most `move`, and k of
+    them by sqrt(k) times that; and somewhere one does move so far."""
+    more, other = (
+        SCORE_GRID * TableDistance.move(Terms(neighbours=how, person="id", rows_per_person=rows))
+        for how in ("add-remove", "replace-one")
+    )
+    reached = [worst_moves(mean_scores(seed, contrast), mean_distances, rows) for seed in range(4)]
+    assert all(one <= more and two <= other and l2 <= more * 2**0.5 for one, two, l2 in reached)
+    near = TableDistance(candidates=ALL, predicted=np.zeros(ALL.cells), contrast=contrast)
+    assert worst_moves(near, mean_distances, rows)[0] == more
+    apart = TableDistance(candidates=Structure(DOMAIN, [("a",)]), predicted=np.array([0.0, 9.0]), contrast=contrast)
+    counts = [Tables(apart.candidates, np.array(values)) for values in ([rows, 0], [0, rows])]
+    one, two = (mean_distances(distances(one, apart), apart)[0] for one in counts)
+    assert abs(one - two) == other
+
+
+def a_sum(apart, scores):
+    """A sum in place of the mean."""
+    return np.array([(apart * scores.whole_weights)[list(group)].sum() // 4096 for group in scores.choices])
+
+
+def table_by_table(apart, scores):
+    """Each table's part rounded by itself."""
+    weighted, weights = apart * scores.whole_weights, scores.whole_weights
+    return np.array([(weighted[list(group)] // weights[list(group)].sum()).sum() for group in scores.choices])
+
+
+def by_exact_weights(apart, scores):
+    """Divided by the sum of the weights as they were given."""
+    exact = [one / max(scores.weights) * 4096 for one in scores.weights]
+    weighted = [int(one) for one in apart * scores.whole_weights]
+    return np.array(
+        [sum(weighted[n] for n in group) // sum(exact[number] for number in group) for group in scores.choices]
+    )
+
+
+@pytest.mark.parametrize("wrong", [a_sum, table_by_table, by_exact_weights])
+def test_a_mean_that_is_taken_otherwise_moves_further(wrong):
+    """What the test above is able to find: one unit more, for some weights and predictions."""
+    assert any(worst_moves(mean_scores(seed), wrong, 1)[0] > SCORE_GRID for seed in range(12))
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=ALL.cells, max_size=ALL.cells), st.integers(0, ALL.cells - 1))
+def test_a_cell_more_moves_a_mean_by_a_record(counts, place):
+    """Also far beyond any real table, where distances are cut."""
+    other = np.array(counts)
+    other[place] += 1
+    scores = mean_scores(1)
+    one, two = (
+        mean_distances(distances(Tables(ALL, np.asarray(given, np.int64)), scores), scores) for given in (counts, other)
+    )
+    assert np.abs(one - two).max() <= SCORE_GRID
+
+
+def test_means_are_what_they_say():
+    """sum w |n - m|_1 / sum w with weights rounded to 1/4096, in units of 1/1024, rounded down; without offsets."""
+    rng = np.random.default_rng(9)
+    scores = random_scores(rng)
+    apart = distances(tables(rng.integers(0, 2, (200, 3))), scores)
+    weights = [Fraction(round(one / max(scores.weights) * 4096), 4096) for one in scores.weights]
+    expected = sum(w * int(d) for w, d in zip(weights, apart, strict=True)) / sum(weights)
+    assert mean_distances(apart, scores).tolist() == [expected.__floor__()]
+
+
+def test_no_mean_overflows():
+    """1,770 tables at the cut and the greatest weight, whose weighted sum has 70 bits."""
+    pairs = Structure.complete(Domain.from_sizes({f"x{place}": 2 for place in range(60)}))
+    scores = TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells))
+    assert mean_distances(np.full(len(pairs.cliques), 2**47), scores).tolist() == [2**47]
 
 
 def test_contrasts_are_sums_of_products():

@@ -69,6 +69,7 @@ def test_a_child_of_a_domain_does_not_say_how_far_a_person_moves():
         lambda session: session.descend(steps, part),
         lambda session: session.select(flat(pairs, contrast=True), part),
         lambda session: session.score(flat(pairs), part),
+        lambda session: session.score(flat(pairs), part, mean=True),
     ):
         with curator(budget=Budget.approx(1, "1e-6"), total=500).session(workload=WORKLOAD, votes=votes) as session:
             with pytest.raises((StructureError, OptionError)):

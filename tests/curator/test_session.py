@@ -118,8 +118,9 @@ def test_every_kind_of_budget_serves(tmp_path, kind, neighbours):
         assert session.budget.kind == ("pure" if kind == "pure" else "zcdp")
         assert session.budget == (budget.zcdp_within() if kind == "approx" else budget)
         if kind == "pure":
-            with pytest.raises(BudgetError, match="never purely private"):
-                session.score(flat(), session.budget)
+            for mean in (False, True):
+                with pytest.raises(BudgetError, match="never purely private"):
+                    session.score(flat(), session.budget, mean=mean)
         take(session)
         spent = Budget.sum(step.cost for step in session.steps)
         assert session.remaining == session.budget - spent
@@ -159,6 +160,27 @@ def test_rows_of_a_person_count():
     assert abs(told.tables["a"][0] - 4) < 8 * math.sqrt(told.variances[0])
 
 
+@pytest.mark.parametrize(
+    ("terms", "move"),
+    [({}, 1), ({"neighbours": "replace-one"}, 2), ({"person": "id", "rows_per_person": 2}, 2)],
+    ids=["add-remove", "replace-one", "two rows"],
+)
+def test_a_mean_costs_as_one_number_whatever_it_is_of(terms, move):
+    """rho = (D sqrt(k))^2 / (2 sigma^2) for k means, of any number of tables."""
+    source = (
+        as_source(pa.table({"id": ["x", "y"], **{name: ["0", "1"] for name in "abcd"}})) if "person" in terms else CODES
+    )
+    with curator(source, **terms).session(workload=WORKLOAD) as session:
+        each = session.budget * Fraction(1, 4)
+        two = flat(groups=((0, 1, 2), (2, 0)))
+        for scores, count in ((flat(), 1), (flat(Structure(DOMAIN, [("c", "d")])), 1), (two, 2)):
+            before = session.remaining
+            found = session.score(scores, each, mean=True)
+            assert found.deviation**2 == pytest.approx(count * move**2 / (2 * float(each.rho)), rel=1e-4)
+            assert found.values.shape == (count,) == (len(found.groups),)
+            assert session.remaining == before - found.cost and found.cost <= each
+
+
 class Programs:
     """Random adaptive programs: what is asked for next depends on the words so far."""
 
@@ -174,6 +196,8 @@ class Programs:
             return self.session.measure({("a",): asked * Fraction(1, 3), ("c", "b"): asked * Fraction(2, 3)})
         if kind == "select":
             return self.session.select(flat(groups=((0, 1), (2,))[: self.rng.integers(0, 3)]), asked)
+        if kind == "mean":
+            return self.session.score(flat(groups=((0, 1), (2,))[: self.rng.integers(0, 3)]), asked, mean=True)
         return self.session.score(flat(), asked)
 
 
@@ -183,7 +207,8 @@ class Programs:
     st.sampled_from(["add-remove", "replace-one"]),
     st.lists(
         st.tuples(
-            st.fractions(Fraction(1, 10**4), Fraction(3, 4)), st.sampled_from(["measure", "each", "select", "score"])
+            st.fractions(Fraction(1, 10**4), Fraction(3, 4)),
+            st.sampled_from(["measure", "each", "select", "score", "mean"]),
         ),
         max_size=8,
     ),
@@ -202,7 +227,7 @@ def test_no_program_spends_more_than_the_session_has(kind, neighbours, program, 
                 step = programs.step(share, what)
             except (Overspent, BudgetError):
                 assert (session.remaining, len(log), len(session.steps)) == (before, drawn, steps)
-                assert (what == "score" and kind == "pure") or not session.budget * share <= before
+                assert (what in ("score", "mean") and kind == "pure") or not session.budget * share <= before
             else:
                 assert step.cost <= session.budget * share and session.remaining == before - step.cost
         assert Budget.sum([Budget.zero(kind), *(step.cost for step in session.steps)]) <= session.budget
@@ -241,6 +266,11 @@ def test_with_no_noise_to_speak_of_all_is_as_counted():
         assert (tables["b", "c"] == exact["b", "c"]).all() and tables.structure.cliques == (("b", "c"), ("a",))
         apart = [float(np.abs(exact[pair] - 500 / exact[pair].size).sum()) for pair in PAIRS.cliques]
         assert session.score(flat(), each).values == pytest.approx(apart, abs=0.1)
+        weighted = flat(
+            weights=(Fraction(1), Fraction(1, 2), Fraction(1, 4)), groups=((0, 1, 2), (2,)), offsets=(9, 9, 9)
+        )
+        mean = (apart[0] + apart[1] / 2 + apart[2] / 4) / 1.75
+        assert session.score(weighted, each, mean=True).values == pytest.approx([mean, apart[2]], abs=0.1)
         order = sorted(range(3), key=lambda number: -apart[number])
         choice = session.select(flat(), each, 3)
         assert choice.chosen == (tuple(order),) and choice.cliques[0] == PAIRS.cliques[order[0]]
@@ -347,6 +377,8 @@ BAD = {
         slopes(Structure(DOMAIN.coarsened({"c": [0, 1, 1, 1]}), [("b", "c")])), b
     ),
     "scores for nothing": lambda s, b: s.score(flat(), Budget.zero("zcdp")),
+    "a mean too dear": lambda s, b: s.score(flat(), s.budget * 2, mean=True),
+    "neither a mean nor none": lambda s, b: s.score(flat(), b, mean=1),
 }
 
 
@@ -448,7 +480,7 @@ def test_threads_take_turns_and_no_step_begins_another():
         assert session.budget * Fraction(74, 100) <= session.remaining <= session.budget * Fraction(76, 100)
 
 
-@pytest.mark.parametrize("step", ["measure", "select", "score", "descend"])
+@pytest.mark.parametrize("step", ["measure", "select", "score", "mean", "descend"])
 @pytest.mark.parametrize("error", [ValueError("Miss Marple, 1890-09-15"), MemoryError()])
 def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
     """What fails while it is drawn: the cost is gone, the next step works, and no frame below holds a true count."""
@@ -468,6 +500,7 @@ def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
             "measure": lambda: session.measure([("b", "c")], each),
             "select": lambda: session.select(flat(), each),
             "score": lambda: session.score(flat(), each),
+            "mean": lambda: session.score(flat(), each, mean=True),
             "descend": lambda: session.descend(slopes(), each),
         }[step]
         with pytest.raises(BaseException) as caught:

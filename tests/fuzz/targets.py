@@ -138,6 +138,7 @@ def _session(budget: Budget) -> bytes:
         session.select(scores, each)
         if budget.kind == "zcdp":
             session.score(scores, each)
+            session.score(scores, each, mean=True)
         session.measure({("p", "r"): each, ("q",): each})
     return _made(curator.released[0].save)
 

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import LiveCurator, Structure, learn, make
@@ -65,13 +67,16 @@ def test_random_pairs_cannot_be_told_apart(folder):
 
 
 def through_a_session(data, structure, budget, *, learner, terms, ledger, save_release) -> Any:
-    """What a `fit` is given, for a choice and a table."""
+    """What a `fit` is given, for a choice, a mean error where noise may be Gaussian, and a table."""
     asked = {"terms": terms, "budget": budget, "ledger": ledger, "save_to": save_release}
     curator = LiveCurator(as_source(data), structure, make("mechanism", "laplace"), **asked)
     with curator.session(workload=Workload.all(structure.domain)) as session:
-        each = budget * Fraction(1, 2)
+        each = budget * Fraction(1, 3)
         pairs = Structure(structure.domain, [("sex",), ("age",)])
-        choice = session.select(TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells)), each)
+        scores = TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells))
+        choice = session.select(scores, each)
+        if budget.kind == "zcdp":
+            session.score(scores, each, mean=True)
         session.measure(choice.cliques, each)
     return learn(curator.released[0], learner)
 
@@ -81,6 +86,27 @@ def test_sessions_cannot_be_told_apart(folder, monkeypatch):
     monkeypatch.setattr(dpgm, "fit", through_a_session)
     by_python = [pair for pair in named_cells() if pair.one.python is not None]
     assert told_apart(islice(by_python, 0, None, 12), folder) == []
+    assert told_apart(map(under_zcdp, islice(by_python, 5, None, 24)), folder) == []
+
+
+def under_zcdp(pair: Pair) -> Pair:
+    """The same records, under a budget that allows Gaussian noise."""
+    return Pair(
+        f"zcdp {pair.name}", *(evolve(run, python=partial(run.python, kind="rho")) for run in (pair.one, pair.other))
+    )
+
+
+def warning_of_means(apart: Any, scores: Any) -> Any:
+    warnings.warn(f"the mean error is {MEANS(apart, scores)[0]}", stacklevel=1)
+    return MEANS(apart, scores)
+
+
+def test_a_mean_that_is_told_is_found_out(folder, monkeypatch):
+    """A version of core that warns of the true mean error."""
+    monkeypatch.setattr(dpgm, "fit", through_a_session)
+    by_python = [under_zcdp(pair) for pair in named_cells() if pair.one.python is not None][:4]
+    monkeypatch.setattr(session, "mean_distances", warning_of_means)
+    assert told_apart(by_python, folder)
 
 
 def test_selectors_cannot_be_told_apart(folder):
@@ -188,6 +214,7 @@ def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any) -> Any:
 
 
 BY_TYPE, DISTANCES, CHOSEN = objects._by_type, session.distances, observe._CHOSEN
+MEANS = session.mean_distances
 
 
 QUOTING, MISSING = planted(csv, quoting_the_first_line), planted(csv, saying_what_is_missing)

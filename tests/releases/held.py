@@ -39,6 +39,7 @@ def held(path, budget, neighbours="add-remove", merged=True):
         session.select(flat(domain, groups=((0, 2), (1, 2))), each, 2)
         if budget.kind != "pure":
             session.score(flat(domain), each)
+            session.score(flat(domain, groups=((0, 2), (1, 2))), each, mean=True)
         session.measure({("c", "b"): each, "a": each * 2})
         for _ in range(2):
             session.descend(slopes(domain), each * Fraction(1, 2))

@@ -5,13 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from dpgm_core import Budget, Domain, Structure, Workload, make
 from dpgm_core.privacy.descent import Regressions
 from dpgm_core.privacy.mechanism import calibrate
 from dpgm_core.privacy.selection import cost_of, temperature
 from dpgm_core.privacy.votes import ThresholdVotes
-from dpgm_core.releases.session import score_sensitivity
+from dpgm_core.releases.session import score_sensitivity, step_facts
 from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, mechanism_of
 
 CLIQUES = (("a",), ("b",), ("a", "b"))
@@ -62,7 +63,20 @@ def test_scores_are_whole_multiples_of_a_1024th():
     found = scores(drawn / 1024)
     assert found.numbers.tolist() == drawn.tolist() and found.cost <= Budget.zcdp(1)
     assert found.deviation == pytest.approx((3 / 2) ** 0.5, rel=1e-3)
-    assert found.step_document(PLACE)["kind"] == "score"
+    document = found.step_document(PLACE)
+    assert document["kind"] == "score" and set(document) == {"kind", "candidates", "calibration"}  # as it ever was
+
+
+@pytest.mark.parametrize(("groups", "written"), [(((0, 1, 2),), None), (((0, 2), (1,)), [[0, 2], [1]])])
+def test_means_are_written_with_their_groups(groups, written):
+    """As choices are, and as a step of another kind, which an earlier reader refuses."""
+    found = evolve(scores(np.zeros(len(groups))), groups=groups)
+    document = found.step_document(PLACE)
+    assert (document["kind"], document["groups"], document["candidates"]) == ("mean", written, [5, 6, 7])
+    assert repr(found).startswith(f"NoisyScores({len(groups)} means over 3 candidates") and len(found.numbers) == len(
+        groups
+    )
+    assert step_facts(found)["kind"] == "mean" and step_facts(scores(np.zeros(3)))["kind"] == "score"
 
 
 def test_what_a_session_hands_out_is_shown_in_a_line():

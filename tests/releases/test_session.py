@@ -16,7 +16,7 @@ def test_the_pool_has_every_table_once_and_none_of_the_check(files):
     """`a` was measured twice: the mean by inverse variance; `c` is summed over merged codes."""
     made, _ = files["zcdp"]
     assert made.structure.cliques == (("a",), ("b",), ("c",), ("b", "c"))
-    first, last = made.steps[0], made.steps[5]
+    first, last = made.steps[0], made.steps[6]
     precisions = [1 / one.measurement.noise[place].variance for one, place in ((first, 0), (last, 1))]
     mean = sum(w * one.tables["a"] for w, one in zip(precisions, (first, last), strict=True)) / sum(precisions)
     assert made.tables["a"] == pytest.approx(mean)

@@ -28,7 +28,7 @@ def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, 
             assert one == other
         elif isinstance(one, NoisyScores):
             assert one.candidates == other.candidates and one.values.tobytes() == other.values.tobytes()
-            assert one.calibration == other.calibration
+            assert one.calibration == other.calibration and one.groups == other.groups
         else:
             assert one.structure == other.structure and one.tables.values.tobytes() == other.tables.values.tobytes()
             assert (one.holdout, one.total, one.calibrations) == (other.holdout, other.total, other.calibrations)
@@ -38,13 +38,13 @@ def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, 
 
 def place_of(kind):
     """The numbers of the file's steps of that kind."""
-    order = ["measure", "select", "select", "select", "score", "measure", "descend", "descend", "measure"]
+    order = ["measure", "select", "select", "select", "score", "mean", "measure", "descend", "descend", "measure"]
     return [number for number, one in enumerate(order) if one == kind]
 
 
 FIRST, LAST, CHECK = place_of("measure")
 ALL, ONE, TWO = place_of("select")
-(SCORE,) = place_of("score")
+(SCORE,), (MEAN,) = place_of("score"), place_of("mean")
 DOWN, AGAIN = place_of("descend")
 STEPS = ("steps",)
 EDITED = {
@@ -101,6 +101,14 @@ EDITED = {
         (*STEPS, SCORE, "calibration", "budget"): {"rho": "1/100000000"},
     },
     "scores that nobody moves": {(*STEPS, SCORE, "calibration", "sensitivity", "l2_squared"): 1},
+    "means of less noise": {(*STEPS, MEAN, "calibration", "noise", "sigma_squared"): "100"},
+    "means that nobody moves": {(*STEPS, MEAN, "calibration", "sensitivity", "l2_squared"): 1},
+    "means that are distances": {(*STEPS, MEAN, "kind"): "score"},
+    "distances that are means": {(*STEPS, SCORE, "kind"): "mean", (*STEPS, SCORE, "groups"): None},
+    "a mean less": {(*STEPS, MEAN, "groups"): [[0, 2]]},
+    "a mean of nothing": {(*STEPS, MEAN, "groups"): [[0, 2], []]},
+    "a mean of a table twice": {(*STEPS, MEAN, "groups"): [[0, 2], [1, 1]]},
+    "a mean of other tables": {(*STEPS, MEAN, "groups"): [[0, 2], [1, 9]]},
     "tables for nothing": {(*STEPS, FIRST, "calibrations", 0, "noise", "cost"): {"rho": "1/100000000"}},
     "tables that nobody moves": {(*STEPS, FIRST, "calibrations", 0, "sensitivity", "l2_squared"): 1},
     "tables of less noise": {(*STEPS, FIRST, "calibrations", 0, "noise", "sigma_squared"): "1"},

@@ -543,6 +543,7 @@ _STEP_NAMES = {
     "check": "measure tables, to check the structure",
     "select": "choose among candidates",
     "score": "score candidates",
+    "mean": "measure the mean error of a model",
     "vote": "vote on the structure",
     "descend": "choose directions of regressions",
 }

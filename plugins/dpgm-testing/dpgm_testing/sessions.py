@@ -119,9 +119,9 @@ class GuardedSession(Single):
         """Numbers of candidates."""
         return cast(Choice, self._ask("select", scores=scores, budget=budget, picks=picks))
 
-    def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
-        """Noisy distances."""
-        return cast(NoisyScores, self._ask("score", scores=scores, budget=budget))
+    def score(self, scores: TableDistance, budget: Budget, *, mean: bool = False) -> NoisyScores:
+        """Noisy distances, or means of them."""
+        return cast(NoisyScores, self._ask("score", scores=scores, budget=budget, mean=mean))
 
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """A direction of each regression."""

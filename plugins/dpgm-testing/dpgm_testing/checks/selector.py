@@ -261,7 +261,7 @@ def what_it_calls_detectable_is(subject: SelectorSubject) -> None:
     if isinstance(answer, Choice):
         others = max(map(len, answer.groups)) - 1
         ahead = math.log(9 * others) / (float(answer.temperature) * answer.grid) if others else 0.0
-    elif isinstance(answer, NoisyScores):
+    elif isinstance(answer, NoisyScores) and answer.groups is None:
         others = len(answer.candidates) - 1
         ahead = answer.deviation * (1.28 + math.sqrt(2 * math.log(max(2, others))))
     else:
