@@ -42,11 +42,12 @@ def gradients(domain):
     return NodeGradients(regressions=own, weights=own.zeros(), radius=2, clip="0.3")
 
 
-def steps(session, domain, *, pairs, share=Fraction(1, 13)):
+def steps(session, domain, *, pairs, share=Fraction(1, 15)):
     """One step of each kind that the session can pay; pairs: whether tables of two attributes are measured too."""
     each = session.budget * share
     found = [session.measure([("a",), ("c",), *([("b", "c")] if pairs else [])], each)]
     found += [session.select(scores(domain), each, 2)]
-    found += [session.score(scores(domain), each)] if each.kind == "zcdp" else []
+    if each.kind == "zcdp":
+        found += [session.score(scores(domain), each), session.score(scores(domain), each, mean=True)]
     found += [session.descend(gradients(domain), each), session.measure({("b",): each, ("c",): each})]
     return found

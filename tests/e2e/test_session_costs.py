@@ -76,9 +76,10 @@ def recomputed(document):
             each = 2 * number(step["temperature"]) * step["grid"] * moved + SLACK
             picks = sum(map(len, step["chosen"]))
             found.append(picks * (each if kind == "pure" else each**2 / 8))
-        elif step["kind"] == "score":
+        elif step["kind"] in ("score", "mean"):
             sigma_squared = number(step["calibration"]["noise"]["sigma_squared"])
-            found.append(len(cliques) * (1024 * moved) ** 2 / (2 * sigma_squared))
+            count = len(cliques) if step["kind"] == "score" else len(step["groups"] or [cliques])
+            found.append(count * (1024 * moved) ** 2 / (2 * sigma_squared))
         else:
             assert step["kind"] == "descend"
             found.append(descent_cost(step, cliques, sizes, moved, kind))
@@ -162,5 +163,5 @@ def test_the_cost_in_files_of_merged_codes(tmp_path, neighbours, kind):
         steps(session, session.coarsen(MERGES), pairs=True)
     document = read(tmp_path / "x.dpgm")
     kinds = [step["kind"] for step in document["steps"]]
-    assert kinds[: len(kinds) // 2] == kinds[len(kinds) // 2 :] and len(set(kinds)) == (3 if kind == "pure" else 4)
+    assert kinds[: len(kinds) // 2] == kinds[len(kinds) // 2 :] and len(set(kinds)) == (3 if kind == "pure" else 5)
     check(document, dpgm.load_release(tmp_path / "x.dpgm"))
