@@ -35,6 +35,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
 from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
@@ -53,7 +54,7 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------
 # Runs of a selector against a session
 
-#: Smallest share of a session's budget that is worth a table.
+#: Smallest share of a session's budget that is worth a table which was not measured yet.
 _MIN_SHARE_LEFT = Fraction(1, 100)
 #: Widest noise of one-way tables, standard deviation in records; wider noise can hardly be drawn.
 _MAX_DEVIATION_RECORDS = 2.0**28
@@ -61,6 +62,11 @@ _MAX_DEVIATION_RECORDS = 2.0**28
 _MEASURED_NAMES = {True: "contrasts", False: "tables"}
 #: Share that is left by rounding.
 _ROUNDING_SHARE = Fraction(1, 10**6)
+#: Note where a holdout was asked for and there is no pair that it could measure.
+_NO_HOLDOUT = (
+    "no pair of attributes with two labels each is a candidate, so nothing is left for a holdout; its share of the "
+    "budget goes to the selection"
+)
 
 
 def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
@@ -78,8 +84,9 @@ def plan_session(
 ) -> SelectionPlan:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
-    share: of a holdout, reserved from what votes leave.
+    share: of a holdout, reserved from what votes leave; the selector has it where no pair could be left to measure.
     """
+    asked, share = share, _possible_share(workload, share)
     votes, left = split_votes(selector, budget)
     bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
     left = left - bins
@@ -101,14 +108,19 @@ def plan_session(
     if not bins.is_zero:
         columns = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
-    if share and not any(len(clique) == 2 for clique in workload.candidates):
-        nothing = "no pair of attributes is a candidate, so the share of the holdout will go to the tables"
-        plan = evolve(plan, notes=[*plan.notes, nothing])
+    if asked and not share:
+        plan = evolve(plan, notes=[*plan.notes, _NO_HOLDOUT])
     if votes is None:
         return plan
     assert isinstance(selector, VotingSelector)  # as it has votes
     sentences = selector.foretell(workload, votes, terms, records)
     return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
+
+
+def _possible_share(workload: Workload, share: Fraction) -> Fraction:
+    """Return the share of a holdout; 0 where no candidate pair could be left for it, whatever a selector measures."""
+    alone = Structure(workload.domain, [(name,) for name in workload.attributes])
+    return share if share and candidate_pairs(alone, workload.candidates) else Fraction(0)
 
 
 def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
@@ -176,7 +188,7 @@ def select_structure(
     with np.errstate(under="ignore"), _open_session(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
-            session.reserve_holdout(share)
+            session.reserve_holdout(possible := _possible_share(workload, share))
             try:
                 outcome: object = selector.select(
                     session, inference=inference, fitting=fitting, randomness=source, progress=progress
@@ -186,14 +198,17 @@ def select_structure(
             selection = _check_selection(outcome, session, selector, plan)
             session.set_model_structure(selection.structure, named=named)
             notes = list(selection.notes)
-            if share and not _has_holdout_pair(session, selection):
-                share, selection = Fraction(0), _with_share(session, selection)
+            if share and not possible:
+                notes.append(_NO_HOLDOUT)
+            elif share and not _has_holdout_pair(session, selection):
+                session.return_holdout()
+                possible = Fraction(0)
                 notes.append(
                     "every candidate pair of attributes was measured, so there is none left for a holdout; its "
                     "share of the budget went to the tables"
                 )
             notes += _measure_rest(session, selection)
-            if share:
+            if possible:
                 _measure_holdout(session, source)
             if not named and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
@@ -291,26 +306,49 @@ def _check_selection(outcome: object, session: LiveSession, selector: Selector, 
 
 
 def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
-    """Spend the rest on the tables that the selector named; return what was decided, in words."""
+    """Spend the rest on the tables that the selector named, or else on those it has; return what was decided, in words.
+
+    Where less than 1 % is left, only tables that were measured before are measured: a new one would be noise alone.
+    """
     left = session.remaining
-    if not selection.measure or left.is_zero:
+    if session.has_tables and left <= session.budget * _ROUNDING_SHARE:
         return []
-    if session.has_tables and left <= session.budget * _MIN_SHARE_LEFT:
-        if left <= session.budget * _ROUNDING_SHARE:
-            return []
-        return [f"less than {float(_MIN_SHARE_LEFT):.0%} of the budget was left, so no more tables were measured"]
-    most, least = max(map(float, selection.measure.values())), Fraction(1, 10**6)
+    if not session.has_tables or not left <= session.budget * _MIN_SHARE_LEFT:
+        contrasts = session.pooled().contrasts if session.has_tables else selection.contrasts
+        _measure_by_weight(session, selection.measure or _widest_measured(session), left, contrasts)
+        return []
+    pooled = {frozenset(clique) for clique in session.pooled().structure.cliques}
+    again = {clique: weight for clique, weight in selection.measure.items() if frozenset(clique) in pooled}
+    try:
+        _measure_by_weight(session, again or _widest_measured(session), left, session.pooled().contrasts)
+    except BudgetError:
+        if session.remaining != left:
+            raise
+        # The noise would be wider than 64-bit counts hold; nothing was drawn.
+    if len(again) == len(selection.measure):
+        return []
+    return [f"less than {float(_MIN_SHARE_LEFT):.0%} of the budget was left, so no more tables were measured"]
+
+
+def _measure_by_weight(session: LiveSession, tables: Mapping[Clique, float], budget: Budget, contrasts: bool) -> None:
+    """Measure tables, each for a part of the budget in proportion to its weight."""
+    most, least = max(map(float, tables.values())), Fraction(1, 10**6)
     weights = {
-        clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6))
-        for clique, weight in selection.measure.items()
+        clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6)) for clique, weight in tables.items()
     }
     if len(set(weights.values())) == 1:
-        session.measure(list(weights), left, contrasts=selection.contrasts)
+        session.measure(list(weights), budget, contrasts=contrasts)
     else:
         whole = sum(weights.values())
-        shares = {clique: left * (weight / whole) for clique, weight in weights.items()}
-        session.measure(shares, contrasts=selection.contrasts)
-    return []
+        session.measure({clique: budget * (weight / whole) for clique, weight in weights.items()}, contrasts=contrasts)
+
+
+def _widest_measured(session: LiveSession) -> dict[Clique, float]:
+    """Return the measured tables that no other one holds, at equal weights; without those of merged codes alone."""
+    cliques = session.pooled().structure.cliques
+    widest = [one for one in cliques if not any(set(one) < set(other) for other in cliques)]
+    open_ones = [one for one in widest if any(session.domain[name].size > 1 for name in one)]
+    return dict.fromkeys(open_ones or widest, 1.0)
 
 
 def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
@@ -318,17 +356,6 @@ def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
     measured = session.pooled().structure.cliques if session.has_tables else ()
     named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
     return bool(candidate_pairs(Structure(session.domain, list(named.values())), session.workload.candidates))
-
-
-def _with_share(session: LiveSession, selection: Selection) -> Selection:
-    """Return the check's share to the steps; if the selector left no tables, to those that it has measured."""
-    session.return_holdout()
-    if selection.measure:
-        return selection
-    release = session.pooled()
-    cliques = release.structure.cliques
-    widest = [one for one in cliques if not any(set(one) < set(other) for other in cliques)]
-    return evolve(selection, measure=dict.fromkeys(widest, 1.0), contrasts=release.contrasts)
 
 
 def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:

@@ -172,8 +172,77 @@ def test_a_workload_without_pairs_leaves_nothing_to_check():
     done = fit(Alone(), workload=alone, split={"holdout": 0.05})
     (step,) = done.releases[0].steps
     assert RHO * Fraction(999, 1000) <= step.cost <= RHO
-    told = pipeline.plan_selection(Toy(), RHO, alone, terms=TERMS, split={"holdout": 0.05})
-    assert told.notes == ["no pair of attributes is a candidate, so the share of the holdout will go to the tables"]
+    toy = Toy()
+    told = pipeline.plan_selection(toy, RHO, alone, terms=TERMS, split={"holdout": 0.05})
+    words = "nothing is left for a holdout; its share of the budget goes to the selection"
+    assert [words in note for note in told.notes] == [True] and any(words in note for note in done.notes)
+    assert toy.log == [("plan", RHO)] and Budget.sum(told.shares.values()) == RHO
+
+
+def test_a_share_that_no_holdout_can_take_is_the_selector_s_from_the_start():
+    """Pairs are candidates, but one of each has a single label: the selector plans and selects with all of it."""
+
+    class Alone(Toy):
+        def select(self, session, **_):
+            self.log.append(("select", session.budget))
+            alone = [("a",), ("b",), ("c",), ("d",)]
+            return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))
+
+    workload = Workload.all(Domain.from_sizes({"a": 2, "b": 1, "c": 1, "d": 1}), 2)
+    toy = Alone()
+    done = fit(toy, data=CODES * [1, 0, 0, 0], workload=workload, split={"holdout": 0.05})
+    assert toy.log == [("plan", RHO), ("select", RHO)]
+    spent = Budget.sum(step.cost for step in done.releases[0].steps)
+    assert RHO * Fraction(999_999, 1_000_000) <= spent <= RHO
+    assert any("goes to the selection" in note for note in done.notes)
+
+
+def leaving(share, measure=()):
+    """A selection that measured its two pairs, but for this share of the budget, and names these tables for it."""
+
+    def select(session, choice):
+        chosen = [("a", "b"), ("c", "d")]
+        session.measure(chosen, session.remaining - session.budget * Fraction(share))
+        named = dict.fromkeys(measure, 1.0)
+        return Selection(structure=Structure(session.domain, [*chosen, *measure]), measure=named)
+
+    return select
+
+
+@pytest.mark.parametrize("share", ["1/2", "1/50", "1/200", "1/20000", "1/500000"])
+@pytest.mark.parametrize("budget", [RHO, Budget.pure(20)], ids=["zcdp", "pure"])
+def test_what_a_selector_leaves_for_nothing_goes_to_its_widest_tables(share, budget):
+    """It names no table; the budget is spent all the same, on what it measured, down to what is only rounding."""
+    done = fit(Toy(does=leaving(share)), budget)
+    *_, before, last = done.releases[0].steps
+    assert last.structure.cliques == before.structure.cliques == (("a", "b"), ("c", "d"))
+    spent = Budget.sum(step.cost for step in done.releases[0].steps)
+    assert budget * Fraction(999_999, 1_000_000) <= spent <= budget
+    assert not any("was left" in note for note in done.notes)
+
+
+def test_less_than_a_hundredth_goes_to_tables_that_there_are():
+    """A new table would be noise alone; of the two named the one that was measured gets all, or else the widest."""
+    both = (("a", "b"), ("c", "d"))
+    for named, taken in ([("b", "a"), ("b", "c")], both[:1]), ([("c", "d")], both[1:]), ([("b", "c")], both):
+        done = fit(Toy(does=leaving("1/200", named)))
+        steps = done.releases[0].steps
+        assert steps[-1].structure.cliques == taken
+        assert RHO * Fraction(999_999, 1_000_000) <= Budget.sum(step.cost for step in steps) <= RHO
+        assert any("no more tables were measured" in note for note in done.notes) is (("b", "c") in named)
+
+
+def test_what_is_left_and_too_little_to_draw_noise_for_is_no_error():
+    """A hundred-thousandth of a budget that is hardly enough: its noise would be wider than 64-bit counts hold."""
+    least = Budget.zcdp(Fraction(1, 10**13))
+
+    class Least(Toy):
+        def select(self, session, **_):
+            session.measure([("a", "b")], session.budget * Fraction(99_999, 100_000))
+            return Selection(structure=Structure(session.domain, [("a", "b")]), measure={})
+
+    done = fit(Least(), least)
+    assert len(done.releases[0].steps) == 1
 
 
 def test_select_alone_and_learn_later():
