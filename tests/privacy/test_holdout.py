@@ -8,7 +8,7 @@ import pytest
 
 from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
 from dpgm_core.privacy.budget import Split, holdout_share
-from dpgm_core.privacy.holdout import MAX_PAIRS, chosen_pairs, unmeasured_pairs
+from dpgm_core.privacy.holdout import MAX_PAIRS, chosen_pairs, pairs_to_check, unmeasured_pairs
 
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
 
@@ -75,3 +75,12 @@ def test_the_earlier_spelling_of_a_holdout_is_read():
     assert Split.of({"check": "0.1"}) == Split.of({"holdout": "0.1"})
     with pytest.raises(OptionError, match="both holdout and check"):
         Split.of({"check": 0.1, "holdout": 0.1})
+
+
+def test_no_pair_of_a_selection_holds_an_attribute_of_one_code():
+    """Merging may leave an attribute one; its pairs say nothing of a structure. None is drawn where all are such."""
+    merged = Domain.from_sizes({"a": 3, "b": 3, "c": 3, "d": 3}).coarsened({"b": [0, 0, 0], "d": [0, 0, 0]})
+    alone = Structure(merged, [("a",), ("b",), ("c",), ("d",)])
+    pairs = [("a", "b"), ("a", "c"), ("b", "d")]
+    assert pairs_to_check(alone, np.random.default_rng(0), pairs).cliques == (("a", "c"),)
+    assert pairs_to_check(alone, np.random.default_rng(0), [("a", "b"), ("b", "d")]) is None

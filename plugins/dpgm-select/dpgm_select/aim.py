@@ -1,8 +1,8 @@
 """Round by round the table that the model so far gets most wrong. Source: McKenna et al. (2022), AIM.
 
-Beyond the source: attributes alone get a share of their own and rare codes are merged after it, and fewer rounds are
-planned. The annealing test takes the model's change only from converged fits; a fit that stopped early changes little
-whatever it was shown, and sigma would be halved for nothing.
+Beyond the source: attributes alone get a share of their own and are no candidates of the rounds, rare codes are merged
+before those, and fewer rounds are planned. The annealing test takes the model's change only from converged fits; a fit
+that stopped early changes little whatever it was shown, and sigma would be halved for nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dpgm_select.common import (
     check_choice,
     check_workload,
     clique_text,
+    informative_candidates,
     larger_candidates,
     measure_attributes,
     noise_alone,
@@ -76,7 +77,7 @@ class Aim(Options):
         choices = share_of(rest, _CHOICE)
         each = share_of(choices, 1 / rounds)
         check_choice("aim", each, terms)
-        candidates = len(workload.candidates)
+        candidates = len(larger_candidates(workload))
         ahead = detectable(each, candidates, terms)
         # A pair's weight is at most what the largest candidate's is, which one person moves most.
         weight = float(max(workload.weight(pair) for pair in larger_candidates(workload, 2)))
@@ -98,21 +99,24 @@ class Aim(Options):
     ) -> Selection:
         """See `Selector.select`."""
         workload, budget = session.workload, session.budget
-        candidates = list(workload.candidates)
         rounds = self.rounds * len(single_candidates(workload))
         growth, notes = measure_attributes(session, share_of(budget, _ALONE), self.merge)
+        candidates = informative_candidates(session)
         each = share_of(session.remaining, 1 / rounds)
         fit = growth.fitted(fitting)
         probabilities = predict_tables(fit, candidates)
         trace: list[dict[str, Any]] = []
         last = False
-        while not last and len(trace) < rounds and ratio(session.remaining, budget) > LEFT:
+        while candidates and not last and len(trace) < rounds and ratio(session.remaining, budget) > LEFT:
             last = ratio(session.remaining, each) < 2 or len(trace) == rounds - 1
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
             used = 1 - ratio(session.remaining - each, budget)
             limits = self.limits(used, least=growth.size.cells())
             fitting_in = [clique for clique in candidates if growth.size.fits(clique, limits)]
+            if not fitting_in and not last:
+                each = each * 2  # more of the budget used lets the model be larger
+                continue
             if not fitting_in:
                 notes.append("no table was small enough for another round; see max_model_cells")
                 break
@@ -145,5 +149,5 @@ class Aim(Options):
             if taught <= expected:
                 each = each * (2 if budget.kind == "pure" else 4)
         notes += growth.left_out(candidates, self.limits())
-        rest = dict.fromkeys(growth.cliques, 1.0) if ratio(session.remaining, budget) > LEFT else {}
+        rest = growth.widest() if ratio(session.remaining, budget) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)

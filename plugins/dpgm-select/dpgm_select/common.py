@@ -36,6 +36,7 @@ __all__ = [
     "Options",
     "check_choice",
     "check_workload",
+    "informative_candidates",
     "score_candidates",
     "larger_candidates",
     "noise_alone",
@@ -85,7 +86,9 @@ class Options:
             why += ", the tables of constraints among them"
         if not self.merge:
             raise TooLarge(f"{why}, so there is nothing to choose; raise them")
-        return [f"{why}, unless enough rare codes are merged; else the budget for pairs is lost, so raise them"]
+        return [
+            f"{why}, unless enough rare codes are merged; else single attributes get all of the budget, so raise them"
+        ]
 
     def limits_by_name(self) -> dict[str, int]:
         """Return the limits as a plan states them."""
@@ -115,6 +118,13 @@ class Growth:
         """The learner's model of all that was measured."""
         return fitting(self.session.pooled(), self.structure, before)
 
+    def widest(self) -> dict[Clique, float]:
+        """The tables that no other one holds, at equal weights; without those of merged codes alone."""
+        sizes = self.session.domain.sizes
+        widest = [one for one in self.cliques if not any(set(one) < set(other) for other in self.cliques)]
+        informative = [one for one in widest if any(sizes[name] > 1 for name in one)]
+        return dict.fromkeys(informative or widest, 1.0)
+
     def left_out(self, candidates: Sequence[Clique], limits: Limits) -> list[str]:
         """Return a note on candidates that can no longer be measured for their size."""
         count = sum(not self.size.may_fit(clique, limits) for clique in candidates)
@@ -134,6 +144,16 @@ def single_candidates(workload: Workload) -> list[Clique]:
 def larger_candidates(workload: Workload, most: int | None = None) -> list[Clique]:
     """The candidates of two attributes and more, up to `most`."""
     return [clique for clique in workload.candidates if 1 < len(clique) <= (most or len(clique))]
+
+
+def informative_candidates(session: Session, most: int | None = None) -> list[Clique]:
+    """The candidates of two attributes and more, up to `most`, without those that hold an attribute of one code.
+
+    Merging may leave an attribute one code. A table with it is the table of its other attributes, which are a candidate
+    themselves, or one of the attributes that were measured alone.
+    """
+    sizes = session.domain.sizes
+    return [one for one in larger_candidates(session.workload, most) if all(sizes[name] > 1 for name in one)]
 
 
 def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
@@ -179,6 +199,8 @@ def measure_attributes(session: Session, budget: Budget, merge: bool) -> tuple[G
     alone = single_candidates(session.workload)
     measured = session.measure(alone, budget)
     notes = merge_session_codes(session, measured) if merge else []
+    if notes and not informative_candidates(session):
+        notes.append("no two attributes with several codes each were left, so no table of several is measured")
     growth = Growth(session=session, size=ModelSize(session.domain))
     growth.add(*alone)
     return growth, notes

@@ -32,6 +32,7 @@ from dpgm_select.common import (
     check_choice,
     check_workload,
     clique_text,
+    informative_candidates,
     larger_candidates,
     measure_attributes,
     noise_alone,
@@ -85,8 +86,9 @@ class Mst(Options):
     ) -> Selection:
         """See `Selector.select`; the tables of the tree are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
-        edges, pairs = _edges(workload), larger_candidates(workload, 2)
+        edges = _edges(workload)
         growth, notes = measure_attributes(session, share_of(whole, _ALONE), self.merge)
+        pairs = informative_candidates(session, 2)
         probabilities = predict_tables(growth.fitted(fitting), pairs)
         total = session.pooled().total
         each = share_of(whole, _CHOICES / edges)
@@ -121,7 +123,7 @@ class Mst(Options):
         power = 1 / 2 if whole.kind == "pure" else 2 / 3
         return Selection(
             structure=growth.structure,
-            measure={pair: math.prod(sizes[name] for name in pair) ** power for pair in chosen},
+            measure={pair: math.prod(sizes[name] for name in pair) ** power for pair in chosen} or growth.widest(),
             trace=trace,
             notes=notes,
         )

@@ -36,6 +36,7 @@ from dpgm_select.common import (
     Options,
     check_workload,
     clique_text,
+    informative_candidates,
     larger_candidates,
     measure_attributes,
     noise_alone,
@@ -116,7 +117,7 @@ class Oneshot(Options):
             progress("selecting", look - 1, self.looks)
             candidates = [
                 clique
-                for clique in larger_candidates(session.workload, 2 if look == 1 else None)
+                for clique in informative_candidates(session, 2 if look == 1 else None)
                 if clique not in growth.cliques and growth.size.may_fit(clique, self.limits())
             ]
             if not candidates:
@@ -144,9 +145,9 @@ class Oneshot(Options):
                 }
             )
             progress(f"selecting: {len(taken)} tables", look, self.looks)
-        notes += growth.left_out(larger_candidates(session.workload), self.limits())
+        notes += growth.left_out(informative_candidates(session), self.limits())
         # Something is left if nothing was worth a table, or nothing more was there to look at.
-        rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > LEFT else {}
+        rest = (had or growth.widest()) if ratio(session.remaining, whole) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)
 
     def _costs(self, growth: Growth, cliques: Sequence[Clique]) -> dict[Clique, float]:

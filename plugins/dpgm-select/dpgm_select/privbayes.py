@@ -41,6 +41,7 @@ from dpgm_select.common import (
     Options,
     check_choice,
     check_workload,
+    informative_candidates,
     larger_candidates,
     measure_attributes,
     noise_alone,
@@ -92,7 +93,7 @@ class PrivBayes(Options):
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
-        families = _families(self._ordered(workload), workload, self.parents)
+        families = _families(self._ordered(workload), self._sets(workload))
         if not self.parents:
             return self._plan({"every attribute alone": budget}, budget, terms, workload)
         check_workload("privbayes", workload, budget)
@@ -150,9 +151,10 @@ class PrivBayes(Options):
         """See `Selector.select`; the last tables are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
         order = self._ordered(workload)
-        families = _families(order, workload, self.parents)
-        share = _ALONE[whole.kind] if families else 1.0
-        growth, notes = measure_attributes(session, share_of(whole, share), self.merge and bool(families))
+        planned = self._sets(workload)
+        share = _ALONE[whole.kind] if planned else 1.0
+        growth, notes = measure_attributes(session, share_of(whole, share), self.merge and bool(planned))
+        families = _families(order, informative_candidates(session, self.parents + 1) if planned else [])
         rounds = _rounds(whole, families, session.terms, session.pooled().total)
         notes += _fewer(rounds, _largest(families))
         chosen: dict[str, Clique] = {name: (name,) for name in order}
@@ -198,10 +200,14 @@ class PrivBayes(Options):
             )
         return Selection(
             structure=_graph(session, chosen),
-            measure=_weights(session, chosen) if families else {},
+            measure=_weights(session, chosen) if planned else {},
             trace=trace,
             notes=notes,
         )
+
+    def _sets(self, workload: Workload) -> list[Clique]:
+        """The candidates that may be a child and its parents."""
+        return larger_candidates(workload, self.parents + 1) if self.parents else []
 
     def _ordered(self, workload: Workload) -> tuple[str, ...]:
         """The attributes of the workload, parents first; StructureError for an order that is not of them."""
@@ -223,11 +229,11 @@ class PrivBayes(Options):
         return tuple(name for name in self.order if name in workload.attributes)
 
 
-def _families(order: Sequence[str], workload: Workload, parents: int) -> dict[str, list[Clique]]:
-    """Child -> the candidates of the workload that may be it and its parents; for each that may have any, in order."""
+def _families(order: Sequence[str], cliques: Sequence[Clique]) -> dict[str, list[Clique]]:
+    """Child -> the cliques that may be it and its parents; for each that may have any, in order."""
     place = {name: number for number, name in enumerate(order)}
     families: dict[str, list[Clique]] = {name: [] for name in order}
-    for clique in larger_candidates(workload, parents + 1) if parents else ():
+    for clique in cliques:
         families[max(clique, key=place.__getitem__)].append(clique)
     return {child: cliques for child, cliques in families.items() if cliques}
 
@@ -286,9 +292,13 @@ def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits)
 
 
 def _weights(session: Session, chosen: Mapping[str, Clique]) -> dict[Clique, float]:
-    """Parts of a budget for the tables of all families, which sum to 1: the noise summed over all cells is least."""
+    """Parts of a budget for the tables of all families, which sum to 1: the noise summed over all cells is least.
+
+    Attributes with one code left have no table, unless there is nothing else.
+    """
     power = 1 / 2 if session.budget.kind == "pure" else 2 / 3
-    weights = {clique: math.prod(session.domain.shape(clique)) ** power for clique in chosen.values()}
+    cells = {clique: math.prod(session.domain.shape(clique)) for clique in chosen.values()}
+    weights = {clique: count**power for clique, count in cells.items() if count > 1 or max(cells.values()) == 1}
     whole = sum(weights.values())
     return {clique: part / whole for clique, part in weights.items()}
 
