@@ -20,10 +20,11 @@ MOST_CELLS = 10_000
 
 @frozen(kw_only=True, eq=False)
 class Coded:
-    """domain: of the records. codes: (records, attributes)."""
+    """domain: of the records. codes: (records, attributes). planted: attributes that a generator made dependent."""
 
     domain: Domain
     codes: Array
+    planted: tuple[Clique, ...] = ()
 
 
 def adult_domain(folder: Path) -> Domain:
