@@ -34,7 +34,7 @@ def work(task: Task, asked: Namespace) -> Any:
     """One run: its cell is "adult 1" or "pure 1"."""
     kind, epsilon = task.cell.split()
     promise = "pure" if kind == "pure" else "approx"
-    return alone(directed, task.method, selection.folder_of(asked), promise, epsilon, task.trial)
+    return alone(directed, task.method, adult(asked.folder / "adult"), promise, epsilon, task.trial)
 
 
 def cells(asked: Namespace) -> dict[str, int]:
@@ -74,9 +74,9 @@ def tables(lines: Sequence[Line]) -> str:
 STUDY = Study(
     about=__doc__,
     name="privbayes",
-    data=selection.STUDY.data,
+    data="adult/",
     arguments=selection.arguments,
-    check=lambda asked, cell: adult(selection.folder_of(asked)),
+    check=lambda asked, cell: adult(asked.folder / "adult"),
     cells=cells,
     methods=list(DIRECTED),
     serves=serves,

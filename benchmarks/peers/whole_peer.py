@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cases.coded import Coded, adult, of_records, off
+from benchmarks.cases.coded import Coded, of_records, off
 from benchmarks.harness.alone import Crashed, alone
 from benchmarks.peers.mbi_peer import VARIABLE
 from benchmarks.peers.whole_worker import synthetic
@@ -32,9 +31,8 @@ def whole_missing(mechanism: str) -> str | None:
     return f"set {' and '.join(absent)}; see benchmarks/peers/whole_peer.py" if absent else None
 
 
-def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, limit: float) -> dict[str, Any]:
+def whole(mechanism: str, table: Coded, epsilon: str, delta: str, seed: int, limit: float) -> dict[str, Any]:
     """Errors, CPU seconds and peak memory; or `ended`, what happened instead within so many seconds on the wall."""
-    table = adult(folder)
     python = os.environ[VARIABLE if mechanism.startswith("mbi") else DPMM]
     problem = {
         "mechanism": mechanism,

@@ -25,14 +25,13 @@ def synthetic(problem):
 def mbi_records(problem):
     """`aim.py` and `mst.py` of mbi's repository on its package, which is lent what it had before 2.0.0."""
     import mbi
+    import pandas
 
     class Dataset(mbi.Dataset):
         def __init__(self, data, domain, *more):
-            columns = (
-                dict(zip(domain.attributes, data.T.astype(np.int64), strict=True))
-                if isinstance(data, np.ndarray)
-                else data
-            )
+            if isinstance(data, np.ndarray):
+                data = dict(zip(domain.attributes, data.T, strict=True))
+            columns = {name: np.asarray(data[name]).astype(np.int64) for name in domain.attributes}
             super().__init__(columns, domain, *more)
 
     class MirrorDescent(mbi.estimation.MirrorDescent):
@@ -41,6 +40,10 @@ def mbi_records(problem):
 
     if not hasattr(mbi.Domain, "attrs"):
         mbi.Domain.attrs = property(lambda domain: domain.attributes)
+    if not hasattr(mbi.Dataset, "df"):  # of what it samples too
+        mbi.Dataset.df = property(lambda data: pandas.DataFrame(data.to_dict()))
+    model = mbi.MarkovRandomField
+    model.cliques = property(lambda fitted: list(fitted.potentials.cliques))
     mbi.Dataset, mbi.estimation.MirrorDescent = Dataset, MirrorDescent
     if not hasattr(mbi.estimation, "mirror_descent"):
         mbi.estimation.mirror_descent = lambda *given, **more: MirrorDescent().estimate(*given, **more)

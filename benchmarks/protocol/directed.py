@@ -234,7 +234,7 @@ def of_people(name: str, folder: Path, epsilon: str, promise: str, seed: int) ->
         model = _model(method, census.domain, census.training, budget, seed)
     spent = time.process_time() - start
     table = Coded(domain=census.domain, codes=census.training)
-    errors = off(table, model.marginals_of, largest=2)
+    errors = off(table, model.marginals_of, (2,))
     return errors | {
         "loglik": likelihood(model, census.heldout),
         "seconds": round(spent, 3),

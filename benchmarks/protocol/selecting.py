@@ -6,14 +6,13 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from benchmarks.cases.census import TREES
-from benchmarks.cases.coded import Coded, adult, adult_domain, off, wide
+from benchmarks.cases.coded import Coded, off
 from benchmarks.harness.alone import peak_megabytes
 from benchmarks.peers.mbi_peer import mbi_models
 from dpgm_core import (
@@ -157,26 +156,27 @@ STEPS, MST_STEPS = 1000, 10_000
 
 @frozen
 class Method:
-    """selector: its name, or a table with its options. steps: of mirror descent; None: `learner` learns, untouched.
-    again: the selection is made with `eb-map`, and mirror descent learns from the release that it left. order: of the
-    sets of attributes that may be measured."""
+    """selector: its name, or a table with its options; None measures attributes alone. steps: of mirror descent; None:
+    `learner` learns, untouched. again: the selection is made with `eb-map`, and mirror descent learns from the release
+    that it left. order: of the sets of attributes that may be measured, or of pairs where there are too many sets;
+    None: of the library's choice."""
 
-    selector: str | Mapping[str, Any]
+    selector: str | Mapping[str, Any] | None
     steps: int | None = None
     again: bool = False
     learner: str = "eb-map"
-    order: int = 3
+    order: int | None = 3
 
 
 METHODS = {
-    "auto": Method("auto"),
+    "auto": Method("auto", order=None),
+    "auto 4": Method("auto", order=4),
     "aim": Method("aim"),
     "oneshot": Method("oneshot"),
     "mst": Method("mst"),
+    "singles": Method(None),
     "aim + mirror descent": Method("aim", STEPS),
-    "oneshot + mirror descent": Method("oneshot", STEPS),
     "oneshot's release + mirror descent": Method("oneshot", STEPS, True),
-    "oneshot's release + mirror descent x 10": Method("oneshot", 10 * STEPS, True),
     "mst + mirror descent": Method("mst", MST_STEPS),
 }
 
@@ -200,40 +200,28 @@ DIRECTED = {
 }
 
 
-def selection(method: str, folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
-    """One method on the table in a folder, all marginals on three attributes of at most 1e4 cells wanted."""
-    return _on_adult(METHODS[method], folder, Budget.approx(epsilon, DELTA), seed)
+def selection(method: str, table: Coded, epsilon: str, seed: int) -> dict[str, Any]:
+    """One method on a table under (epsilon, 1e-9)."""
+    return _selection(METHODS[method], table, Budget.approx(epsilon, DELTA), seed)
 
 
-def directed(method: str, folder: Path, kind: str, epsilon: str, seed: int) -> dict[str, Any]:
+def directed(method: str, table: Coded, kind: str, epsilon: str, seed: int) -> dict[str, Any]:
     """The same of those beside `privbayes`. kind: of the budget, "pure" or "approx"."""
     budget = Budget.pure(epsilon) if kind == "pure" else Budget.approx(epsilon, DELTA)
-    return _on_adult(DIRECTED[method], folder, budget, seed)
+    return _selection(DIRECTED[method], table, budget, seed)
 
 
-def _on_adult(method: Method, folder: Path, budget: Budget, seed: int) -> dict[str, Any]:
-    # The records for judging are read afterwards, not to be there when the peak is.
-    return _selection(method, folder / "adult.csv", adult_domain(folder), 3, budget, seed, lambda: adult(folder))
-
-
-def selection_of_wide(method: str, attributes: int, records: int, seed: int) -> dict[str, Any]:
-    """One method on a made-up table, all pairs wanted, epsilon = 1."""
-    table = wide(attributes, records, seed)
-    found = evolve(METHODS[method], order=2)
-    return _selection(found, table.codes, table.domain, 2, Budget.approx(1, DELTA), seed, lambda: table)
-
-
-def _selection(
-    method: Method, data: object, domain: Domain, order: int, budget: Budget, seed: int, records: Callable[[], Coded]
-) -> dict[str, Any]:
+def _selection(method: Method, table: Coded, budget: Budget, seed: int) -> dict[str, Any]:
     mirror = None if method.steps is None else MirrorDescent(steps=method.steps)
+    chosen = method.selector is not None
     start = time.process_time()
     done = fit(
-        data,
-        method.selector,
+        table.codes,
+        method.selector or Structure(table.domain, [(name,) for name in table.domain.names]),
         budget,
+        "gaussian" if budget.kind == "approx" else "laplace",
         learner=method.learner if mirror is None or method.again else mirror,
-        workload=Workload.all(domain, order=method.order),
+        workload=_workload(table.domain, method.order) if chosen else None,
         terms=TERMS,
         randomness=SeededRandomness(seed),
     )
@@ -241,17 +229,26 @@ def _selection(
         done = learn(done.releases, mirror, structure=done.model.structure)
     # Before anything is judged: both are of the selection and its fits alone.
     found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
-    sessions = [one for one in done.releases if one.session is not None]
-    found |= off(records(), done.model.marginals_of, order)
-    steps = [step for one in sessions for step in one.steps]
+    found |= off(table, done.model.marginals_of)
+    cliques = [frozenset(clique) for clique in done.model.structure.cliques]
+    first = next((one for one in done.releases if one.session is not None), done.releases[0])
+    steps = [step for one in done.releases if one.session is not None for step in one.steps]
     return found | {
         "choices": sum(isinstance(step, Choice) for step in steps),
         "measured": sum(isinstance(step, NoisyTables) for step in steps),
-        "tables": len(sessions[0].structure.cliques),
+        "tables": len(first.structure.cliques),
         "cells": done.model.structure.cells,
-        "release": _digest(sessions[0]),
+        "planted": len(table.planted),
+        "lost": sum(not any(clique.issuperset(one) for clique in cliques) for one in table.planted),
+        "release": _digest(first),
         "said": list(done.notes),
     }
+
+
+def _workload(domain: Domain, order: int | None) -> Workload:
+    default = Workload.default(domain)
+    largest = max(map(len, default.weights))
+    return default if order is None else Workload.all(domain, order=order if largest > 2 else largest)
 
 
 def _digest(measured: NoisyTables) -> str:
@@ -305,13 +302,12 @@ def measured_by_hand(table: Coded, epsilon: str, seed: int) -> NoisyTables:
     )
 
 
-def compared_fits(folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
+def compared_fits(table: Coded, epsilon: str, seed: int) -> dict[str, Any]:
     """Our mirror descent and mbi's own on one release: errors, and the largest difference in a cell.
 
     After a hundred steps, and after all: on the way steps grow until one is too long, and what is left of rounding by
     then decides which. So a third fit starts a millionth of a billionth of a nat away: it is as far off as mbi is.
     """
-    table = adult(folder)
     noisy = measured_by_hand(table, epsilon, seed)
     theirs = mbi_models(
         noisy.structure,
