@@ -334,6 +334,8 @@ def _describe(model: Model) -> None:
     print_out()
     print_lines(model.structure.describe())
     blocks = model.structure.domain
+    if model.latent:
+        print_out(f"latent classes: {', '.join(f'{name} ({blocks[name].size})' for name in model.latent)}")
     merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
     if merged:
         print_out(f"learned over merged codes, answered over all: {', '.join(merged)}")

@@ -200,9 +200,9 @@ def _nothing_shared(first: str, other: str, overlap: Overlap) -> str:
 
 def _over_the_same_codes(first: Content, other: Content) -> tuple[Content, Content]:
     """A model and the release of a session that merged codes: both over the codes as they were merged."""
-    if isinstance(first, Model) and isinstance(other, NoisyTables) and other.structure.domain == first.structure.domain:
+    if isinstance(first, Model) and isinstance(other, NoisyTables) and other.structure.domain == first.coarse.domain:
         return first.coarse, other
-    if isinstance(other, Model) and isinstance(first, NoisyTables) and first.structure.domain == other.structure.domain:
+    if isinstance(other, Model) and isinstance(first, NoisyTables) and first.structure.domain == other.coarse.domain:
         return first, other.coarse
     return first, other
 

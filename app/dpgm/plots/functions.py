@@ -339,7 +339,7 @@ def _attributes(model: Model) -> Network:
     place = {name: at for at, name in enumerate(names)}
     unordered = {
         tuple(sorted(two, key=place.__getitem__))
-        for one in model.structure.constrained.cliques
+        for one in model.observed.constrained.cliques
         for two in itertools.combinations(one, 2)
     }
     pairs = sorted(unordered, key=lambda two: (place[two[0]], place[two[1]]))
@@ -401,8 +401,13 @@ def _clusters(model: Model) -> Network:
         else (*one[: _MAX_CLUSTER_NAMES - 1], f"and {len(one) - _MAX_CLUSTER_NAMES + 1} more")
         for one in clusters
     ]
-    standings = [model.standing(one) for one in clusters]
-    cells = [math.prod(model.domain.shape(one)) for one in clusters]
+    known = [[name for name in one if name not in model.latent] for one in clusters]
+    standings = [model.standing(names) for names in known]
+    classes = math.prod(model.structure.domain.shape(model.latent))
+    cells = [
+        math.prod(model.domain.shape(names)) * (classes if len(names) < len(one) else 1)
+        for names, one in zip(known, clusters, strict=True)
+    ]
     said = [
         f"{', '.join(one)}: {size} cells; {standing}"
         for one, size, standing in zip(clusters, cells, standings, strict=True)
