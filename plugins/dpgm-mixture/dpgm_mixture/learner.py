@@ -1,0 +1,221 @@
+"""Latent classes: sum_h pi_h prod_i F_i(x_i | h), by penalised least squares on noisy tables.
+
+Any pairs may be measured, all of them too, as nothing needs a junction tree over the attributes: that of the model has
+a cluster for each attribute, with the class. Source: Goodman (1974), Exploratory latent structure analysis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core import (
+    Attribute,
+    Curator,
+    Domain,
+    Fit,
+    FloatArray,
+    Inference,
+    InferenceError,
+    Model,
+    NoisyTables,
+    OptionError,
+    Progress,
+    Randomness,
+    Structure,
+    Tables,
+    option,
+    positive,
+    silent,
+    whole,
+)
+from dpgm_core.learning import Resources
+from dpgm_mixture.objective import Objective
+
+__all__ = ["Mixture"]
+
+_FEWEST, _MOST = 16, 128  # classes, where the learner chooses their number
+# Classes are doubled while the mean square of a cell's distance from the model is more than this, in variances of noise
+# and sampling, and a doubling lowers it by at least that part.
+_MAX_MISFIT, _MIN_FALL = 1.0, 0.05
+_SPREAD = 0.5  # standard deviation of the classes at the start, nats
+_STIR = 0.1  # of a refit's start: classes that are alike would stay alike, as the gradient is
+_SECANTS = 20
+_MAX_EVALUATIONS = 2  # for each step
+
+
+@frozen(kw_only=True)
+class Mixture:
+    """Classes within which all attributes are independent.
+
+    >>> Mixture(classes=8).classes
+    8
+    """
+
+    classes: int | None = option(
+        None,
+        help="number of classes; none: 16, doubled up to 128 while the tables are further from the model than noise "
+        "explains and more classes bring it nearer",
+        validator=attrs.validators.optional(whole),
+    )
+    steps: int = option(1000, help="at most this many steps of L-BFGS for each number of classes", validator=whole)
+    tolerance: float = option(
+        2e-5, help="a fit ends when a step lowers the objective by less than this part of it", validator=positive
+    )
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse a domain with constraints, OptionError: independent attributes cannot keep them."""
+        if structure.domain.scopes:
+            raise OptionError(
+                "learner mixture cannot keep constraints: within a class attributes are independent; take learner "
+                "'eb-map', or leave the constraints out of the domain"
+            )
+
+    def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
+        """Estimate by the cells of the tables and the parameters of the classes; see `ResourceEstimator`."""
+        classes = self.classes or _MOST
+        parameters = classes * sum(structure.domain.sizes.values())
+        seconds = self.steps * (4e-9 * structure.cells * (4 + classes) + 1e-7 * parameters)
+        one = Resources.by_cells(structure, each=40, cpu_seconds=0, calls=0)
+        return evolve(one, memory=one.memory + 8 * (2 * _SECANTS + 20) * parameters, cpu_seconds=seconds)
+
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """Take one release and fit it."""
+        self.check(curator.structure, inference)
+        release = curator.release()
+        objective, generator = Objective(release), randomness.generator()
+        best: _Found | None = None
+        trace: list[dict[str, float]] = []
+        for classes in [self.classes] if self.classes else _doublings():
+            start = _start(objective, classes, generator)
+            found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
+            trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
+            falls = best is None or found.misfit < (1 - _MIN_FALL) * best.misfit
+            best = found if best is None or falls else best
+            if not falls or found.misfit <= _MAX_MISFIT:
+                break
+        assert best is not None
+        model = _model(objective, best.parameters, best.classes, curator.structure.domain)
+        notes = [
+            f"{best.classes} latent classes, from which a cell is {math.sqrt(best.misfit):.2f} standard deviations away"
+        ]
+        if not best.converged:
+            notes.append(f"the fit still improved after {best.steps} steps; raise steps or tolerance")
+        return Fit(
+            model=model,
+            trace=trace,
+            converged=best.converged,
+            certificate={"misfit": best.misfit, "gradient": best.slope, "classes": best.classes},
+            notes=notes,
+            tuning={"classes": best.classes},
+        )
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """Fits to releases like the model's, each started from the model's own classes, which keep their labels.
+
+        The objective has many optima, so parameters of classes may be compared with the model's but never averaged.
+        Raises InferenceError for a model without classes.
+        """
+        if len(model.latent) != 1:
+            raise InferenceError("mixture can refit only a model with one latent class, and this is none")
+        (latent,) = model.latent
+        classes = model.structure.domain[latent].size
+
+        def refit(release: NoisyTables) -> Tables:
+            objective = Objective(release)
+            theta = np.concatenate([_centred(model.potentials[latent, name]) for name in objective.names])
+            stirred = theta + _STIR * np.random.default_rng(0).standard_normal(theta.shape)
+            start = np.concatenate([model.potentials[latent,], stirred.reshape(-1)])
+            found = _minimise(objective, start, classes, self.steps, self.tolerance, silent)
+            return _potentials(objective, found.parameters, classes, latent, model.structure)
+
+        return refit
+
+
+@frozen(kw_only=True, eq=False)
+class _Found:
+    """The end of one descent."""
+
+    parameters: FloatArray
+    classes: int
+    value: float
+    misfit: float
+    slope: float
+    steps: int
+    converged: bool
+
+
+def _doublings() -> list[int]:
+    return [_FEWEST * 2**times for times in range((_MOST // _FEWEST).bit_length())]
+
+
+def _start(objective: Objective, classes: int, generator: np.random.Generator) -> FloatArray:
+    """Classes of equal shares around each attribute's own distribution."""
+    noise = _SPREAD * generator.standard_normal((objective.rows, classes))
+    return np.concatenate([np.zeros(classes), (np.log(objective.shares)[:, None] + noise).reshape(-1)])
+
+
+def _minimise(
+    objective: Objective, start: FloatArray, classes: int, steps: int, tolerance: float, progress: Progress
+) -> _Found:
+    from scipy.optimize import minimize
+
+    taken = 0
+
+    def count(_: FloatArray) -> None:
+        nonlocal taken
+        taken += 1
+        progress(f"learning {classes} classes", min(taken, steps), steps)
+
+    progress(f"learning {classes} classes", 0, steps)
+    found = minimize(
+        objective,
+        start,
+        args=(classes,),
+        jac=True,
+        method="L-BFGS-B",
+        callback=count,
+        options={
+            "maxiter": steps,
+            "maxcor": _SECANTS,
+            "maxfun": _MAX_EVALUATIONS * steps,
+            "ftol": tolerance,
+            "gtol": 0.0,
+        },
+    )
+    return _Found(
+        parameters=found.x,
+        classes=classes,
+        value=float(found.fun),
+        misfit=objective.misfit(found.x, classes),
+        slope=float(np.abs(found.jac).max()),
+        steps=taken,
+        converged=found.status == 0,
+    )
+
+
+def _centred(table: FloatArray) -> FloatArray:
+    """log F of an attribute as theta, (labels, classes), of the form in which the penalty is least."""
+    theta: FloatArray = table.T - table.mean(axis=1)
+    return theta
+
+
+def _model(objective: Objective, parameters: FloatArray, classes: int, domain: Domain) -> Model:
+    latent = "h"
+    while latent in domain:
+        latent += "_"
+    whole = Domain([Attribute.of_size(latent, classes), *domain.attributes], domain.constraints)
+    structure = Structure(whole, [(latent,), *((latent, name) for name in objective.names)])
+    return Model(structure, _potentials(objective, parameters, classes, latent, structure), latent=[latent])
+
+
+def _potentials(
+    objective: Objective, parameters: FloatArray, classes: int, latent: str, structure: Structure
+) -> Tables:
+    log_shares, logs = objective.logs(parameters, classes)
+    tables = {(latent, name): logs[objective.at[name]].T for name in objective.names}
+    return Tables.from_arrays(structure, {(latent,): log_shares, **tables})
