@@ -39,9 +39,9 @@ from dpgm_mixture.objective import Objective
 __all__ = ["Mixture"]
 
 _FEWEST, _MOST = 16, 128  # classes, where the learner chooses their number
-# Classes are doubled while the mean square of a cell's distance from the model is more than this, in variances of noise
-# and sampling, and a doubling lowers it by at least that part.
-_MAX_MISFIT, _MIN_FALL = 1.0, 0.05
+# Classes are doubled while that lowers the objective by at least this part. On Adult at epsilon = 10 16 become 32 or
+# 64, with 10 to 20 % less error; on Adult at 1 and on tables of one factor more were not reliably better.
+_MIN_FALL = 0.05
 _SPREAD = 0.5  # standard deviation of the classes at the start, nats
 _STIR = 0.1  # of a refit's start: classes that are alike would stay alike, as the gradient is
 _SECANTS = 20
@@ -58,8 +58,7 @@ class Mixture:
 
     classes: int | None = option(
         None,
-        help="number of classes; none: 16, doubled up to 128 while the tables are further from the model than noise "
-        "explains and more classes bring it nearer",
+        help="number of classes; none: 16, doubled up to 128 while that lowers the objective by 5 %",
         validator=attrs.validators.optional(whole),
     )
     steps: int = option(1000, help="at most this many steps of L-BFGS for each number of classes", validator=whole)
@@ -94,10 +93,9 @@ class Mixture:
             start = _start(objective, classes, generator)
             found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
             trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
-            falls = best is None or found.misfit < (1 - _MIN_FALL) * best.misfit
-            best = found if best is None or falls else best
-            if not falls or found.misfit <= _MAX_MISFIT:
+            if best is not None and found.value > (1 - _MIN_FALL) * best.value:
                 break
+            best = found
         assert best is not None
         model = _model(objective, best.parameters, best.classes, curator.structure.domain)
         notes = [
