@@ -203,10 +203,11 @@ def _print_answer(
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
+    model.standing(attributes, fixed)  # first: it refuses what cannot be asked
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
+    estimates = model.estimates_of([attributes], given=fixed)
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
     interval, columns = None, {"probability": table}
     if level is not None and (refits := refitted()) is not None:

@@ -229,6 +229,8 @@ def _kl(first: Model, other: Model, matched: Overlap) -> tuple[tuple[float, floa
         return None, "they are not over the same attributes and labels"
     if first.domain != other.domain and (first.domain.constraints or other.domain.constraints):
         return None, "their domains have constraints and are not the same"
+    if first.latent or other.latent:
+        return None, "a model with latent classes has none in closed form"
     try:
         if not (first.engine.exact and other.engine.exact):
             return None, "an engine that answers approximately has none"

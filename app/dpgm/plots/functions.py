@@ -124,7 +124,7 @@ def marginal(
     Bars('a', 2 bars, by definition)
     """
     level, most = checked_level(level), check_most(most)
-    names = read_names(model.domain, attribute, given or {})
+    names = read_names(model.domain, attribute, given or {}, model.latent)
     if len(names) != 1:
         raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
     (name,) = names
@@ -174,7 +174,7 @@ def pair(
     Heat('a and b', 2 x 3, by definition)
     """
     level = checked_level(level)
-    names = read_names(model.domain, (first, second), given or {})
+    names = read_names(model.domain, (first, second), given or {}, model.latent)
     alone = model.marginals_of([(name,) for name in names], given)
     groups = {name: group_labels(model.domain[name], alone[name,], _MAX_SIDE_LABELS) for name in names}
     table, interval = shares_of(model, groups, given, level)

@@ -125,7 +125,7 @@ class Mixture:
 
         def refit(release: NoisyTables) -> Tables:
             objective = Objective(release)
-            theta = np.concatenate([_centred(model.potentials[latent, name]) for name in objective.names])
+            theta = np.concatenate([_centred(model.potentials[name, latent]) for name in objective.names])
             stirred = theta + _STIR * np.random.default_rng(0).standard_normal(theta.shape)
             start = np.concatenate([model.potentials[latent,], stirred.reshape(-1)])
             found = _minimise(objective, start, classes, self.steps, self.tolerance, silent)
@@ -198,7 +198,7 @@ def _minimise(
 
 def _centred(table: FloatArray) -> FloatArray:
     """log F of an attribute as theta, (labels, classes), of the form in which the penalty is least."""
-    theta: FloatArray = table.T - table.mean(axis=1)
+    theta: FloatArray = table - table.mean(axis=0)
     return theta
 
 
@@ -207,7 +207,7 @@ def _model(objective: Objective, parameters: FloatArray, classes: int, domain: D
     while latent in domain:
         latent += "_"
     whole = Domain([Attribute.of_size(latent, classes), *domain.attributes], domain.constraints)
-    structure = Structure(whole, [(latent,), *((latent, name) for name in objective.names)])
+    structure = Structure(whole, [(latent,), *((name, latent) for name in objective.names)])
     return Model(structure, _potentials(objective, parameters, classes, latent, structure), latent=[latent])
 
 
@@ -215,5 +215,5 @@ def _potentials(
     objective: Objective, parameters: FloatArray, classes: int, latent: str, structure: Structure
 ) -> Tables:
     log_shares, logs = objective.logs(parameters, classes)
-    tables = {(latent, name): logs[objective.at[name]].T for name in objective.names}
+    tables = {(name, latent): logs[objective.at[name]] for name in objective.names}
     return Tables.from_arrays(structure, {(latent,): log_shares, **tables})
