@@ -43,9 +43,14 @@ folder = "out"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Commands in a folder with a fit of four items on one scale: words to (exit code, output)."""
-    folder = tmp_path_factory.mktemp("items")
+def folder(tmp_path_factory):
+    """Where everything lies."""
+    return tmp_path_factory.mktemp("items")
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    """Commands in the folder, with a fit of four items on one scale: words to (exit code, output)."""
     rng = np.random.default_rng(1)
     items = (rng.normal(size=(2000, 1)) + rng.normal(size=(2000, 4)) > 0).astype(int)
     rows = [",".join(("no", "yes")[item] for item in row) for row in items]
@@ -69,7 +74,7 @@ def run(tmp_path_factory):
 MODEL = "out/items.dpgm"
 
 
-def test_every_command_serves_such_a_model(run):
+def test_every_command_serves_such_a_model(run, folder):
     """The class appears in the description and in files for other programs, and in no answer."""
     code, said = run("query", MODEL)
     assert code == 0 and "latent classes: h (16)" in said and "not converge" not in said
@@ -89,6 +94,8 @@ def test_every_command_serves_such_a_model(run):
         code, said = run(*words)
         assert code == 0, (words, said)
     assert "Differential privacy" in run("query", MODEL)[1]
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "Within each of 16 latent classes, which no record states, attributes are independent." in page
 
 
 def test_the_class_is_refused_in_one_line(run):

@@ -363,7 +363,7 @@ def _attributes(model: Model) -> Network:
         texts, labels, [(one.first, one.second) for one in lines], [n in unmeasured for n in names]
     )
     return Network(
-        title="attributes that share a clique",
+        title="attributes that share a released table" if model.latent else "attributes that share a clique",
         standing=standing,
         nodes=nodes,
         lines=tuple(lines),
