@@ -36,7 +36,7 @@ def test_the_answer_is_the_shrunken_table_projected():
     model = learned(Budget.pure("0.5"), classes=1)
     noisy = model.release
     answer, table = model.marginal(("a", "b")), noisy.tables["a", "b"] / noisy.total
-    noise = 12 * float(noisy.variances[0]) / noisy.total**2
+    noise = (12 + 2 * np.sqrt(24)) * float(noisy.variances[0]) / noisy.total**2
     t = max(0, 1 - noise / float(((table - answer) ** 2).sum()))
     assert 0 < t < 1
     target = np.asarray(answer + t * (table - answer)).reshape(-1)
