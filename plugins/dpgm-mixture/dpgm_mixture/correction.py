@@ -32,7 +32,7 @@ def correct_pair(model: Model, first: str, second: str) -> FloatArray:
     StructureError
         The pair was not measured.
     OptionError
-        The release measured contrasts.
+        The release measured contrasts, or the model is a bootstrap replicate.
 
     Notes
     -----
@@ -55,6 +55,10 @@ def correct_pair(model: Model, first: str, second: str) -> FloatArray:
     group = None if release is None else _group(release.structure.groups, first, second)
     if release is None or group is None:
         raise StructureError(f"no table of the model's release measured ({first}, {second}) alone; ask model.marginal")
+    if "learner" not in model.provenance:
+        raise OptionError(
+            "a bootstrap replicate has no table of its own, so a corrected pair has no interval; ask model.intervals"
+        )
     if release.contrasts:
         raise OptionError("the model's release measured contrasts, not tables; ask model.marginal")
     noisy = release.tables[first, second].astype(np.float64) / max(release.total, 1.0)

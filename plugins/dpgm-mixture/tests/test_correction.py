@@ -9,11 +9,13 @@ from dpgm_core import (
     Budget,
     Domain,
     Model,
+    OptionError,
     SeededRandomness,
     Structure,
     StructureError,
     Tables,
     Workload,
+    bootstrap,
     fit,
     learn,
     release,
@@ -87,9 +89,12 @@ def test_merged_codes_keep_their_shares_of_a_block():
 
 
 def test_what_was_not_measured_is_refused():
-    """A pair of two tables, and a model without a release."""
+    """A pair of two tables, a replicate, which carries its model's table, and a model without a release."""
     with pytest.raises(StructureError, match=r"measured \(a, c\) alone; ask model.marginal"):
         correct_pair(learned(Budget.pure(1)), "a", "c")
+    replicated = bootstrap(learned(Budget.pure(1)), 2, randomness=SeededRandomness(1))
+    with pytest.raises(OptionError, match="a corrected pair has no interval"):
+        replicated.interval_of(lambda model: correct_pair(model, "a", "b"))
     alone = Structure(DOMAIN, [("a", "b")])
     with pytest.raises(StructureError, match="no table"):
         correct_pair(Model(alone, Tables.zeros(alone)), "a", "b")

@@ -131,6 +131,17 @@ def test_a_name_of_the_records_is_not_taken_for_the_class():
     assert model.latent == ("h_",) and model.domain == domain and model.marginal("h")[0] > 0.8
 
 
+@pytest.mark.parametrize("cliques", [[()], [("b",)], [("b",), ("a",)]])
+def test_tables_that_tell_nothing_of_classes_take_the_fewest(cliques):
+    """The number of records, a column of one label, and columns alone; refits are possible."""
+    domain = Domain.from_sizes({"a": 3, "b": 1})
+    noisy = release(np.zeros((40, 2), int), Structure(domain, cliques), Budget.pure(1), neighbours="add-remove")
+    result = learn(noisy, "mixture")
+    assert result.tuning == {"classes": 16} and result.converged
+    shares = bootstrap(result.model, 2).using(unmeasured="uniform").marginal("a")
+    assert shares[0] > 0.8 if len(cliques) > 1 else np.allclose(shares, 1 / 3)
+
+
 def test_noise_of_each_table_counts_and_three_way_tables_are_fitted():
     """An exclusive or of three attributes, which no pair shows, is in the model of their table."""
     rng = np.random.default_rng(3)
