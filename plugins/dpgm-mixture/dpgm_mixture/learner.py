@@ -93,11 +93,12 @@ class Mixture:
         """Take one release and fit it."""
         self.check(curator.structure, inference)
         release = curator.release()
-        objective, generator = Objective(release), randomness.generator()
+        objective, seed = Objective(release), int(randomness.generator().integers(2**63))
         best: _Found | None = None
         trace: list[dict[str, float]] = []
         for classes in [self.classes] if self.classes else _doublings():
-            start = _start(objective, classes, generator)
+            # of its own seed, so that the chosen number of classes repeats the fit that it was chosen by
+            start = _start(objective, classes, np.random.default_rng([seed, classes]))
             found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
             trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
             if best is not None and found.value > best.value - max(_MIN_FALL * best.value, _MIN_FALL_NATS):

@@ -115,12 +115,14 @@ def test_the_number_of_classes_is_chosen_or_given():
 
 
 def test_more_classes_are_taken_where_the_tables_show_them():
-    """A diagonal of 40 labels is no mixture of 16 classes."""
+    """A diagonal of 40 labels is no mixture of 16 classes; the number that was chosen repeats the fit."""
     domain = Domain.from_sizes({"a": 40, "b": 40})
     codes = np.repeat(np.arange(40), 1000)[:, None].repeat(2, axis=1)
     noisy = release(codes, Structure(domain, [("a", "b")]), Budget.pure(10), neighbours="add-remove")
     result = learn(noisy, "mixture", randomness=SeededRandomness(1))
     assert result.tuning["classes"] >= 32 and [row["classes"] for row in result.trace][:2] == [16, 32]
+    again = learn(noisy, {"name": "mixture", **result.tuning}, randomness=SeededRandomness(1))
+    np.testing.assert_array_equal(again.model.potentials.values, result.model.potentials.values)
 
 
 def test_a_name_of_the_records_is_not_taken_for_the_class():
