@@ -77,7 +77,7 @@ MODEL = "out/items.dpgm"
 def test_every_command_serves_such_a_model(run, folder):
     """The class appears in the description and in files for other programs, and in no answer."""
     code, said = run("query", MODEL)
-    assert code == 0 and "latent classes: h (16)" in said and "not converge" not in said
+    assert code == 0 and "latent classes: h (32)" in said and "not converge" not in said
     code, said = run("query", MODEL, "item0", "item3", "--intervals", "0.9", "--json")
     facts = json.loads(said[said.index("{") :])
     assert code == 0 and facts["standing"] == "measured"
@@ -95,7 +95,7 @@ def test_every_command_serves_such_a_model(run, folder):
         assert code == 0, (words, said)
     assert "Differential privacy" in run("query", MODEL)[1]
     page = (folder / "r.html").read_text(encoding="utf-8")
-    assert "Within each of 16 latent classes, which no record states, attributes are independent." in page
+    assert "Within each of 32 latent classes, which no record states, attributes are independent." in page
 
 
 def test_the_class_is_refused_in_one_line(run):

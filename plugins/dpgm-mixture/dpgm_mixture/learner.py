@@ -7,7 +7,7 @@ a cluster for each attribute, with the class. Source: Goodman (1974), Explorator
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
@@ -62,10 +62,15 @@ class Mixture:
 
     classes: int | None = option(
         None,
-        help="number of classes; none: 16, doubled up to 128 while that lowers the objective by 5 %",
+        help="number of classes of a fit; none: 16, doubled up to 128 while that lowers the objective by 5 %",
         validator=attrs.validators.optional(whole),
     )
-    steps: int = option(1000, help="at most this many steps of L-BFGS for each number of classes", validator=whole)
+    starts: int = option(
+        2,
+        help="fits from so many random starts are averaged: the model has as many times the classes",
+        validator=whole,
+    )
+    steps: int = option(1000, help="at most this many steps of L-BFGS for each fit", validator=whole)
     tolerance: float = option(
         2e-5, help="a fit ends when a step lowers the objective by less than this part of it", validator=positive
     )
@@ -81,6 +86,7 @@ class Mixture:
     def estimate_resources(self, structure: Structure, inference: Inference) -> Resources:
         """Estimate by the cells of the tables and the parameters of the classes; see `ResourceEstimator`."""
         runs = [self.classes] if self.classes else _doublings()
+        runs += runs[-1:] * (self.starts - 1)
         parameters = max(runs) * sum(structure.domain.sizes.values())
         step = sum(
             _ATTRIBUTE_SECONDS * len(structure.domain) + structure.cells * (_CELL_SECONDS + _CLASS_SECONDS * classes)
@@ -94,28 +100,34 @@ class Mixture:
         self.check(curator.structure, inference)
         release = curator.release()
         objective, seed = Objective(release), int(randomness.generator().integers(2**63))
+
+        def descend(classes: int, number: int) -> _Found:
+            # of its own seed, so that the chosen number of classes repeats the fit that it was chosen by
+            start = _start(objective, classes, np.random.default_rng([seed, classes, number]))
+            found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
+            trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
+            return found
+
         best: _Found | None = None
         trace: list[dict[str, float]] = []
         for classes in [self.classes] if self.classes else _doublings():
-            # of its own seed, so that the chosen number of classes repeats the fit that it was chosen by
-            start = _start(objective, classes, np.random.default_rng([seed, classes]))
-            found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
-            trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
+            found = descend(classes, 0)
             if best is not None and found.value > best.value - max(_MIN_FALL * best.value, _MIN_FALL_NATS):
                 break
             best = found
         assert best is not None
-        model = _model(objective, best.parameters, best.classes, curator.structure.domain)
-        notes = [
-            f"{best.classes} latent classes, from which a cell is {math.sqrt(best.misfit):.2f} standard deviations away"
-        ]
-        if not best.converged:
-            notes.append(f"the fit still improved after {best.steps} steps; raise steps or tolerance")
+        founds = [best, *(descend(best.classes, number) for number in range(1, self.starts))]
+        whole = _average(objective, founds)
+        misfit, count = objective.misfit(whole, best.classes * self.starts), best.classes * self.starts
+        notes = [f"{count} latent classes, from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
+        converged = all(one.converged for one in founds)
+        if not converged:
+            notes.append(f"a fit still improved after {self.steps} steps; raise steps or tolerance")
         return Fit(
-            model=model,
+            model=_model(objective, whole, count, curator.structure.domain),
             trace=trace,
-            converged=best.converged,
-            certificate={"misfit": best.misfit, "gradient": best.slope, "classes": best.classes},
+            converged=converged,
+            certificate={"misfit": misfit, "gradient": max(one.slope for one in founds), "classes": count},
             notes=notes,
             tuning={"classes": best.classes},
         )
@@ -129,16 +141,22 @@ class Mixture:
         if len(model.latent) != 1:
             raise InferenceError("mixture can refit only a model with one latent class, and this is none")
         (latent,) = model.latent
-        classes = model.structure.domain[latent].size
+        count = model.structure.domain[latent].size
+        if count % self.starts:
+            raise InferenceError(f"mixture cannot part {count} classes into {self.starts} fits; take the fit's starts")
+        classes = count // self.starts
 
         def refit(release: NoisyTables) -> Tables:
             objective = Objective(release)
             logs = [_centred(model.potentials[name, latent]) for name in objective.names]
-            theta = np.concatenate([np.empty((0, classes)), *logs])
-            stirred = theta + _STIR * np.random.default_rng(0).standard_normal(theta.shape)
-            start = np.concatenate([model.potentials[latent,], stirred.reshape(-1)])
-            found = _minimise(objective, start, classes, self.steps, self.tolerance, silent)
-            return _potentials(objective, found.parameters, classes, latent, model.structure)
+            theta = np.concatenate([np.empty((0, count)), *logs])
+            theta += _STIR * np.random.default_rng(0).standard_normal(theta.shape)
+            founds = []
+            for first in range(0, count, classes):
+                part = slice(first, first + classes)
+                start = np.concatenate([model.potentials[latent,][part], theta[:, part].reshape(-1)])
+                founds.append(_minimise(objective, start, classes, self.steps, self.tolerance, silent))
+            return _potentials(objective, _average(objective, founds), count, latent, model.structure)
 
         return refit
 
@@ -203,6 +221,13 @@ def _minimise(
         steps=taken,
         converged=found.status == 0,
     )
+
+
+def _average(objective: Objective, founds: Sequence[_Found]) -> FloatArray:
+    """Return the parameters of the mean of several mixtures, which is a mixture with the classes of all."""
+    logs = [objective.logs(one.parameters, one.classes) for one in founds]
+    shares = np.concatenate([log_shares - math.log(len(founds)) for log_shares, _ in logs])
+    return np.concatenate([shares, np.concatenate([tables for _, tables in logs], axis=1).reshape(-1)])
 
 
 def _centred(table: FloatArray) -> FloatArray:
