@@ -179,8 +179,9 @@ def test_noise_of_each_table_counts_and_three_way_tables_are_fitted():
 
 @pytest.mark.landing
 def test_intervals_contain_the_truth():
-    """Ten cells of measured pairs and of the attributes alone at level .9, over 6 fits; the chance that so few hold it
-    is below one in 1,000 where they cover .9 of the time."""
+    """Of the population's 144 cells, of two attributes and a measured pair over six fits, .89 lie in intervals of level
+    .9, and .91 with six other seeds. Independent cells that are covered with probability .9 are below .8 in fewer
+    than one of 1,000 runs."""
     inside = []
     for seed in range(6):
         codes = records_of(TRUTH, 5000, seed=100 + seed)
