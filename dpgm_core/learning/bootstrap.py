@@ -19,7 +19,7 @@ from dpgm_core.counting.table_counts import count_codes
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.constraints import engine_name
-from dpgm_core.inference.contract import Engine, Inference, Sampler
+from dpgm_core.inference.contract import Engine, Inference, Querier, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
 from dpgm_core.learning.learner_run import run_learner
@@ -181,7 +181,8 @@ class Simulator:
     Parameters
     ----------
     engine : Engine
-        Of the model; its structure contains the released cliques. One that cannot sample raises InferenceError.
+        Of the model; its structure contains the released cliques, or their attributes where some are latent. One that
+        cannot sample raises InferenceError.
 
     References
     ----------
@@ -211,10 +212,13 @@ class Simulator:
         self._expected: FloatArray | None = None
         self._draws: TableDraws | None = None
         codes = len(engine.structure.domain) * min(self._records, _MAX_RECORDS)
-        if _CODES_PER_CELL * _cells_of_junction_tree(engine.structure) <= codes:
+        inside = all(engine.structure.covering(clique) is not None for clique in release.structure.cliques)
+        if inside and _CODES_PER_CELL * _cells_of_junction_tree(engine.structure) <= codes:
             self._draws = TableDraws(potentials, release.structure)
         elif self._records > _MAX_RECORDS and engine.structure == release.structure:
             self._expected = engine.infer(potentials).marginals.values
+        elif self._records > _MAX_RECORDS and not inside and isinstance(engine, Querier):  # latent classes
+            self._expected = _answers(engine, potentials, release.structure)
 
     def draw(self, randomness: Randomness) -> NoisyTables:
         """Return one simulated release, marked as not private: no records are in it."""
@@ -244,6 +248,13 @@ class Simulator:
         scaled = self._records * self._expected + math.sqrt(self._records / drawn) * deviation
         rounded: IntArray = np.rint(scaled).astype(np.int64)
         return rounded
+
+
+def _answers(engine: Querier, potentials: Tables, structure: Structure) -> FloatArray:
+    """The expected tables of one record, (structure.cells,), of cliques that lie in no clique of the engine's."""
+    cliques = [clique for clique in structure.cliques if clique]
+    tables = {(): np.ones(()), **dict(zip(cliques, engine.answers(potentials, cliques), strict=True))}
+    return np.concatenate([np.sum([tables[one] for one in group], axis=0).reshape(-1) for group in structure.groups])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ def check_learner(
     alone where the selector measures contrasts. Nothing declares any of it, so the learner makes dry runs: over the
     attributes alone, and with the smallest candidate table of each order that the selector may choose, since what a
     learner takes and asks for may depend on the structure. A learner that would take the chosen tables but not all that
-    may be chosen is refused too: afterwards the session is paid for. budget: of the session.
+    may be chosen is refused too: afterwards the session is paid for. Where the plan has the structure, the learner is
+    checked with that. budget: of the session.
     """
     # A directed graph has a node for each attribute, whether the workload wants it or not.
     alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
@@ -65,6 +66,15 @@ def check_learner(
                 if not table:
                     raise
                 raise _refusal(learner, inference, alone, table, error, directed=plan.directed) from error
+    if plan.structure is not None:
+        try:
+            learner.check(plan.structure, inference)
+            check_resources(learner, plan.structure, inference)
+        except TooLarge as error:
+            raise TooLarge(
+                f"learner {name_of(learner)} cannot hold a model of the {len(plan.structure.cliques):,} tables that "
+                f"the selector measures, {error}; take learner = 'mixture', or a selector that chooses, such as 'auto'"
+            ) from error
 
 
 def largest_estimate(
@@ -72,8 +82,10 @@ def largest_estimate(
 ) -> Resources | None:
     """Return an upper estimate of one fit, over the largest candidates that max_model_cells allows together.
 
-    None where the selector or the learner states no bound.
+    None where the selector or the learner states no bound; of the plan's structure where it has one.
     """
+    if plan.structure is not None:
+        return resource_estimate(learner, plan.structure, inference)
     most = plan.limits.get("max_model_cells")
     if most is None or not isinstance(learner, ResourceEstimator):
         return None

@@ -113,6 +113,7 @@ def _with_provenance(
         releases=releases,
         provenance=provenance,
         conversion_delta=curator.conversion_delta,
+        latent=learned.model.latent,
     )
     return evolve(learned, model=model, notes=notes, releases=releases)
 

@@ -89,6 +89,9 @@ class SelectionPlan:
     order : int or None
         Most attributes of a clique that may be chosen; None: as many as candidates have. Before the charge the learner
         is checked with cliques of each order up to it.
+    structure : Structure or None
+        The structure that will be chosen, over codes before any are merged, where nothing is left to choose; the
+        learner is checked with it before the charge.
     learner_memory, learner_seconds
         Upper estimates for one fit, bytes and CPU seconds apart from inference, where `limits` has max_model_cells and
         the learner states them; `plan_selection` adds them.
@@ -103,6 +106,7 @@ class SelectionPlan:
     directed: bool = False
     contrasts: bool = False
     order: int | None = None
+    structure: Structure | None = field(default=None, repr=False)
     learner_memory: int | None = None
     learner_seconds: float | None = None
 

@@ -210,7 +210,7 @@ def select_structure(
             notes += _measure_rest(session, selection)
             if possible:
                 _measure_holdout(session, source)
-            if not named and not isinstance(learner, Fitter):
+            if not named and plan.structure is None and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
         except BaseException as error:
@@ -270,6 +270,7 @@ def fit_selection(
         releases=fit.releases,
         provenance={**fit.model.provenance, **chosen},
         conversion_delta=fit.model.conversion_delta,
+        latent=fit.model.latent,
     )
     return evolve(fit, model=model, notes=notes)
 
@@ -298,6 +299,10 @@ def _check_selection(outcome: object, session: LiveSession, selector: Selector, 
         raise IncompatiblePlugin(
             f"selector {name} planned cliques of up to {plan.order} attributes, for which the learner was asked, but "
             f"chose one of {longest}"
+        )
+    if plan.structure is not None and any(plan.structure.covering(one) is None for one in outcome.structure.cliques):
+        raise IncompatiblePlugin(
+            f"selector {name} chose a clique outside of the structure in its plan, for which the learner was asked"
         )
     weights = outcome.measure.values()
     if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):

@@ -238,7 +238,10 @@ def measure_dependence(
     names, queries = _questions(model, attributes, pairs)
     # Given its block, a merged code is independent of all else, so blocks are as dependent as their codes.
     here = model.coarse.using(unmeasured="uniform")
-    models, answers = _pair_answers(here, names, len(queries)) if pairs is None else _named_pair_answers(here, queries)
+    if pairs is None and not model.latent:  # with latent classes no cluster contains two attributes of records
+        models, answers = _pair_answers(here, names, len(queries))
+    else:
+        models, answers = _named_pair_answers(here, queries)
     information, squares = _numbers(models, answers, queries)
     v = _cramers(model, names, queries, squares)
     bounds: dict[str, FloatArray] = {}
@@ -263,7 +266,9 @@ def _questions(
     if pairs is not None:
         if attributes is not None:
             raise OptionError("give either attributes, all of whose pairs are compared, or the pairs themselves")
-        queries = tuple(dict.fromkeys(read_names(model.domain, pair, {}) for pair in check_queries(pairs)))
+        queries = tuple(
+            dict.fromkeys(read_names(model.domain, pair, {}, model.latent) for pair in check_queries(pairs))
+        )
         wrong = next((pair for pair in queries if len(pair) != 2), None)
         if wrong is not None:
             raise StructureError(f"dependence is between two attributes, got {wrong!r}")
@@ -272,7 +277,7 @@ def _questions(
         left_out = set(model.left_out)
         names = tuple(name for name in model.domain.names if name not in left_out)
     else:
-        names = read_names(model.domain, attributes, {})
+        names = read_names(model.domain, attributes, {}, model.latent)
     refuse_unmeasured(names, model.left_out)
     return names, tuple(itertools.combinations(names, 2)) if pairs is None else queries
 

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, checked_level, replicate_interval, widen
+from dpgm_core.models.latent import checked_latent, file_schema, hide, observed_structure, refuse_sums
+from dpgm_core.models.learned import Learned
 from dpgm_core.models.merged_codes import (
     MergedCodes,
     MergedDistribution,
@@ -60,9 +63,8 @@ from dpgm_core.models.queries import (
 )
 from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
-from dpgm_core.releases.pooling import pool
-from dpgm_core.releases.release import NoisyTables, check_alike, check_domain, guarantee_of, member_names, total_cost
-from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
+from dpgm_core.releases.release import NoisyTables, check_domain, member_names
+from dpgm_core.releases.session import caveats_of, stamp_of
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -71,13 +73,10 @@ from dpgm_core.structure.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Model", "SCHEMA"]
-
-#: Version of the model file format. Version 1 (at most one release) remains readable.
-SCHEMA = 2
+__all__ = ["Model"]
 
 
-class Model:
+class Model(Learned):
     """Discrete graphical model, p(x) proportional to exp(sum over cliques of theta_C(x_C)), with its provenance.
 
     Parameters
@@ -98,6 +97,9 @@ class Model:
         Log-potentials of refits, as `bootstrap` makes them.
     conversion_delta : Fraction, optional
         The delta at which zCDP is converted where costs differ in kind.
+    latent : sequence of str
+        Attributes of the structure that no record has, such as the class of a mixture. They are summed out of every
+        answer and left out of `domain` and of samples.
 
     Raises
     ------
@@ -125,27 +127,23 @@ class Model:
         inference: str | Inference = "junction-tree",
         replicates: Array | None = None,
         conversion_delta: Fraction | None = None,
+        latent: Sequence[str] = (),
     ) -> None:
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
+        self.latent = checked_latent(structure, latent)
         check_potentials(potentials.values, replicates)
         self.structure = structure
-        self.releases = tuple(behind for one in releases for behind in one.published)
-        check_alike(self.releases)
-        check_domain(structure.domain, self.releases)
+        super().__init__(releases, provenance, conversion_delta)
+        check_domain(hide(structure.domain, self.latent), self.releases)
         sessions = [one for one in self.releases if one.session is not None]
-        self._merged_codes: MergedCodes | None = find_merged_codes(structure.domain, sessions) if sessions else None
-        self.conversion_delta = conversion_delta
-        self.cost = total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
-        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        self.potentials = potentials.astype(np.float64)
+        merged = find_merged_codes(structure.domain, sessions) if sessions else None
+        self._answer_from(Distribution(self.potentials, inference), merged)
         # What a holdout measured was not learned from: the answer about it is by structure all the same.
         contrasts = [one.structure for one in self.learned if one.contrasts]
         self._basis = Basis(self.domain, [one.structure for one in self.learned], contrasts)
-        self._release: NoisyTables | None = None
-        self._holdout: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
-        self.potentials = potentials.astype(np.float64)
-        self._distribution = self._over_all_codes(Distribution(self.potentials, inference))
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
@@ -198,7 +196,7 @@ class Model:
             return self
         if self._coarse is None:
             self._coarse = self._with(self._distribution.base, self._refits)
-            self._coarse._merged_codes, self._coarse._distribution = None, self._distribution.base
+            self._coarse._answer_from(self._distribution.base, None)
         return self._coarse
 
     def expanded(self) -> Tables:
@@ -221,65 +219,18 @@ class Model:
     @property
     def domain(self) -> Domain:
         """The attributes that the model answers about; with all codes where a session merged some."""
-        return self.structure.domain if self._merged_codes is None else self._merged_codes.fine
+        return self._domain
 
-    @property
-    def learned(self) -> tuple[NoisyTables, ...]:
-        """The releases that the model was learned from: all except those of a holdout."""
-        return tuple(one for one in self.releases if not one.holdout)
-
-    @property
-    def release(self) -> NoisyTables | None:
-        """The release the model was learned from: the only one, all as one where they were pooled, otherwise the last.
-
-        Raises BudgetError where releases that do not pool are said to have been.
-        """
-        if self._release is None and self.learned:
-            self._release = pool(self.learned, self.conversion_delta) if self.pooled else self.learned[-1]
-        return self._release
-
-    @property
-    def pooled(self) -> bool:
-        """Whether the learner takes one release and got several as one."""
-        return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
-
-    @property
-    def seen(self) -> tuple[NoisyTables, ...]:
-        """The releases as the learner saw them: each of `learned`, or all as one where they were pooled."""
-        return (self.release,) if self.pooled and self.release is not None else self.learned
-
-    @property
-    def holdout(self) -> NoisyTables | None:
-        """The release of the holdout, all as one where there are several; None without a holdout.
-
-        Raises BudgetError where they do not pool.
-        """
-        steps = (step for one in self.releases for step in (one, *one.steps))
-        holdouts = [step for step in steps if isinstance(step, NoisyTables) and step.holdout]
-        if self._holdout is None and holdouts:
-            self._holdout = pool(holdouts, self.conversion_delta)
-        return self._holdout
+    @cached_property
+    def observed(self) -> Structure:
+        """The structure over the attributes of records; with latent classes it is that of the released tables."""
+        cliques = [clique for one in self.learned for clique in one.structure.cliques if clique]
+        return observed_structure(self.structure, self.latent, cliques)
 
     @property
     def checked(self) -> bool:
         """Whether a holdout measured pairs that the model answers by structure."""
         return bool(self._missed)
-
-    @property
-    def private(self) -> bool | None:
-        """Whether all releases were drawn without a seed; None for a model without a release."""
-        return all(one.private for one in self.releases) if self.releases else None
-
-    @property
-    def converged(self) -> bool:
-        """Whether the learner reported convergence."""
-        return bool(self.provenance.get("converged", True))
-
-    def made_by(self, kind: str) -> str:
-        """Return the name of the component of a kind, such as "learner", or its class where it has no name."""
-        record = self.provenance.get(kind)
-        facts = record if isinstance(record, Mapping) else {}
-        return str(facts.get("name") or facts.get("class") or f"no {kind}")
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -302,17 +253,11 @@ class Model:
         >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
         'by definition'
         """
-        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
+        names, fixed = self._read(attributes, given or {})
         standing = self._basis.standing((*names, *fixed))
         merged = self._merged_codes
         needs_structure = standing == MEASURED and merged is not None and merged.needs_independence(names, fixed)
         return BY_STRUCTURE if needs_structure else standing
-
-    def guarantee(self) -> str:
-        """Return the guarantee of all releases together as text; learning and querying add nothing to it."""
-        if self.cost is None:
-            return UNKNOWN
-        return guarantee_of(self.releases, self.cost)
 
     def stamp(self) -> dict[str, Any]:
         """Return what accompanies anything computed from the model: guarantee, conditions, cost and components.
@@ -407,7 +352,7 @@ class Model:
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        queries, fixed = read_queries(self.domain, cliques, given or {}, self.left_out)
+        queries, fixed = read_queries(self.domain, cliques, given or {}, self.left_out, self.latent)
         distinct = list(dict.fromkeys(queries))
         return dict(zip(distinct, self._distribution.marginals_of(distinct, fixed), strict=True))
 
@@ -418,7 +363,8 @@ class Model:
 
         The errors are the engine's alone; errors from sampling, noise and structure are in `intervals`.
         """
-        return self._distribution.estimates_of(*read_queries(self.domain, cliques, given or {}, self.left_out))
+        queries, fixed = read_queries(self.domain, cliques, given or {}, self.left_out, self.latent)
+        return self._distribution.estimates_of(queries, fixed)
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """Return p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
@@ -452,7 +398,7 @@ class Model:
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
          {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
         """
-        names = read_names(self.domain, attributes, given or {})
+        names, _ = self._read(attributes, given or {})
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
@@ -464,15 +410,22 @@ class Model:
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
         """Return a most probable record, attribute -> label, with the given attributes fixed.
 
-        Unmeasured attributes are left out (see `using`). Raises InferenceError where the engine cannot maximise or
-        `given` has probability 0, and StructureError where no attribute involved was measured.
+        Unmeasured attributes are left out (see `using`). Raises InferenceError where the engine cannot maximise,
+        `given` has probability 0 or there are latent classes, and StructureError where no attribute involved was
+        measured.
         """
         refuse_unmeasured(given or (), self.left_out)
-        codes = self._distribution.most_probable(encode_evidence(self.domain, given or {}))
+        fixed = encode_evidence(self.domain, given or {}, self.latent)
+        refuse_sums("its most probable record", self.latent)
+        codes = self._distribution.most_probable(fixed)
         return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
-        """Return the entropy of one record, nats: log Z - theta . mu, over all attributes, measured or not."""
+        """Return the entropy of one record, nats: log Z - theta . mu, over all attributes, measured or not.
+
+        Raises InferenceError for a model with latent classes, as `kl` does.
+        """
+        refuse_sums("its entropy", self.latent)
         return self._distribution.entropy()
 
     def kl(self, other: Model) -> float:
@@ -482,6 +435,7 @@ class Model:
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
+        refuse_sums("its Kullback-Leibler divergence", (*self.latent, *other.latent))
         return divergence(self._distribution, other._distribution)
 
     # --- numbers ---------------------------------------------------------------------------------------------------
@@ -570,10 +524,10 @@ class Model:
 
         There is at least one table, which may be empty. Errors are raised before the first.
         """
-        evidence = read_evidence(self.domain, given)
+        evidence = read_evidence(self.domain, given, self.latent)
         refuse_unmeasured(evidence.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, **evidence.stamp(self.domain)}
-        write = writer(self._distribution, self.domain, self._answered(), form, stamp)
+        write = writer(self._distribution, self._columns, self._answered(), form, stamp)
         return batches(self._distribution, write, count, method, evidence, randomness_or_system(randomness).generator())
 
     def sample_datasets(
@@ -628,13 +582,13 @@ class Model:
         replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate. Each
         replicate is queried once. Raises OptionError before `bootstrap`.
         """
-        names, fixed = read_names(self.domain, attributes, given or {}), encode_evidence(self.domain, given or {})
+        names, fixed = self._read(attributes, given or {})
         result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
         labels = tuple(self.domain[name].labels for name in names)
         standing, flaws = self.standing(names, given), caveats_of(self.releases)
         result = evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
         answers, estimate = self.marginals_of, result.estimate
-        lever = structure_variance(self.structure, names, fixed, estimate, answers) if self.checked else None
+        lever = structure_variance(self.observed, names, fixed, estimate, answers) if self.checked else None
         if lever is None:
             return result
         return widen(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
@@ -672,7 +626,7 @@ class Model:
         It comes from the tables of the holdout; with replicates, the error of the fit is subtracted. Raises
         OptionError without a holdout, and where none of its pairs is answered by structure any more.
         """
-        return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
+        return distance(self._error(), self.observed, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -694,7 +648,7 @@ class Model:
         """Everything but the numbers as JSON values, as a model file has them."""
         return {
             "format": "dpgm-model",
-            "schema": SCHEMA,
+            "schema": file_schema(self.latent),
             "dpgm": __version__,
             "private": self.private,
             "cost": None if self.cost is None else self.cost.to_dict(),
@@ -705,6 +659,7 @@ class Model:
             "provenance": plain(self.provenance),
             "unmeasured": list(self.unmeasured),
             "replicates": 0 if self._refits is None else len(self._refits),
+            **({"latent": list(self.latent)} if self.latent else {}),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
@@ -722,6 +677,7 @@ class Model:
             ("releases", f"{len(self.releases):,}"),
             ("attributes", f"{len(self.domain):,}"),
             ("cliques", f"{len(self.structure.cliques):,} with {self.structure.cells:,} cells"),
+            *((f"latent {name}", f"{self.structure.domain[name].size:,} classes") for name in self.latent),
             ("replicates", f"{count:,}" if count else "none; bootstrap(model) makes error bars"),
         ]
         return model_card(facts, self.domain, set(self.unmeasured), caveats_of(self.releases))
@@ -730,7 +686,7 @@ class Model:
 
     @property
     def _missed(self) -> list[Clique]:
-        return [] if self.holdout is None else pairs_left(self.holdout.structure, self.structure, self.unmeasured)
+        return [] if self.holdout is None else pairs_left(self.holdout.structure, self.observed, self.unmeasured)
 
     def _error(self) -> Component:
         """The structure's error as a variance component, measured once."""
@@ -743,11 +699,16 @@ class Model:
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
-        return completion(self._distribution, self.domain, self._answered())
+        return completion(self._distribution, self._columns, self._answered())
+
+    def _read(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> tuple[Clique, dict[str, int]]:
+        """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""
+        names = read_names(self.domain, attributes, given, self.latent)
+        return names, encode_evidence(self.domain, given, self.latent)
 
     def _numbers_of(self, name: str) -> BinDistribution:
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
-        one = self.domain[read_names(self.domain, (name,), {})[0]]
+        one = self.domain[self._read((name,), {})[0][0]]
         return numeric.number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
 
     def _answered(self) -> list[str]:
@@ -770,14 +731,18 @@ class Model:
             provenance=self.provenance if provenance is None else provenance,
             inference=distribution.inference,
             replicates=replicates,
+            latent=self.latent,
         )
         model._unmeasured_as = self._unmeasured_as
-        model._merged_codes = self._merged_codes  # a replicate's are its own
-        model._distribution = model._over_all_codes(distribution)
+        model._answer_from(distribution, self._merged_codes)  # a replicate's are its own
         return model
 
-    def _over_all_codes(self, distribution: Distribution) -> Distribution | MergedDistribution:
-        return distribution if self._merged_codes is None else MergedDistribution(distribution, self._merged_codes)
+    def _answer_from(self, distribution: Distribution, merged: MergedCodes | None) -> None:
+        """Answer from this distribution, about the codes before they were merged."""
+        self._merged_codes = merged
+        self._distribution = distribution if merged is None else MergedDistribution(distribution, merged)
+        self._columns = self.structure.domain if merged is None else merged.fine  # with latent ones
+        self._domain = hide(self._columns, self.latent)
 
     def _replicate(self, potentials: Array, number: int) -> Model:
         """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
@@ -788,8 +753,6 @@ class Model:
             names = self._merged_codes.of
             tables = self._distribution.marginals_of([(name,) for name in names], {})
             shares = dict(zip(names, tables, strict=True))
-            model._merged_codes = self._merged_codes.redraw(
-                shares, self.learned[-1].total, np.random.default_rng(number)
-            )
-            model._distribution = model._over_all_codes(distribution)
+            drawn = self._merged_codes.redraw(shares, self.learned[-1].total, np.random.default_rng(number))
+            model._answer_from(distribution, drawn)
         return model

@@ -17,7 +17,8 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
 from dpgm_core.models.intervals import MAX_REPLICATES
-from dpgm_core.models.model import SCHEMA, Model
+from dpgm_core.models.latent import SCHEMA
+from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.release import member_names
 from dpgm_core.releases.release_file import check_format, read_release, read_structure
@@ -74,6 +75,7 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
             provenance=_provenance(document["provenance"]),
             replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
             conversion_delta=None if delta is None else converter.structure(delta, Fraction),
+            latent=_latent(document.get("latent", [])) if document["schema"] > 2 else (),
         )
         if model.pooled:
             model.release  # noqa: B018 - releases that do not pool were not learned from so
@@ -103,6 +105,12 @@ def _replicates(archive: Archive, count: object, cells: int) -> Array | None:
     if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MAX_REPLICATES:
         raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MAX_REPLICATES}, got {count!r}")
     return archive.array("replicates.npz", count * cells, (np.float32,)).reshape(count, cells)
+
+
+def _latent(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelFileError("the latent classes must be a list of names")
+    return tuple(names)
 
 
 def _provenance(facts: object) -> Mapping[str, Any]:

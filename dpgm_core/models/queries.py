@@ -38,8 +38,12 @@ __all__ = [
 # --- Arguments ------------------------------------------------------------------------------------
 
 
-def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object]) -> Clique:
+def read_names(
+    domain: Domain, attributes: Sequence[str] | str, evidence: Mapping[str, object], latent: Collection[str] = ()
+) -> Clique:
     """Return the queried attributes, each once and none of them in the evidence. Raises StructureError.
+
+    latent: names of latent classes, which the domain lacks.
 
     >>> read_names(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
     ('a',)
@@ -49,6 +53,7 @@ def read_names(domain: Domain, attributes: Sequence[str] | str, evidence: Mappin
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not names:
         raise StructureError("name at least one attribute to query")
+    _refuse_latent(names, latent)
     for name in names:
         if name not in domain:
             raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, domain.names)}")
@@ -68,16 +73,20 @@ def check_queries(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[s
 
 
 def read_queries(
-    domain: Domain, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object], left_out: Collection[str]
+    domain: Domain,
+    cliques: Iterable[Sequence[str] | str],
+    given: Mapping[str, object],
+    left_out: Collection[str],
+    latent: Collection[str] = (),
 ) -> tuple[list[Clique], dict[str, int]]:
     """Return queries as tuples of names and the evidence as codes; refuse attributes that the model leaves out."""
-    queries = [read_names(domain, clique, given) for clique in check_queries(cliques)]
-    fixed = encode_evidence(domain, given)
+    queries = [read_names(domain, clique, given, latent) for clique in check_queries(cliques)]
+    fixed = encode_evidence(domain, given, latent)
     refuse_unmeasured((*itertools.chain.from_iterable(queries), *fixed), left_out)
     return queries, fixed
 
 
-def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str, int]:
+def encode_evidence(domain: Domain, evidence: Mapping[str, object], latent: Collection[str] = ()) -> dict[str, int]:
     """Return attribute -> code for evidence given as labels or codes.
 
     Raises StructureError and DomainError, also for evidence that a constraint rules out.
@@ -85,6 +94,7 @@ def encode_evidence(domain: Domain, evidence: Mapping[str, object]) -> dict[str,
     >>> encode_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}
     """
+    _refuse_latent(evidence, latent)
     for name in evidence:
         if name not in domain:
             raise StructureError(f"given names {name!r}, which the model lacks{did_you_mean(name, domain.names)}")
@@ -159,6 +169,13 @@ def _teller(name: str, sources: Mapping[str, str]) -> str:
     return name
 
 
+def _refuse_latent(names: Iterable[str], latent: Collection[str]) -> None:
+    """Refuse, with StructureError, a query that names a latent class."""
+    for name in names:
+        if name in latent:
+            raise StructureError(f"{name!r} is a latent class of the model, not an attribute of the records")
+
+
 def refuse_unmeasured(names: Iterable[str], left_out: Collection[str]) -> None:
     """Refuse, with StructureError, a query that names an attribute that no release measured."""
     nothing = set(left_out)
@@ -204,9 +221,9 @@ class Evidence:
         return {name: domain[name].labels[self.codes[name]] for name in self.places}
 
 
-def read_evidence(domain: Domain, values: Mapping[str, Any] | None) -> Evidence:
+def read_evidence(domain: Domain, values: Mapping[str, Any] | None, latent: Collection[str] = ()) -> Evidence:
     """Read evidence as a user writes it. Raises StructureError and DomainError, also where orders rule it out."""
-    codes = encode_evidence(domain, values or {})
+    codes = encode_evidence(domain, values or {}, latent)
     places = {}
     for name, value in (values or {}).items():
         one = domain[name]

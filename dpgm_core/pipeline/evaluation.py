@@ -12,6 +12,7 @@ from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError, require_non_private
 from dpgm_core.models.distribution import expectation
+from dpgm_core.models.latent import refuse_sums
 from dpgm_core.models.model import Model
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import NamedColumns
@@ -75,6 +76,7 @@ def log_likelihood(model: Model, records: object, *, allow_non_private: bool = F
     '-3.000000'
     """
     require_non_private("log_likelihood of records", allow_non_private)
+    refuse_sums("the likelihood of records", model.latent)
     whole = model.expanded()
     counted = count(as_source(records), whole.structure)
     return expectation(counted.tables.values, whole.values) - counted.records * model.log_partition
@@ -107,7 +109,7 @@ def total_variation(
     """
     names = None if cliques is None else [tuple(clique) for clique in cliques]
     nothing = {*model.left_out, *(reference.left_out if isinstance(reference, Model) else ())}
-    known = [clique for clique in model.structure.cliques if clique and nothing.isdisjoint(clique)]
+    known = [clique for clique in model.observed.cliques if clique and nothing.isdisjoint(clique)]
     if isinstance(reference, Model):
         pairs = names or known
         ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
@@ -120,7 +122,7 @@ def total_variation(
         if not targets:
             return {}
         tables = tabulate(reference, Structure(model.domain, targets), allow_non_private=True)
-    if tables.structure.domain == model.structure.domain:
+    if tables.structure.domain == model.coarse.domain:
         model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")

@@ -237,8 +237,9 @@ class Run:
         check_contrast_learner(self.learner, may_be_contrasts(self.split.tables))
         measured, split = planned_split(self.learner, structure, self.split)
         price = partial(price, self.budget, mechanism, split=split, measured=measured)
+        asks_engine = needed is None or needed.calls > 0
         try:
-            tables = price(inference=self.inference)
+            tables = price(inference=self.inference if asks_engine else None)
         except TooLarge:  # of the engine, which the learner's check did not ask
             tables = price(inference=None)
         left = split.divide(self.budget)[1]

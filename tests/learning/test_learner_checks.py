@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Dag, OptionError, Selection, StructureError, Workload
+from dpgm_core import Budget, Dag, Domain, OptionError, Selection, Structure, StructureError, TooLarge, Workload
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
@@ -240,3 +240,25 @@ def test_an_order_that_is_none_or_not_kept_is_the_selectors_fault():
             pipeline.plan_selection(Undirected(order=order), RHO, WORKLOAD, terms=TERMS)
     with pytest.raises(dpgm.LearningFailed, match="planned cliques of up to 1 attributes"):
         pipeline.fit(CODES, Arrow(order=1), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
+
+
+@frozen(kw_only=True)
+class Stated(Arrow):
+    """States this structure in its plan, whatever it chooses."""
+
+    stated: Structure
+
+    def plan(self, workload, budget, terms, records=None):
+        return evolve(super().plan(workload, budget, terms, records), structure=self.stated)
+
+
+def test_a_structure_in_a_plan_is_checked_before_the_charge_and_kept():
+    """The learner is asked about it, whatever it says of smaller ones; to choose beyond it is the selector's fault."""
+    alone = Structure(DOMAIN, [(name,) for name in DOMAIN.names])
+    with pytest.raises(dpgm.LearningFailed, match="chose a clique outside of the structure in its plan"):
+        pipeline.fit(CODES, Stated(stated=alone), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
+    wide = Domain.from_sizes(dict.fromkeys("abcdefghij", 40))
+    selector, workload = Stated(stated=Structure.complete(wide)), Workload.all(wide, 2)
+    with pytest.raises(TooLarge, match=r"the 45 tables that the selector measures.*take learner = 'mixture'"):
+        pipeline.plan_selection(selector, RHO, workload, "naive-mle", terms=TERMS)
+    assert pipeline.plan_selection(selector, RHO, workload, "mixture", terms=TERMS).structure == selector.stated

@@ -203,10 +203,11 @@ def _print_answer(
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
+    model.standing(attributes, fixed)  # first: it refuses what cannot be asked
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
+    estimates = model.estimates_of([attributes], given=fixed)
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
     interval, columns = None, {"probability": table}
     if level is not None and (refits := refitted()) is not None:
@@ -334,6 +335,8 @@ def _describe(model: Model) -> None:
     print_out()
     print_lines(model.structure.describe())
     blocks = model.structure.domain
+    if model.latent:
+        print_out(f"latent classes: {', '.join(f'{name} ({blocks[name].size})' for name in model.latent)}")
     merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
     if merged:
         print_out(f"learned over merged codes, answered over all: {', '.join(merged)}")

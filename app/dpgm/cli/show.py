@@ -73,7 +73,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "unmeasured": list(done.model.unmeasured),
         "misfit": _misfit(done.model),
         "structure_error": _structure_error(done.model),
-        "structure": [list(clique) for clique in done.model.structure.cliques],
+        "structure": [list(clique) for clique in done.model.observed.cliques],
         **(
             {"selector": _selector(done.model), "rounds": _selection_record(done.model).get("trace", [])}
             if chosen
@@ -187,7 +187,7 @@ def print_fit(
     print_labels(done.model.releases)
     if sessions_of(done.model.releases):
         print_chosen(
-            done.model.structure,
+            done.model.observed,
             done.model.releases,
             verbose=verbose,
             selector=_selector(done.model),

@@ -200,9 +200,9 @@ def _nothing_shared(first: str, other: str, overlap: Overlap) -> str:
 
 def _over_the_same_codes(first: Content, other: Content) -> tuple[Content, Content]:
     """A model and the release of a session that merged codes: both over the codes as they were merged."""
-    if isinstance(first, Model) and isinstance(other, NoisyTables) and other.structure.domain == first.structure.domain:
+    if isinstance(first, Model) and isinstance(other, NoisyTables) and other.structure.domain == first.coarse.domain:
         return first.coarse, other
-    if isinstance(other, Model) and isinstance(first, NoisyTables) and first.structure.domain == other.structure.domain:
+    if isinstance(other, Model) and isinstance(first, NoisyTables) and first.structure.domain == other.coarse.domain:
         return first, other.coarse
     return first, other
 
@@ -229,6 +229,8 @@ def _kl(first: Model, other: Model, matched: Overlap) -> tuple[tuple[float, floa
         return None, "they are not over the same attributes and labels"
     if first.domain != other.domain and (first.domain.constraints or other.domain.constraints):
         return None, "their domains have constraints and are not the same"
+    if first.latent or other.latent:
+        return None, "a model with latent classes has none in closed form"
     try:
         if not (first.engine.exact and other.engine.exact):
             return None, "an engine that answers approximately has none"

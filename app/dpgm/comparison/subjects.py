@@ -113,7 +113,9 @@ def kind_of(content: Content) -> Kind:
 
 def structure_of(content: Content) -> Structure | None:
     """The structure that it has tables over; synthetic records have none."""
-    return None if isinstance(content, Synthetic) else content.structure
+    if isinstance(content, Synthetic):
+        return None
+    return content.observed if isinstance(content, Model) else content.structure
 
 
 def subject_of(name: str, content: Content) -> Subject:

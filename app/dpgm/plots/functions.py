@@ -124,7 +124,7 @@ def marginal(
     Bars('a', 2 bars, by definition)
     """
     level, most = checked_level(level), check_most(most)
-    names = read_names(model.domain, attribute, given or {})
+    names = read_names(model.domain, attribute, given or {}, model.latent)
     if len(names) != 1:
         raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
     (name,) = names
@@ -174,7 +174,7 @@ def pair(
     Heat('a and b', 2 x 3, by definition)
     """
     level = checked_level(level)
-    names = read_names(model.domain, (first, second), given or {})
+    names = read_names(model.domain, (first, second), given or {}, model.latent)
     alone = model.marginals_of([(name,) for name in names], given)
     groups = {name: group_labels(model.domain[name], alone[name,], _MAX_SIDE_LABELS) for name in names}
     table, interval = shares_of(model, groups, given, level)
@@ -339,7 +339,7 @@ def _attributes(model: Model) -> Network:
     place = {name: at for at, name in enumerate(names)}
     unordered = {
         tuple(sorted(two, key=place.__getitem__))
-        for one in model.structure.constrained.cliques
+        for one in model.observed.constrained.cliques
         for two in itertools.combinations(one, 2)
     }
     pairs = sorted(unordered, key=lambda two: (place[two[0]], place[two[1]]))
@@ -363,7 +363,7 @@ def _attributes(model: Model) -> Network:
         texts, labels, [(one.first, one.second) for one in lines], [n in unmeasured for n in names]
     )
     return Network(
-        title="attributes that share a clique",
+        title="attributes that share a released table" if model.latent else "attributes that share a clique",
         standing=standing,
         nodes=nodes,
         lines=tuple(lines),
@@ -401,8 +401,13 @@ def _clusters(model: Model) -> Network:
         else (*one[: _MAX_CLUSTER_NAMES - 1], f"and {len(one) - _MAX_CLUSTER_NAMES + 1} more")
         for one in clusters
     ]
-    standings = [model.standing(one) for one in clusters]
-    cells = [math.prod(model.domain.shape(one)) for one in clusters]
+    known = [[name for name in one if name not in model.latent] for one in clusters]
+    standings = [model.standing(names) for names in known]
+    classes = math.prod(model.structure.domain.shape(model.latent))
+    cells = [
+        math.prod(model.domain.shape(names)) * (classes if len(names) < len(one) else 1)
+        for names, one in zip(known, clusters, strict=True)
+    ]
     said = [
         f"{', '.join(one)}: {size} cells; {standing}"
         for one, size, standing in zip(clusters, cells, standings, strict=True)

@@ -52,7 +52,7 @@ def make_annex(
     """
     require_non_private("an annex, which compares the model with records,", allow_non_private)
     names = [one for one in model.domain.names if one not in set(model.unmeasured)]
-    tables = _fitting(model, [clique for clique in model.structure.cliques if len(clique) > 1])
+    tables = _fitting(model, [clique for clique in model.observed.cliques if len(clique) > 1])
     known = {frozenset(clique) for clique in tables}
     pairs = [pair for pair in combinations(names, 2) if frozenset(pair) not in known]
     unheld = _some(_fitting(model, [pair for pair in pairs if model.standing(pair) != MEASURED]))

@@ -175,11 +175,19 @@ _MAX_GRAPH_BYTES = 250_000
 def graph_section(material: Material) -> list[object]:
     """Return the section on the graph."""
     shape = material.model.structure.describe()
+    latent = material.model.latent
+    classes = " and ".join(f"{material.model.structure.domain[name].size:,}" for name in latent)
     words = (
-        f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
+        f"Within each of {classes} latent classes, which no record states, attributes are independent. A line joins "
+        "two attributes that one released table holds, and its width shows how much they depend on each other."
+        if latent
+        else f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
         f"{several(shape.attributes, 'attribute')} in {several(shape.components, 'connected part')}. What no line "
         "joins depends on each other only through what lies between. A line alone is no finding: its width shows how "
-        f"much it tells. Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
+        "much it tells."
+    )
+    words += (
+        f" Exact answers work through tables of at most {several(shape.peak_cells, 'cell')} (treewidth "
         f"{shape.treewidth})."
     )
     tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_MAX_GRAPH_BYTES)

@@ -612,7 +612,7 @@ def _chosen_structure(material: Material) -> list[Html]:
     provenance = material.model.provenance
     chooser = dict(provenance.get("selector") or {}).get("name")
     notes = list(dict(provenance.get("selection") or {}).get("notes", []))
-    cliques = material.model.structure.cliques
+    cliques = material.model.observed.cliques
     of = len(sessions[0].session.workload.candidates) if sessions[0].session is not None else 0
     by = "" if chooser is None else f" by the selector {chooser}"
     steps = several(sum(len(one.steps) for one in sessions), "step")

@@ -184,7 +184,10 @@ class Judge:
         """All measures but seconds; None, and why, of what does not fit into memory."""
         model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
         errors: dict[str, Any] = {}
-        _add_measures(errors, ("kl",), lambda: (self._truth.kl(model),))
+        if model.latent:
+            errors |= {"kl": None, "unanswered": "a model with latent classes has no divergence in closed form"}
+        else:
+            _add_measures(errors, ("kl",), lambda: (self._truth.kl(model),))
         for measure, cliques in self._asked.items():
             _add_measures(errors, (measure, f"{measure}_worst"), partial(self._distances, model, cliques))
         return errors

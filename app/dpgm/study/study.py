@@ -326,6 +326,10 @@ class Study:
         return cases_of(self.methods, itertools.product(self.records, self.budgets))
 
     def __attrs_post_init__(self) -> None:
+        if self.truth.latent:
+            raise OptionError(
+                "the truth has latent classes, so nothing has a divergence from it in closed form; take a truth without"
+            )
         for what in (self.structure, self.workload):
             if what.domain != self.distribution.structure.domain:
                 raise StructureError(

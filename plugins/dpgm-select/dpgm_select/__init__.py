@@ -9,7 +9,7 @@ __all__ = ["dpgm_components"]
 
 @hookimpl
 def dpgm_components() -> Iterable[Component]:
-    """The selectors `auto`, `mst`, `oneshot`, `aim` and `privbayes`."""
+    """The selectors `auto`, `mst`, `oneshot`, `aim`, `privbayes` and `all-pairs`."""
     return (
         Component(
             kind="selector",
@@ -40,5 +40,11 @@ def dpgm_components() -> Iterable[Component]:
             name="privbayes",
             target="dpgm_select.privbayes:PrivBayes",
             summary="a directed graph: parents of each attribute among those before it, as bayes-net learns from",
+        ),
+        Component(
+            kind="selector",
+            name="all-pairs",
+            target="dpgm_select.all_pairs:AllPairs",
+            summary="every pair of attributes, for learner 'mixture', which needs no junction tree of them",
         ),
     )

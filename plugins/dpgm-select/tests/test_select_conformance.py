@@ -2,6 +2,7 @@
 
 import pytest
 from dpgm_select.aim import Aim
+from dpgm_select.all_pairs import AllPairs
 from dpgm_select.auto import Auto
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
@@ -14,6 +15,12 @@ class TestAim(SelectorConformance):
     """Every check, default options."""
 
     component = Aim
+
+
+class TestAllPairs(SelectorConformance):
+    """Every check, default options."""
+
+    component = AllPairs
 
 
 @pytest.mark.landing

@@ -39,6 +39,7 @@ __all__ = [
     "draw",
     "learn",
     "persistent_model",
+    "record_probabilities",
     "replayed",
     "sample_codes",
     "simulated_release",
@@ -202,3 +203,16 @@ class _SpoiledEngine:
 def clique_marginals(potentials: Tables) -> FloatArray:
     """Of one record, (cells,)."""
     return JunctionTree().compile(potentials.structure).infer(potentials).marginals.values
+
+
+def record_probabilities(potentials: Tables, latent: Sequence[str] = ()) -> FloatArray:
+    """Of every record, (records,), in the order of `all_records`, with the latent classes summed out.
+
+    >>> structure = Structure(Domain.from_sizes({"h": 2, "a": 2}), [("h", "a")])
+    >>> record_probabilities(Tables(structure, np.log([0.1, 0.2, 0.3, 0.4])), ["h"]).round(2).tolist()
+    [0.4, 0.6]
+    """
+    domain = potentials.structure.domain
+    joint = enumerated(potentials).probabilities.reshape(domain.shape(domain.names))
+    summed: FloatArray = joint.sum(axis=tuple(domain.names.index(name) for name in latent))
+    return summed.reshape(-1)

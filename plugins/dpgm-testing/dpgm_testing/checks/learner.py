@@ -7,12 +7,14 @@ import gc
 import math
 import random
 import weakref
+from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
 import numpy as np
 from attrs import evolve, frozen
 
+from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.files import plain
 from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.components.options import with_options
@@ -31,8 +33,8 @@ from dpgm_testing.check import Checklist, Unserved, require
 from dpgm_testing.checks import learner_contracts
 from dpgm_testing.checks.unusual import LEARNER
 from dpgm_testing.curators import TrappedRecords
-from dpgm_testing.learning import SpoiledInference, clique_marginals, draw, learn, replayed, truth
-from dpgm_testing.oracles import all_records, enumerated
+from dpgm_testing.learning import SpoiledInference, clique_marginals, draw, learn, record_probabilities, replayed, truth
+from dpgm_testing.oracles import all_records, enumerated, incidence
 from dpgm_testing.strategies import awkward_structures
 from dpgm_testing.subjects import LearnerSubject
 
@@ -44,7 +46,7 @@ CHECKS = Checklist("learner")
 def _usable(fit: Fit, structure: Structure, where: str) -> None:
     values = fit.model.potentials.values
     require(not np.isnan(values).any() and not np.isposinf(values).any(), f"{where}: a log-potential is NaN or +inf")
-    require(fit.model.structure.domain == structure.domain, f"{where}: the model is over another domain")
+    require(fit.model.domain == structure.domain, f"{where}: the model is over another domain")
     # a learner may measure less than it was given to model, and have been given an engine that answers nothing
     model = fit.model.using("junction-tree", unmeasured="uniform")
     for clique in filter(None, structure.cliques):
@@ -55,7 +57,7 @@ def _usable(fit: Fit, structure: Structure, where: str) -> None:
 
 def _kl(truth: Tables, fit: Fit) -> float:
     """KL(true || learned), nats, summed over every record."""
-    p, q = enumerated(truth).probabilities, enumerated(fit.model.potentials).probabilities
+    p, q = enumerated(truth).probabilities, record_probabilities(fit.model.potentials, fit.model.latent)
     with np.errstate(divide="ignore"):
         return float(np.sum(p * (np.log(p) - np.log(q))))
 
@@ -139,7 +141,7 @@ def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
         return
     require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
     tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
-    again = replayed(tuned, releases, fit.model.structure)
+    again = replayed(tuned, releases, _given(subject, fit))
     moved = float(np.abs(clique_marginals(again.model.potentials) - clique_marginals(fit.model.potentials)).max())
     require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
 
@@ -154,22 +156,36 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     run = learn(subject, draw(truth(subject.chain), 500, 1))
     if len(run.curator.released) > 1:  # which no refitter is given (see `bootstrap`)
         return
-    fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.curator.released))
+    model, released = run.fit.model, run.curator.released
+    fit = evolve(run.fit, model=Model(model.structure, model.potentials, releases=released, latent=model.latent))
     tuned = with_options(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     inference = JunctionTree()
     refit = tuned.refitter(fit.model, inference)
     simulator = Simulator(run.curator.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
-    randomness, start = SeededRandomness(1), clique_marginals(fit.model.potentials)
+    randomness, start = SeededRandomness(1), _answers(subject, model.latent, model.potentials)
     between = way = 0.0
     releases = [simulator.draw(randomness) for _ in range(8)]
     refits = refit.many(releases) if isinstance(refit, Refits) else [refit(release) for release in releases]
     require(len(refits) == 8, f"8 releases refitted together gave {len(refits)}")
     for release, potentials in zip(releases, refits, strict=True):
         require(potentials.structure == fit.model.structure, "a refit is not over the model's structure")
-        learned = clique_marginals(replayed(tuned, [release], fit.model.structure).model.potentials)
-        between += float(np.sum((clique_marginals(potentials) - learned) ** 2))
+        again = replayed(tuned, [release], _given(subject, fit)).model
+        learned = _answers(subject, again.latent, again.potentials)
+        between += float(np.sum((_answers(subject, model.latent, potentials) - learned) ** 2))
         way += float(np.sum((learned - start) ** 2))
     require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
+
+
+def _given(subject: LearnerSubject, fit: Fit) -> Structure:
+    """The structure that the learner was given: its model's own, but for latent classes."""
+    return subject.served(subject.chain) if fit.model.latent else fit.model.structure
+
+
+def _answers(subject: LearnerSubject, latent: Sequence[str], potentials: Tables) -> FloatArray:
+    """Marginals of the cliques; those of the chain where the model's have a class, which has no name of its own."""
+    if not latent:
+        return clique_marginals(potentials)
+    return np.asarray(incidence(subject.chain) @ record_probabilities(potentials, latent))
 
 
 @CHECKS.add()

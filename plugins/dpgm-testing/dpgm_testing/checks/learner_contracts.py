@@ -40,7 +40,7 @@ from dpgm_testing.cases import BINARY_CHAIN, CHAIN, SHAPES, awkward_networks
 from dpgm_testing.check import CheckFailed, Checklist, Unserved, require
 from dpgm_testing.curators import GuardedCurator, TrappedRecords, live_curator
 from dpgm_testing.evidence import torn
-from dpgm_testing.learning import SpoiledInference, draw, learn, replayed, truth
+from dpgm_testing.learning import SpoiledInference, draw, learn, record_probabilities, replayed, truth
 from dpgm_testing.oracles import all_records, enumerated, incidence
 from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_testing.strategies import awkward_structures
@@ -88,7 +88,7 @@ def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) ->
             if getattr(guarded.budget, part)
         ]
         require(max(left) <= _LEFT, f"{guarded.budget}: {max(left):.1%} of it is left")
-        found = matrix @ enumerated(fit.model.potentials).probabilities
+        found = matrix @ record_probabilities(fit.model.potentials, fit.model.latent)
         off, far = (float(np.abs(one - expected).sum()) for one in (found, even))
         require(
             off <= _NEARER * far,
@@ -435,7 +435,8 @@ def many_records_are_followed(subject: LearnerSubject) -> None:
             run = learn(subject, codes, theta.structure, source=TrappedRecords(codes, rows=len(codes)))
         except Unserved:
             continue
-        found = incidence(theta.structure) @ enumerated(run.fit.model.potentials).probabilities
+        model = run.fit.model
+        found = incidence(theta.structure) @ record_probabilities(model.potentials, model.latent)
         off = float(np.abs(found - enumerated(theta).marginals.values).max())
         require(off <= 0.03, f"{name}: with 100,000 records a marginal is {off:.3g} from the truth")
 

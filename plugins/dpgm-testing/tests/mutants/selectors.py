@@ -360,6 +360,13 @@ class TakesAll(Plain):
         return fitting(alone, Structure(session.domain, singles), fit)
 
 
+@selector("what-it-chooses-fits", "States attributes alone in its plan, and takes pairs.")
+class StatesOthers(Plain):
+    def plan(self, workload, budget, terms, records=None):
+        stated = Structure(workload.domain, next(self.tables(workload)))
+        return attrs.evolve(super().plan(workload, budget, terms, records), structure=stated)
+
+
 @selector("more-records-never-hurt", "Believes that many records need no pairs.")
 class GivesUpOnMany(Plain):
     def rounds(self, pairs, session):
