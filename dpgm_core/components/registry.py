@@ -61,7 +61,10 @@ _DEFAULTS = {
     **{("learner", name): "dpgm-mrf" for name in ("mrf-fw", "mrf-walsh")},
     **{("selector", name): "dpgm-mrf" for name in ("mrf-fw", "mrf-select", "mrf-stable")},
     ("inference", "gibbs"): "dpgm-mrf",
-    **{("selector", name): "dpgm-select" for name in ("aim", "all-pairs", "auto", "mst", "oneshot", "privbayes")},
+    **{
+        ("selector", name): "dpgm-select"
+        for name in ("aim", "all-pairs", "auto", "grow", "mst", "oneshot", "privbayes")
+    },
     ("source", "spark"): "dpgm-spark",
     ("source", "sql"): "dpgm-sql",
 }

@@ -225,7 +225,8 @@ class TableDistance:
         """w over the greatest, in units of 1/4096, (candidates,); at least 1, and 4096 for the greatest."""
         weights = self.weights or (Fraction(1),) * len(self.candidates.groups)
         most = max(weights)
-        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in weights], np.int64)
+        rounded = {one: max(1, round(one / most * WEIGHT_GRID)) for one in set(weights)}
+        return np.array([rounded[one] for one in weights], np.int64)
 
     @property
     def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

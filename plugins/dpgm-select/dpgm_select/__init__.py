@@ -9,13 +9,19 @@ __all__ = ["dpgm_components"]
 
 @hookimpl
 def dpgm_components() -> Iterable[Component]:
-    """The selectors `auto`, `mst`, `oneshot`, `aim`, `privbayes` and `all-pairs`."""
+    """The selectors `auto`, `grow`, `mst`, `oneshot`, `aim`, `privbayes` and `all-pairs`."""
     return (
         Component(
             kind="selector",
             name="auto",
             target="dpgm_select.auto:Auto",
             summary="decides between the others by size and kind of budget, and says which",
+        ),
+        Component(
+            kind="selector",
+            name="grow",
+            target="dpgm_select.grow:Grow",
+            summary="a spanning forest, then tables as long as they are predicted to be worth their noise",
         ),
         Component(
             kind="selector",

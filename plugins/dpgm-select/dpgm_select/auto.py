@@ -22,17 +22,17 @@ from dpgm_core import (
 )
 from dpgm_select.aim import Aim
 from dpgm_select.common import Options, single_candidates
+from dpgm_select.grow import Grow
 from dpgm_select.mst import Mst
-from dpgm_select.oneshot import Oneshot
 
 __all__ = ["Auto"]
 
-_Chosen = TypeVar("_Chosen", Aim, Mst, Oneshot)
+_Chosen = TypeVar("_Chosen", Aim, Grow, Mst)
 
 
 @frozen(kw_only=True)
 class Auto(Options):
-    """`oneshot` where noise may be Gaussian; for pure budgets `aim` where its rounds are few, and `mst` beyond.
+    """`grow` where noise may be Gaussian; for pure budgets `aim` where its rounds are few, and `mst` beyond.
 
     >>> from dpgm_core import Domain
     >>> workload = Workload.all(Domain.from_sizes(dict.fromkeys("abc", 2)))
@@ -40,17 +40,20 @@ class Auto(Options):
     "auto: 'aim', as a pure budget allows no noisy scores, and there are 3 attributes and 7 candidates"
     """
 
+    max_model_cells: int = option(
+        2**19, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
+    )
     aim_attributes: int = option(40, help="`aim` up to so many, for pure budgets", unit="attributes", validator=whole)
     aim_candidates: int = option(1000, help="and up to so many", unit="candidates", validator=whole)
 
-    def decide(self, workload: Workload, budget: Budget) -> tuple[Aim | Mst | Oneshot, str]:
+    def decide(self, workload: Workload, budget: Budget) -> tuple[Aim | Grow | Mst, str]:
         """The selector for a session with this budget, and why, in words; public facts alone."""
         attributes, candidates = len(single_candidates(workload)), len(workload.candidates)
         size = f"{attributes} attributes and {candidates:,} candidates"
         if budget.kind != "pure":
-            return self._alike(Oneshot()), (
-                "auto: 'oneshot', as the budget allows Gaussian noise: all candidates are scored at once, and it was "
-                "faster than 'aim' where both were tried, and up to epsilon = 1 more accurate"
+            return self._alike(Grow()), (
+                "auto: 'grow', as the budget allows Gaussian noise: a forest of pairs, then tables as long as they are "
+                "predicted to be worth their noise"
             )
         if attributes <= self.aim_attributes and candidates <= self.aim_candidates:
             return self._alike(Aim()), f"auto: 'aim', as a pure budget allows no noisy scores, and there are {size}"

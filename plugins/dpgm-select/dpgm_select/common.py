@@ -32,10 +32,12 @@ from dpgm_select.merging import merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
+    "Components",
     "Growth",
     "Options",
     "check_choice",
     "check_workload",
+    "count_edges",
     "informative_candidates",
     "score_candidates",
     "larger_candidates",
@@ -236,3 +238,29 @@ def predict_tables(fit: Fit, cliques: Sequence[Clique]) -> dict[Clique, FloatArr
 def clique_text(clique: Clique) -> str:
     """A clique as traces have it."""
     return " x ".join(clique)
+
+
+class Components:
+    """Connected components of the attributes."""
+
+    def __init__(self, alone: Sequence[Clique]) -> None:
+        self._of = {name: name for (name,) in alone}
+
+    def together(self, pair: Clique) -> bool:
+        """Whether both are joined already."""
+        return self._of[pair[0]] == self._of[pair[1]]
+
+    def join(self, pair: Clique) -> None:
+        """Put an edge between them."""
+        one, two = self._of[pair[0]], self._of[pair[1]]
+        self._of = {name: one if component == two else component for name, component in self._of.items()}
+
+
+def count_edges(workload: Workload) -> int:
+    """Return the number of edges of a spanning forest of the workload's pairs."""
+    joined, count = Components(single_candidates(workload)), 0
+    for pair in larger_candidates(workload, 2):
+        if not joined.together(pair):
+            joined.join(pair)
+            count += 1
+    return count

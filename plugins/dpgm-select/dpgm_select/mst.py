@@ -8,7 +8,6 @@ least.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from attrs import frozen
@@ -28,10 +27,12 @@ from dpgm_core import (
 )
 from dpgm_core.learning import share_of
 from dpgm_select.common import (
+    Components,
     Options,
     check_choice,
     check_workload,
     clique_text,
+    count_edges,
     informative_candidates,
     larger_candidates,
     measure_attributes,
@@ -62,7 +63,7 @@ class Mst(Options):
         """See `Selector.plan`."""
         check_workload("mst", workload, budget)
         notes = self.check_room(workload)
-        edges = _edges(workload)
+        edges = count_edges(workload)
         each = share_of(budget, _CHOICES / edges)
         check_choice("mst", each, terms)
         alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICES)
@@ -86,7 +87,7 @@ class Mst(Options):
     ) -> Selection:
         """See `Selector.select`; the tables of the tree are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
-        edges = _edges(workload)
+        edges = count_edges(workload)
         growth, notes = measure_attributes(session, share_of(whole, _ALONE), self.merge)
         pairs = informative_candidates(session, 2)
         probabilities = predict_tables(growth.fitted(fitting), pairs)
@@ -94,7 +95,7 @@ class Mst(Options):
         each = share_of(whole, _CHOICES / edges)
         noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
         sizes = session.domain.sizes
-        joined = _Components(single_candidates(workload))
+        joined = Components(single_candidates(workload))
         chosen: list[Clique] = []
         trace: list[dict[str, Any]] = []
         while True:
@@ -127,29 +128,3 @@ class Mst(Options):
             trace=trace,
             notes=notes,
         )
-
-
-class _Components:
-    """Connected components of the attributes."""
-
-    def __init__(self, alone: Sequence[Clique]) -> None:
-        self._of = {name: name for (name,) in alone}
-
-    def together(self, pair: Clique) -> bool:
-        """Whether both are joined already."""
-        return self._of[pair[0]] == self._of[pair[1]]
-
-    def join(self, pair: Clique) -> None:
-        """Put an edge between them."""
-        one, two = self._of[pair[0]], self._of[pair[1]]
-        self._of = {name: one if component == two else component for name, component in self._of.items()}
-
-
-def _edges(workload: Workload) -> int:
-    """Return the number of edges of a spanning forest of the workload's pairs."""
-    joined, count = _Components(single_candidates(workload)), 0
-    for pair in larger_candidates(workload, 2):
-        if not joined.together(pair):
-            joined.join(pair)
-            count += 1
-    return count

@@ -44,7 +44,7 @@ from dpgm_select.common import (
     score_candidates,
 )
 from dpgm_select.spending import LEFT, noise_of, ratio
-from dpgm_select.split import Worth, best_subset, pull, top_up_budget
+from dpgm_select.split import Worth, best_subset, level_up, pull
 
 __all__ = ["Oneshot"]
 
@@ -132,7 +132,8 @@ class Oneshot(Options):
             taken = self._best(growth, errors, had, share_of(whole, left + sum(had.values()))).taken
             growth.add(*taken)
             spent = left * _ROUNDED * (1 if look == self.looks else _FIRST)
-            parts = top_up_budget(self._costs(growth, [*had, *taken]), had, spent) if had or taken else {}
+            costs = self._costs(growth, [*had, *taken])
+            parts = level_up({clique: pull(cost) for clique, cost in costs.items()}, had, spent) if costs else {}
             if parts:
                 session.measure({clique: share_of(whole, part) for clique, part in parts.items()})
                 had |= {clique: had.get(clique, 0.0) + part for clique, part in parts.items()}

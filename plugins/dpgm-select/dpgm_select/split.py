@@ -16,7 +16,7 @@ from attrs import frozen
 
 from dpgm_core import Clique
 
-__all__ = ["Worth", "best_subset", "pull", "top_up_budget"]
+__all__ = ["Worth", "best_subset", "level_up", "pull"]
 
 #: f, by measurement: at 1 tables are left out that a learner has use for.
 SHRUNKEN = 0.5
@@ -65,15 +65,15 @@ def best_subset(
     return Worth(saved=saved, taken=tuple(order[:count]))
 
 
-def top_up_budget(costs: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
-    """Divide the rest of a budget so that each table's whole part comes as near y_c as can be; sums to `left`.
+def level_up(wanted: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
+    """Divide the rest of a budget so that each table's whole part comes as near its share as can be; sums to `left`.
 
-    costs: w_c K_c. had: what tables have had. All in one unit of rho.
+    wanted: what the parts are to be proportional to, y_c. had: what tables have had. All in one unit of rho.
 
-    >>> {name: round(part, 3) for name, part in top_up_budget({"a": 1.0, "b": 8.0}, {"a": 5.0}, 5.0).items()}
+    >>> {name: round(part, 3) for name, part in level_up({"a": 1.0, "b": 4.0}, {"a": 5.0}, 5.0).items()}
     {'b': 5.0}
     """
-    wanting = {clique: pull(cost) for clique, cost in costs.items()}
+    wanting = dict(wanted)
     while True:
         level = (left + sum(had.get(clique, 0.0) for clique in wanting)) / sum(wanting.values())
         full = [clique for clique, y in wanting.items() if level * y <= had.get(clique, 0.0)]

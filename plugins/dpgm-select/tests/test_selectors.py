@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dpgm_select.aim import Aim
 from dpgm_select.auto import Auto
+from dpgm_select.grow import Grow
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
@@ -74,7 +75,7 @@ def test_mst_finds_a_planted_tree(budget: dpgm.Budget, neighbours: str) -> None:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("selector", [Oneshot(), Aim()])
+@pytest.mark.parametrize("selector", [Grow(), Oneshot(), Aim()])
 def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
     """Alone or in a table of three, by the other selectors too; and they spend what there is."""
     done = run(selector, dpgm.Budget.zcdp(10))
@@ -90,7 +91,8 @@ def test_a_second_look_finds_what_three_attributes_show_together_only() -> None:
     once, twice = (run(Oneshot(looks=looks), dpgm.Budget.zcdp(2), parity(), workload=domain) for looks in (1, 2))
     assert ("a", "b", "c") in twice.release.structure.cliques
     assert ("a", "b", "c") not in once.release.structure.cliques
-    assert ("a", "b", "c") in run(Aim(), dpgm.Budget.zcdp(2), parity(), workload=domain).release.structure.cliques
+    for other in (Aim(), Grow()):
+        assert ("a", "b", "c") in run(other, dpgm.Budget.zcdp(2), parity(), workload=domain).release.structure.cliques
 
 
 def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
@@ -102,7 +104,7 @@ def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, PrivBayes])
+@pytest.mark.parametrize("selector", [Mst, Grow, Oneshot, Aim, PrivBayes])
 def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
     """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""
     done = run(selector(max_model_cells=30), dpgm.Budget.zcdp(10))
@@ -111,7 +113,7 @@ def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: ty
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto(), PrivBayes()])
+@pytest.mark.parametrize("selector", [Mst(), Grow(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
     """By name, and with what would do."""
     alone = dpgm.Workload.of(DOMAIN, [("a",), ("b",)])
@@ -128,7 +130,7 @@ def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object
             selector.plan(dpgm.Workload.default(domain), dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, Auto, PrivBayes])
+@pytest.mark.parametrize("selector", [Mst, Grow, Oneshot, Aim, Auto, PrivBayes])
 def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: type) -> None:
     """Where merging may yet help it is a note of the plan; a limit that one pair just meets is none."""
     workload = dpgm.Workload.all(DOMAIN, 2)
@@ -144,10 +146,11 @@ def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: ty
         )
 
 
-def test_oneshot_refuses_pure_budgets_and_says_who_serves_them() -> None:
+@pytest.mark.parametrize("selector", [Grow(), Oneshot()])
+def test_pure_budgets_are_refused_with_who_serves_them(selector: object) -> None:
     """Noisy scores are Gaussian."""
     with pytest.raises(dpgm.BudgetError, match="'mst' or 'aim'"):
-        run(Oneshot(), dpgm.Budget.pure(1))
+        run(selector, dpgm.Budget.pure(1))
 
 
 @pytest.mark.parametrize("selector", [Mst(), Aim(), PrivBayes()])
@@ -170,13 +173,13 @@ def test_a_plan_refuses_what_choosing_would(neighbours: str, moved: int) -> None
 def test_auto_says_what_it_chose_and_why() -> None:
     """By kind of budget, and for pure ones by size."""
     workload = dpgm.Workload.all(DOMAIN)
-    assert isinstance(Auto().decide(workload, dpgm.Budget.zcdp(1))[0], Oneshot)
+    assert isinstance(Auto().decide(workload, dpgm.Budget.zcdp(1))[0], Grow)
     assert isinstance(Auto().decide(workload, dpgm.Budget.pure(1))[0], (Aim, Mst))
     assert isinstance(Auto(aim_attributes=5).decide(workload, dpgm.Budget.pure(1))[0], Mst)
     assert isinstance(Auto(aim_candidates=9).decide(workload, dpgm.Budget.pure(1))[0], Mst)
     assert Auto(merge=False).decide(workload, dpgm.Budget.zcdp(1))[0].merge is False
-    assert any(note.startswith("auto: 'oneshot'") for note in run("auto", dpgm.Budget.zcdp(1)).notes)
-    assert Auto().plan(workload, dpgm.Budget.zcdp(1), TERMS).notes[0].startswith("auto: 'oneshot'")
+    assert any(note.startswith("auto: 'grow'") for note in run("auto", dpgm.Budget.zcdp(1)).notes)
+    assert Auto().plan(workload, dpgm.Budget.zcdp(1), TERMS).notes[0].startswith("auto: 'grow'")
 
 
 def test_merging_can_be_turned_off() -> None:
